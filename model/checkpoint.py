@@ -1,0 +1,115 @@
+"""Trained models on disk: one folder each, no pickle."""
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from model.config import ModelConfig
+from model.tokenizer import Tokenizer
+from model.transformer_lm import TransformerLM
+
+CHECKPOINTS = Path(__file__).parent.parent / "checkpoints"
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be loaded; the message says why, in words for the person who asked for it."""
+
+
+def list_checkpoints() -> list[str]:
+    """Names of the folders in `checkpoints/` that hold a config, in alphabetical order, loadable or not."""
+    return sorted(path.parent.name for path in CHECKPOINTS.glob("*/config.json"))
+
+
+def save_checkpoint(
+    lm: TransformerLM, tokenizer: Tokenizer, name_or_path: str | Path, dtype: torch.dtype = torch.float16
+) -> Path:
+    """Write `config.json`, `model.safetensors` and `tokenizer.tiktoken`; return the folder.
+
+    Each file is written beside its place and moved there, so that a reader never finds half of one. Weights are
+    stored as `dtype`; a tied unembedding is stored once, as the embedding.
+
+    Raises:
+        ValueError: a weight is too large for `dtype`, or not a number.
+    """
+    weights = {name: tensor.detach().cpu().to(dtype).contiguous() for name, tensor in lm.state_dict().items()}
+    if lm.config.tie_embeddings:
+        del weights["lm_head.weight"]
+    for name, tensor in weights.items():
+        if not tensor.isfinite().all():
+            raise ValueError(f"{name} holds values that are not finite as {dtype}; save with another dtype")
+    folder = checkpoint_folder(name_or_path)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / "tokenizer.tiktoken", tokenizer.save)
+    write_whole(folder / "model.safetensors", lambda path: save_file(weights, path))
+    config = json.dumps(asdict(lm.config), indent=2) + "\n"
+    write_whole(folder / "config.json", lambda path: path.write_text(config, encoding="utf-8"))
+    return folder
+
+
+def load_checkpoint(name_or_path: str | Path, device: str | torch.device = "cpu") -> tuple[TransformerLM, Tokenizer]:
+    """The model, in eval mode and float32 on `device`, and its tokenizer.
+
+    Args:
+        name_or_path: the name of a folder in `checkpoints/`, or a path to one elsewhere.
+
+    Raises:
+        CheckpointError: it does not exist, or a file of it is missing, damaged or does not fit the others.
+    """
+    folder = checkpoint_folder(name_or_path)
+    if not (folder / "config.json").is_file():
+        raise CheckpointError(
+            f"there is no checkpoint {str(name_or_path)!r}; there are: {', '.join(list_checkpoints()) or 'none'}"
+        )
+    try:
+        config = ModelConfig.from_dict(json.loads((folder / "config.json").read_text(encoding="utf-8")))
+        tokenizer = Tokenizer.load(folder / "tokenizer.tiktoken")
+        weights = load_file(folder / "model.safetensors")
+    except (OSError, ValueError, TypeError, SafetensorError) as error:
+        raise CheckpointError(f"checkpoint {folder.name!r} cannot be read: {error}") from error
+    if tokenizer.vocab_size > config.vocab_size:
+        raise CheckpointError(
+            f"checkpoint {folder.name!r}: the tokenizer has {tokenizer.vocab_size} tokens, "
+            f"the model {config.vocab_size}"
+        )
+    if config.tie_embeddings and "token_embedding.weight" in weights:
+        weights["lm_head.weight"] = weights["token_embedding.weight"]
+    with torch.device("meta"):
+        lm = TransformerLM(config)
+    check_weights(folder.name, expected=lm.state_dict(), found=weights)
+    lm = TransformerLM(config)
+    lm.load_state_dict(weights)
+    return lm.to(device).eval().requires_grad_(False), tokenizer
+
+
+def checkpoint_folder(name_or_path: str | Path) -> Path:
+    """`checkpoints/<name>` for a bare name; any other path as it is."""
+    path = Path(name_or_path)
+    return CHECKPOINTS / path if len(path.parts) == 1 and not path.is_absolute() else path
+
+
+def check_weights(checkpoint: str, expected: dict, found: dict) -> None:
+    """Raise CheckpointError unless both have the same names and shapes."""
+    if missing := sorted(expected.keys() - found.keys()):
+        raise CheckpointError(f"checkpoint {checkpoint!r}: its weights lack {missing[0]} (and {len(missing) - 1} more)")
+    if extra := sorted(found.keys() - expected.keys()):
+        raise CheckpointError(
+            f"checkpoint {checkpoint!r}: its weights hold {extra[0]}, which its config has no place for"
+        )
+    for name, tensor in expected.items():
+        if tensor.shape != found[name].shape:
+            raise CheckpointError(
+                f"checkpoint {checkpoint!r}: {name} should be {tuple(tensor.shape)} by its config, "
+                f"got {tuple(found[name].shape)}"
+            )
+
+
+def write_whole(path: Path, write) -> None:
+    """`write` to a temporary name, then move to `path`: either the old file is there or the new one, never a part."""
+    part = path.with_name(path.name + ".part")
+    write(part)
+    os.replace(part, path)

@@ -1,0 +1,110 @@
+"""Writing on: one token after another."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from model.kv_cache import KVCache
+from model.sampling import draw, sampling_distribution
+from model.transformer_lm import TransformerLM
+
+
+@dataclass(frozen=True)
+class GenerationStep:
+    """One generated token.
+
+    Attributes:
+        token_id: the token.
+        probability: what it was drawn with, after temperature and top-k.
+        u: the uniform random number in [0, 1) that drew it.
+    """
+
+    token_id: int
+    probability: float
+    u: float
+
+
+def generate(
+    lm: TransformerLM,
+    token_ids: Sequence[int],
+    *,
+    max_new_tokens: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    seed: int | None = None,
+    stop_tokens: Collection[int] = (),
+    use_cache: bool = True,
+) -> Iterator[GenerationStep]:
+    """Continue `token_ids`, yielding each token as it is drawn; the same seed draws the same tokens.
+
+    The model looks back at the tokens from `window_start` on. Ends after `max_new_tokens` or with a stop token.
+
+    Args:
+        token_ids: the prompt, at least one token.
+        temperature, top_k: see `sampling_distribution`.
+        seed: of the random numbers; None takes fresh ones.
+        stop_tokens: token ids after which to stop.
+        use_cache: keep keys and values of earlier positions; without, every step runs over the whole window.
+
+    Raises:
+        ValueError: the prompt is empty, or a setting is out of its range (at the first step).
+    """
+    if not len(token_ids):
+        raise ValueError("generation continues a prompt of at least one token, got none")
+    if max_new_tokens < 0:
+        raise ValueError(f"max_new_tokens must be 0 or more, got {max_new_tokens}")
+    ids = list(token_ids)
+    random = np.random.default_rng(seed)
+    next_logits = CachedLogits(lm) if use_cache else UncachedLogits(lm)
+    for _ in range(max_new_tokens):
+        probabilities = sampling_distribution(next_logits(ids), temperature, top_k)
+        u = random.random()
+        token_id = draw(probabilities, u)
+        ids.append(token_id)
+        yield GenerationStep(token_id, float(probabilities[token_id]), u)
+        if token_id in stop_tokens:
+            return
+
+
+def window_start(num_tokens: int, context_length: int) -> int:
+    """First of `num_tokens` tokens that the model sees: 0 while all fit.
+
+    Past the context length the window moves on by a quarter of it at a time, not by one token, so that the cache is
+    refilled only then.
+    """
+    hop = max(1, context_length // 4)
+    overflow = max(0, num_tokens - context_length)
+    return -(-overflow // hop) * hop
+
+
+class UncachedLogits:
+    """Logits (V,) of the next token, from scratch."""
+
+    def __init__(self, lm: TransformerLM):
+        self.lm = lm
+
+    @torch.inference_mode()
+    def __call__(self, ids: list[int]) -> np.ndarray:
+        window = ids[window_start(len(ids), self.lm.config.context_length) :]
+        return self.lm(torch.tensor([window], device=self.lm.device))[0, -1].float().cpu().numpy()
+
+
+class CachedLogits:
+    """The same, computing only the tokens that were not in the last call."""
+
+    def __init__(self, lm: TransformerLM):
+        self.lm = lm
+        self.start = self.end = 0  # the cache holds tokens start to end
+        self.cache = None
+
+    @torch.inference_mode()
+    def __call__(self, ids: list[int]) -> np.ndarray:
+        start = window_start(len(ids), self.lm.config.context_length)
+        if self.cache is None or start != self.start:
+            self.cache = KVCache(self.lm.config, device=self.lm.device)
+            self.start = self.end = start
+        new = torch.tensor([ids[self.end :]], device=self.lm.device)
+        self.end = len(ids)
+        return self.lm(new, self.cache)[0, -1].float().cpu().numpy()

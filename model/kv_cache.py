@@ -1,0 +1,34 @@
+"""Key-value cache."""
+
+import torch
+from torch import Tensor
+
+
+class KVCache:
+    """The rotated keys and the values of the positions seen so far, so that a new token attends to them unrecomputed.
+
+    Args:
+        config: the model's configuration.
+        batch_size: number of sequences.
+        device, dtype: of the model's weights.
+
+    Attributes:
+        length: positions filled.
+        entries: (num_layers, 2, B, H, context_length, d_head); keys are [:, 0], values [:, 1].
+    """
+
+    def __init__(self, config, batch_size: int = 1, device: torch.device | str = "cpu", dtype=torch.float32):
+        shape = (config.num_layers, 2, batch_size, config.num_heads, config.context_length, config.d_head)
+        self.entries = torch.zeros(shape, device=device, dtype=dtype)
+        self.length = 0
+
+    def append(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Store k and v, each (B, H, T, d), after the positions filled; return those of all positions (B, H, K, d).
+
+        The caller advances `length` when every layer has stored its part.
+        """
+        end = self.length + k.shape[-2]
+        keys, values = self.entries[layer].unbind(0)  # (B, H, C, d) each
+        keys[..., self.length : end, :] = k
+        values[..., self.length : end, :] = v
+        return keys[..., :end, :], values[..., :end, :]

@@ -1,0 +1,30 @@
+"""SwiGLU feed-forward."""
+
+from torch import Tensor, nn
+
+from model.layers.activations import silu
+from model.layers.dropout import Dropout
+from model.layers.linear import Linear
+from model.tap import Tap
+
+
+class SwiGLU(nn.Module):
+    """down(SiLU(gate x) ⊙ up x), or W2(SiLU(W1 x) ⊙ W3 x) in Shazeer 2020, eq. 6.
+
+    (..., D) -> (..., D), through a hidden layer of F = `d_ff` neurons.
+    """
+
+    def __init__(self, d_model: int, d_ff: int, dropout: float = 0.0):
+        super().__init__()
+        self.gate_proj = Linear(d_model, d_ff)
+        self.up_proj = Linear(d_model, d_ff)
+        self.down_proj = Linear(d_ff, d_model)
+        self.dropout = Dropout(dropout)
+        self.gate_pre, self.gate, self.up, self.hidden, self.out = Tap(), Tap(), Tap(), Tap(), Tap()
+
+    def forward(self, x: Tensor) -> Tensor:
+        gate_pre = self.gate_pre(self.gate_proj(x))  # (..., F)
+        gate = self.gate(silu(gate_pre))
+        up = self.up(self.up_proj(x))
+        hidden = self.hidden(gate * up)
+        return self.out(self.dropout(self.down_proj(hidden)))  # (..., D)

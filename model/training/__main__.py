@@ -1,0 +1,12 @@
+"""`python -m model.training`: train a model on text."""
+
+import sys
+
+from model.training.options import parse_options
+from model.training.trainer import train
+
+if __name__ == "__main__":
+    try:
+        train(parse_options())
+    except (ValueError, FloatingPointError) as error:
+        sys.exit(f"error: {error}")
