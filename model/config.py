@@ -48,10 +48,10 @@ class ModelConfig:
 
     @classmethod
     def llama_style(cls, **sizes) -> "ModelConfig":
-        """RMSNorm, RoPE, SwiGLU, no biases (Touvron et al. 2023); d_ff defaults to 8/3 d_model, up to a multiple of 64."""
+        """RMSNorm, RoPE, SwiGLU, no biases (Touvron et al. 2023); d_ff about 8/3 d_model unless given."""
         if "d_model" in sizes and "d_ff" not in sizes:
             sizes["d_ff"] = -(-8 * sizes["d_model"] // (3 * 64)) * 64
-        return cls(**(dict(norm="rmsnorm", position="rope", ffn="swiglu") | sizes))
+        return cls(**({"norm": "rmsnorm", "position": "rope", "ffn": "swiglu"} | sizes))
 
     @classmethod
     def from_dict(cls, values: dict) -> "ModelConfig":

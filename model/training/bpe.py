@@ -1,5 +1,6 @@
 """Learning a byte-pair encoding from text."""
 
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
@@ -27,7 +28,7 @@ def train_bpe(documents: Iterable[str], vocab_size: int) -> Tokenizer:
     pair_counts: Counter = Counter()
     words_with = defaultdict(set)  # pair -> indices of the words that hold it
     for index, word in enumerate(words):
-        for pair in zip(word, word[1:], strict=False):
+        for pair in itertools.pairwise(word):
             pair_counts[pair] += counts[index]
             words_with[pair].add(index)
 
@@ -40,11 +41,11 @@ def train_bpe(documents: Iterable[str], vocab_size: int) -> Tokenizer:
         for index in words_with.pop(best):
             word = words[index]
             merged = merge(word, best)
-            for pair in zip(word, word[1:], strict=False):
+            for pair in itertools.pairwise(word):
                 pair_counts[pair] -= counts[index]
                 if pair_counts[pair] <= 0:
                     del pair_counts[pair]
-            for pair in zip(merged, merged[1:], strict=False):
+            for pair in itertools.pairwise(merged):
                 pair_counts[pair] += counts[index]
                 words_with[pair].add(index)
             words[index] = merged
