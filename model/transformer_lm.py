@@ -5,6 +5,8 @@ Shapes, here and in every layer:
     F neurons of the feed-forward (in RoPE: pairs of dimensions, d / 2), V vocabulary.
 """
 
+from functools import cached_property
+
 import torch
 from torch import Tensor, nn
 
@@ -64,12 +66,19 @@ class TransformerLM(nn.Module):
                 f"the model sees 1 to {self.config.context_length} positions, got {end - start} tokens after {start}"
             )
         x = self.dropout(self.embed(self.token_embedding(token_ids)))  # (B, T, D)
-        rotation = self.rope(torch.arange(start, end, device=x.device)) if self.rope else None
+        positions = torch.arange(start, end, device=x.device)[None]  # (1, T): the same for every sequence
+        rotation = self.rope(positions) if self.rope else None
         for layer, block in enumerate(self.blocks):
             x = block(x, rotation, cache, layer)
         if cache:
             cache.length = end
         return self.logits(self.lm_head(self.final_norm(x)))  # (B, T, V)
+
+    @cached_property
+    def taps(self) -> dict[str, nn.Module]:
+        """Name -> the module whose output that value is: every `Tap`, and the norms."""
+        named = (Tap, *NORMS.values())
+        return {name: module for name, module in self.named_modules() if isinstance(module, named)}
 
     @property
     def device(self) -> torch.device:

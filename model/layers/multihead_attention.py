@@ -41,7 +41,7 @@ class MultiHeadSelfAttention(nn.Module):
 
         Args:
             x: the normalised residual stream.
-            rotation: cosines and sines of the positions' angles, (T, F) each; None leaves q and k as they are.
+            rotation: cosines and sines of the positions' angles, (1, T, F) each; None leaves q and k as they are.
             cache: keys and values of the positions before these; extended by these.
             layer: which layer's part of the cache to use.
         """

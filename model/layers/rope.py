@@ -31,8 +31,8 @@ class RotaryPositionalEmbedding(nn.Module):
         self.angles = Tap()
 
     def forward(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """positions (T,), integers -> cosines and sines of their angles, each (T, F)."""
-        angles = self.angles(self.table[positions])  # (T, F), radians
+        """Integer positions (..., T) -> cosines and sines of their angles, each (..., T, F)."""
+        angles = self.angles(self.table[positions])  # (..., T, F), radians
         return angles.cos(), angles.sin()
 
 

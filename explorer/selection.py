@@ -1,0 +1,72 @@
+"""What the person is looking at."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from explorer.trace import Trace
+
+
+@dataclass(frozen=True)
+class Selection:
+    """One thing shared by all views, and by the URL.
+
+    Attributes:
+        view: name of the open tab.
+        layer, head: the chosen attention head.
+        query: the selected token: the position that looks back, and whose next token is predicted.
+        key: the position looked at; never after `query`.
+        tap: name of the captured value shown by itself.
+        dim: index into that value's last axis.
+    """
+
+    view: str = "attention"
+    layer: int = 0
+    head: int = 0
+    query: int = 0
+    key: int = 0
+    tap: str = "blocks.0.resid_post"
+    dim: int = 0
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Any]) -> "Selection":
+        """The selection in a mapping that anybody may have written (a URL, say); what makes no sense is left out."""
+        known = {}
+        for field in fields(cls):
+            value = values.get(field.name)
+            if field.type is int:
+                value = as_index(value)
+            if isinstance(value, field.type):
+                known[field.name] = value
+        return cls(**known)
+
+    def within(self, trace: Trace) -> "Selection":
+        """The nearest selection that exists in this run."""
+
+        def clamp(value, size):
+            return max(0, min(value, size - 1))
+
+        query = clamp(self.query, len(trace))
+        tap = self.tap if self.tap in trace else next(iter(trace.values))
+        return replace(
+            self,
+            layer=clamp(self.layer, trace.config.num_layers),
+            head=clamp(self.head, trace.config.num_heads),
+            query=query,
+            key=clamp(self.key, query + 1),
+            tap=tap,
+            dim=clamp(self.dim, trace[tap].shape[-1]),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def as_index(value: Any) -> int | None:
+    """A whole number of at most nine digits, written as an int or as text; None for anything else."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return None
+    text = str(value)
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else None

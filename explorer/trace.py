@@ -1,0 +1,61 @@
+"""What one run of the model computed."""
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from model.config import ModelConfig
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The captured values of one forward pass, by name.
+
+    Attributes:
+        config: of the model that ran.
+        token_ids: the T input tokens.
+        tokens: their texts, as shown.
+        values: name -> float32 array without a batch axis, in the order they were computed.
+    """
+
+    config: ModelConfig
+    token_ids: tuple[int, ...]
+    tokens: tuple[str, ...]
+    values: Mapping[str, np.ndarray]
+
+    def __len__(self) -> int:
+        return len(self.token_ids)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.values
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """The value captured at a tap.
+
+        Raises:
+            KeyError: nothing was captured under that name; the message has the nearest names.
+        """
+        if name not in self.values:
+            near = difflib.get_close_matches(name, self.values, n=3, cutoff=0.4)
+            raise KeyError(f"nothing captured as {name!r}; the nearest names are {', '.join(near) or 'none'}")
+        return self.values[name]
+
+    def stack(self, pattern: str) -> np.ndarray:
+        """The values of all layers: `stack("blocks.*.attn.pattern")` is (L, H, T, T).
+
+        Raises:
+            KeyError: a layer has no such value.
+        """
+        return np.stack([self[pattern.replace("*", str(layer))] for layer in range(self.config.num_layers)])
+
+    def has(self, pattern: str) -> bool:
+        """Whether a value was captured under the name, with * for any layer."""
+        expression = re.compile(re.escape(pattern).replace(r"\*", r"\d+"))
+        return any(expression.fullmatch(name) for name in self.values)
+
+    @property
+    def num_bytes(self) -> int:
+        return sum(value.nbytes for value in self.values.values())
