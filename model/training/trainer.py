@@ -49,7 +49,13 @@ def train(options: TrainingOptions) -> TransformerLM:
         tie_embeddings=True,
     )
     lm = TransformerLM(config).to(options.device).train()
-    forward = torch.compile(lm) if options.compile else lm
+
+    def loss_of(inputs, targets):
+        logits = lm(inputs)  # (B, T, V)
+        return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+
+    if options.compile:
+        loss_of = torch.compile(loss_of)
     batches = Batches(train_ids, config.context_length, options.batch_size, config.vocab_size, options.seed)
     betas = (options.beta1, options.beta2)
     optimizers = build_optimizers(lm, options.optimizer, options.learning_rate, options.weight_decay, betas)
@@ -65,8 +71,7 @@ def train(options: TrainingOptions) -> TransformerLM:
         copying = step > options.copy_from * options.steps
         inputs, targets = batches.next(options.copy_fraction if copying else 0.0)
         with mixed_precision(options):
-            logits = forward(inputs.to(options.device))  # (B, T, V)
-            loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten().to(options.device))
+            loss = loss_of(inputs.to(options.device), targets.to(options.device))
         if not loss.isfinite():
             raise FloatingPointError(f"the loss is {loss.item()} at step {step}: lower the learning rate")
         loss.backward()

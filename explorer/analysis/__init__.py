@@ -1,0 +1,1 @@
+"""Numbers from a trace: functions of arrays that return arrays."""

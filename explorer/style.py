@@ -1,0 +1,139 @@
+"""How things look: colours, the plotly template of each theme, and how tokens and numbers are written."""
+
+import html
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+
+# One colour a component (Okabe & Ito's palette, told apart by colour-blind eyes), and one for what is selected.
+ATTENTION, FEED_FORWARD, EMBEDDING, NORM, RESIDUAL = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#888888"
+SELECTED = "#D81B60"
+
+SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif"
+MONO = "ui-monospace, 'SF Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace"
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Colours of the page and of every figure on it; scales begin (or, signed, have their middle) at the background."""
+
+    background: str
+    text: str
+    faint: str
+    sequential: tuple[str, ...]
+    diverging: tuple[str, ...]
+
+
+LIGHT = Theme(
+    background="#ffffff",
+    text="#1f2430",
+    faint="#e3e6ec",
+    sequential=("#ffffff", "#c9cdf0", "#8d90d8", "#5450b0", "#241a6b"),
+    diverging=("#08519c", "#6aaed6", "#ffffff", "#f5a55f", "#b34700"),
+)
+DARK = Theme(
+    background="#11141b",
+    text="#e4e7ee",
+    faint="#2a2f3a",
+    sequential=("#11141b", "#4a3d2a", "#8a6d35", "#cfa54f", "#ffe9a8"),
+    diverging=("#7cc4ff", "#2f6ea3", "#11141b", "#a85a1e", "#ffb870"),
+)
+
+
+def template(theme: Theme) -> go.layout.Template:
+    """The theme as a plotly template; heatmaps of values from 0 up take its sequential scale, signed ones the other."""
+
+    def scale(colors: Sequence[str]) -> list[list]:
+        return [[i / (len(colors) - 1), color] for i, color in enumerate(colors)]
+
+    axis = {
+        "gridcolor": theme.faint,
+        "linecolor": theme.faint,
+        "zerolinecolor": theme.faint,
+        "automargin": True,
+        "title": {"standoff": 8, "font": {"size": 12}},
+        "tickfont": {"size": 11},
+    }
+    return go.layout.Template(
+        layout={
+            "paper_bgcolor": "rgba(0,0,0,0)",
+            "plot_bgcolor": "rgba(0,0,0,0)",
+            "font": {"family": SANS, "size": 13, "color": theme.text},
+            "title": {"font": {"size": 14}, "x": 0, "xref": "paper", "xanchor": "left"},
+            "colorscale": {
+                "sequential": scale(theme.sequential),
+                "sequentialminus": scale(theme.diverging[2::-1]),
+                "diverging": scale(theme.diverging),
+            },
+            "hoverlabel": {"font": {"family": MONO, "size": 12}, "align": "left"},
+            "margin": {"l": 8, "r": 8, "t": 36, "b": 8},
+            "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.0, "xanchor": "right", "x": 1.0},
+            "xaxis": axis,
+            "yaxis": axis,
+            "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": theme.faint, "activecolor": theme.text},
+            "dragmode": False,
+        },
+        data={"heatmap": [{"colorbar": {"thickness": 10, "outlinewidth": 0, "tickfont": {"size": 11}}}]},
+    )
+
+
+def figure(traces: Sequence, alt: str, **layout) -> go.Figure:
+    """A figure in the house style. `alt` says in a sentence what it shows, for those who cannot see it."""
+    return go.Figure(traces, layout={"template": template(LIGHT), "meta": {"alt": alt}, **layout})
+
+
+def visible(token: str) -> str:
+    """A token with its spaces, line breaks and control characters as marks."""
+    return "".join(mark(character) for character in token) or "∅"
+
+
+def mark(character: str) -> str:
+    """A visible stand-in for a character that has no glyph; the character itself if it has one."""
+    if character in " \n\t":
+        return {" ": "·", "\n": "↵", "\t": "→"}[character]
+    code = ord(character)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "␡"
+    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp", "Zs"):
+        return f"⟨{code:04X}⟩"
+    return character
+
+
+def label(token: str, longest: int = 14) -> str:
+    """A token as plotly text: marks for what cannot be seen, cut to `longest` characters, and nothing read as markup.
+
+    Plotly reads a few HTML tags and entities in its texts, so these are escaped; isolating the direction keeps
+    right-to-left letters from turning the text around them.
+    """
+    shown = visible(token)
+    if len(shown) > longest:
+        shown = shown[: longest - 1] + "…"
+    return f"\u2068{html.escape(shown, quote=False)}\u2069"
+
+
+def token_ticks(tokens: Sequence[str], most: int = 48) -> dict:
+    """Axis settings that put the tokens at 0, 1, 2, …, leaving some out so that at most `most` are written."""
+    step = -(-len(tokens) // most)
+    positions = list(range(0, len(tokens), step))
+    return {
+        "tickvals": positions,
+        "ticktext": [label(tokens[i]) for i in positions],
+        "tickfont": {"family": MONO, "size": 11},
+    }
+
+
+def number(value: float) -> str:
+    """Three significant digits, with a true minus sign."""
+    value = float(value)
+    if value == 0 or not np.isfinite(value):
+        text = f"{value:g}"
+    elif 1e-3 <= abs(value) < 1e4:
+        text = f"{value:.{max(0, 2 - int(np.floor(np.log10(abs(value)))))}f}"
+    else:
+        text = f"{value:.2e}"
+    return text.replace("-", "−")

@@ -1,0 +1,74 @@
+"""What a view is made of."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from explorer.selection import Selection
+from explorer.trace import Trace
+
+
+@dataclass(frozen=True)
+class SmallMultiples:
+    """Many small square pictures of values in [0, 1]: one a layer and head.
+
+    Attributes:
+        values: (L, H, T, T); row = query, column = key.
+        alt: what they show, in a sentence.
+    """
+
+    values: np.ndarray
+    alt: str
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One picture of a view: a pure function of the run and the selection.
+
+    Attributes:
+        name: unique within its view.
+        title: what it shows, in a line.
+        draw: (trace, selection) -> `go.Figure`, or `SmallMultiples` for a head grid.
+        kind: which of the two `draw` returns.
+        selects: what a click on a point selects: the point's "x", "y" or "customdata" -> a field of `Selection`.
+        height: of the picture, pixels.
+        width: share of the row it takes on a wide screen.
+    """
+
+    name: str
+    title: str
+    draw: Callable[[Trace, Selection], Any]
+    kind: Literal["figure", "head_grid"] = "figure"
+    selects: Mapping[str, str] = field(default_factory=dict)
+    height: int = 360
+    width: Literal["whole", "half"] = "whole"
+
+
+@dataclass(frozen=True)
+class View:
+    """A tab: a question about the model and the pictures that answer it.
+
+    Attributes:
+        name: in the URL.
+        title: on the tab.
+        words: two sentences that say in plain words what is seen and what to do with it.
+        formula: (trace, selection) -> the computation, with this run's own numbers in it; lines of plain text.
+        needs: values it draws, with * for any layer; where one was not captured the view shows `otherwise` instead.
+        otherwise: why the view has nothing to show for such a model.
+        panels: top to bottom.
+        controls: fields of the selection that get a chooser.
+    """
+
+    name: str
+    title: str
+    words: str
+    formula: Callable[[Trace, Selection], str]
+    needs: tuple[str, ...]
+    otherwise: str
+    panels: tuple[Panel, ...]
+    controls: tuple[str, ...] = ()
+
+    def applies_to(self, trace: Trace) -> bool:
+        return all(trace.has(name) for name in self.needs)
