@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from model.decoder import IncrementalDecoder
 from model.kv_cache import KVCache
 from model.sampling import draw, sampling_distribution
 from model.transformer_lm import TransformerLM
@@ -40,6 +41,7 @@ def generate(
     """Continue `token_ids`, yielding each token as it is drawn; the same seed draws the same tokens.
 
     The model looks back at the tokens from `window_start` on. Ends after `max_new_tokens` or with a stop token.
+    Forward hooks on the model act on every step, at the price of speed.
 
     Args:
         token_ids: the prompt, at least one token.
@@ -92,19 +94,34 @@ class UncachedLogits:
 
 
 class CachedLogits:
-    """The same, computing only the tokens that were not in the last call."""
+    """The same, computing only the tokens that were not in the last call.
+
+    Single tokens go through the `IncrementalDecoder`, unless somebody's hook wants to see or change the values inside.
+    """
 
     def __init__(self, lm: TransformerLM):
         self.lm = lm
         self.start = self.end = 0  # the cache holds tokens start to end
-        self.cache = None
+        self.cache = self.decoder = None
+        self.hooks = [hooks for module in lm.modules() for hooks in (module._forward_pre_hooks, module._forward_hooks)]
 
     @torch.inference_mode()
     def __call__(self, ids: list[int]) -> np.ndarray:
         start = window_start(len(ids), self.lm.config.context_length)
         if self.cache is None or start != self.start:
-            self.cache = KVCache(self.lm.config, device=self.lm.device)
+            self.cache = KVCache(self.lm.config, device=self.lm.device, dtype=self.lm.token_embedding.weight.dtype)
             self.start = self.end = start
-        new = torch.tensor([ids[self.end :]], device=self.lm.device)
+        new = ids[self.end :]
         self.end = len(ids)
-        return self.lm(new, self.cache)[0, -1].float().cpu().numpy()
+        if len(new) == 1 and self.can_decode:
+            self.decoder = self.decoder or IncrementalDecoder(self.lm)
+            logits = self.decoder(new[0], self.cache)
+        else:
+            logits = self.lm(torch.tensor([new], device=self.lm.device), self.cache)[0, -1]
+        return logits.float().cpu().numpy()  # (V,)
+
+    @property
+    def can_decode(self) -> bool:
+        """Whether the decoder would compute what the model does: asked at each step, as hooks come and go."""
+        dropout = self.lm.training and self.lm.config.dropout
+        return not (any(self.hooks) or dropout) and self.lm.token_embedding.weight.dtype == torch.float32

@@ -1,5 +1,7 @@
 """Key-value cache."""
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
@@ -19,7 +21,7 @@ class KVCache:
 
     def __init__(self, config, batch_size: int = 1, device: torch.device | str = "cpu", dtype=torch.float32):
         shape = (config.num_layers, 2, batch_size, config.num_heads, config.context_length, config.d_head)
-        self.entries = torch.zeros(shape, device=device, dtype=dtype)
+        self.entries = torch.empty(shape, device=device, dtype=dtype)
         self.length = 0
 
     def append(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -32,3 +34,20 @@ class KVCache:
         keys[..., self.length : end, :] = k
         values[..., self.length : end, :] = v
         return keys[..., :end, :], values[..., :end, :]
+
+    def extend(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Make room for one more position of a single sequence; layer by layer, what to fill and what to read.
+
+        Returns:
+            for each layer the place for the new key and value (2, H, d), and with it the keys and the values of all
+            positions (1, H, K, d).
+
+        Raises:
+            ValueError: the cache is full.
+        """
+        if self.length == self.entries.shape[-2]:
+            raise ValueError(f"the cache is full: it holds {self.length} positions")
+        slots = self.entries[:, :, 0, :, self.length]  # (L, 2, H, d)
+        self.length += 1
+        keys, values = self.entries[..., : self.length, :].unbind(1)  # (L, 1, H, K, d) each
+        return zip(slots.unbind(), keys.unbind(), values.unbind(), strict=True)

@@ -20,7 +20,8 @@ def sampling_distribution(logits: np.ndarray, temperature: float = 1.0, top_k: i
     if top_k is not None and top_k < 0:
         raise ValueError(f"top_k must be 0 (keep all) or more, got {top_k}")
     logits = np.asarray(logits, dtype=np.float64)
-    kept = largest(logits, 1 if temperature == 0 else top_k or len(logits))
+    k = 1 if temperature == 0 else top_k or len(logits)
+    kept = largest(logits, k) if k < len(logits) else slice(None)
     scaled = logits[kept] / (temperature or 1.0)
     weights = np.exp(scaled - scaled.max())
     probabilities = np.zeros_like(logits)
@@ -29,9 +30,7 @@ def sampling_distribution(logits: np.ndarray, temperature: float = 1.0, top_k: i
 
 
 def largest(values: np.ndarray, k: int) -> np.ndarray:
-    """Indices of the k largest of `values` (N,), in order of index; of equal values the lower indices are taken."""
-    if k >= len(values):
-        return np.arange(len(values))
+    """Indices of the k < N largest of `values` (N,), in order of index; of equal values the lower are taken."""
     threshold = np.partition(values, -k)[-k]
     above = np.flatnonzero(values > threshold)
     ties = np.flatnonzero(values == threshold)
