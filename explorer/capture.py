@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import torch
@@ -51,5 +52,10 @@ def capture(lm: TransformerLM, token_ids: Sequence[int], *, tokenizer: Tokenizer
     for name, value in values.items():
         values[name] = value.astype(np.float32, copy=False)
         values[name].flags.writeable = False
-    tokens = tuple(tokenizer.token_text(i) if tokenizer else str(i) for i in token_ids)
-    return Trace(config, tuple(token_ids), tokens, values)
+    vocabulary = tokenizer.vocabulary if tokenizer else ids_as_text(config.vocab_size)
+    return Trace(config, tuple(token_ids), vocabulary, values)
+
+
+@cache
+def ids_as_text(vocab_size: int) -> tuple[str, ...]:
+    return tuple(map(str, range(vocab_size)))

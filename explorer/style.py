@@ -116,14 +116,24 @@ def label(token: str, longest: int = 14) -> str:
     return f"\u2068{html.escape(shown, quote=False)}\u2069"
 
 
-def token_ticks(tokens: Sequence[str], most: int = 48) -> dict:
-    """Axis settings that put the tokens at 0, 1, 2, …, leaving some out so that at most `most` are written."""
+def positions(tokens: Sequence[str]) -> list[str]:
+    """The places on an axis of tokens: their positions and texts, all different even where tokens repeat."""
+    return [f"{i} {label(token)}" for i, token in enumerate(tokens)]
+
+
+def token_axis(tokens: Sequence[str], title: str, most: int = 48) -> dict:
+    """Settings of an axis whose values are `positions(tokens)`; at most `most` of its ticks are written."""
+    places = positions(tokens)
     step = -(-len(tokens) // most)
-    positions = list(range(0, len(tokens), step))
     return {
-        "tickvals": positions,
-        "ticktext": [label(tokens[i]) for i in positions],
+        "type": "category",
+        "categoryorder": "array",
+        "categoryarray": places,
+        "tickvals": places[::step],
+        "ticktext": [label(token) for token in tokens[::step]],
         "tickfont": {"family": MONO, "size": 11},
+        "title": {"text": title},
+        "showgrid": False,
     }
 
 

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,13 +17,13 @@ class Trace:
     Attributes:
         config: of the model that ran.
         token_ids: the T input tokens.
-        tokens: their texts, as shown.
+        vocabulary: the text of every token id, as shown.
         values: name -> float32 array without a batch axis, in the order they were computed.
     """
 
     config: ModelConfig
     token_ids: tuple[int, ...]
-    tokens: tuple[str, ...]
+    vocabulary: Sequence[str]
     values: Mapping[str, np.ndarray]
 
     def __len__(self) -> int:
@@ -55,6 +55,11 @@ class Trace:
         """Whether a value was captured under the name, with * for any layer."""
         expression = re.compile(re.escape(pattern).replace(r"\*", r"\d+"))
         return any(expression.fullmatch(name) for name in self.values)
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The texts of the input tokens."""
+        return tuple(self.vocabulary[token_id] for token_id in self.token_ids)
 
     @property
     def num_bytes(self) -> int:

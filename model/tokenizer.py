@@ -3,6 +3,7 @@
 import base64
 import binascii
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 import tiktoken
@@ -70,6 +71,11 @@ class Tokenizer:
             return token.decode("utf-8")
         except UnicodeDecodeError:
             return "".join(f"\\x{byte:02x}" for byte in token)
+
+    @cached_property
+    def vocabulary(self) -> tuple[str, ...]:
+        """`token_text` of every id."""
+        return tuple(self.token_text(token_id) for token_id in range(self.vocab_size))
 
     def save(self, path: Path) -> None:
         """Write tiktoken's own format: a line a token, its bytes in base64 and its id."""

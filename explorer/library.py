@@ -1,0 +1,86 @@
+"""Models and traces, loaded once and kept within bounds."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import torch
+
+from explorer.capture import capture
+from explorer.trace import Trace
+from model.checkpoint import CheckpointError, list_checkpoints, load_checkpoint
+from model.tokenizer import Tokenizer
+from model.transformer_lm import TransformerLM
+
+GIGABYTE = 1 << 30
+
+
+class Library:
+    """Answers which everybody who asks the same question shares.
+
+    Args:
+        device: "cpu", "cuda", "mps", or "auto" for the first that is there of cuda, mps, cpu.
+        most_models: models kept; the one unused longest goes first.
+        most_trace_bytes: likewise for traces.
+    """
+
+    def __init__(self, device: str = "auto", most_models: int = 4, most_trace_bytes: int = GIGABYTE):
+        self.device = pick_device() if device == "auto" else device
+        self._models = LRU(most_models, size=lambda model: 1)
+        self._traces = LRU(most_trace_bytes, size=lambda trace: trace.num_bytes)
+
+    @property
+    def checkpoints(self) -> list[str]:
+        return list_checkpoints()
+
+    def model(self, checkpoint: str) -> tuple[TransformerLM, Tokenizer]:
+        """The model and tokenizer of a checkpoint in `checkpoints/`.
+
+        Raises:
+            CheckpointError: it is not one of `checkpoints` (a path, say, is never opened) or cannot be loaded.
+        """
+        if checkpoint not in self.checkpoints:
+            raise CheckpointError(f"there is no checkpoint {checkpoint!r}; there are: {', '.join(self.checkpoints)}")
+        return self._models.get(checkpoint, lambda: load_checkpoint(checkpoint, self.device))
+
+    def trace(self, checkpoint: str, token_ids: tuple[int, ...]) -> Trace:
+        """The captured run of a checkpoint over tokens; errors are those of `model` and `capture`."""
+
+        def run() -> Trace:
+            lm, tokenizer = self.model(checkpoint)
+            return capture(lm, token_ids, tokenizer=tokenizer)
+
+        return self._traces.get((checkpoint, token_ids), run)
+
+
+class LRU:
+    """A cache of limited total size that lets go of what was unused longest; safe to share between threads."""
+
+    def __init__(self, limit: int, size: Callable[[Any], int]):
+        self.limit, self.size = limit, size
+        self.total = 0
+        self._entries: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """The value kept for `key`, or else `compute()`; two threads that miss at once may both compute."""
+        with self._lock:
+            if key in self._entries:
+                self._entries.move_to_end(key)
+                return self._entries[key]
+        value = compute()
+        with self._lock:
+            if key not in self._entries:
+                self._entries[key] = value
+                self.total += self.size(value)
+            while self.total > self.limit and len(self._entries) > 1:
+                _, oldest = self._entries.popitem(last=False)
+                self.total -= self.size(oldest)
+        return value
+
+
+def pick_device() -> str:
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"

@@ -1,0 +1,193 @@
+"""Activations: any captured value, as it is."""
+
+import numpy as np
+import plotly.graph_objects as go
+
+from explorer.analysis.activations import Statistics, matrix_at, residual_norms
+from explorer.selection import Selection
+from explorer.style import (
+    ATTENTION,
+    FEED_FORWARD,
+    RESIDUAL,
+    SELECTED,
+    figure,
+    label,
+    number,
+    positions,
+    token_axis,
+    visible,
+)
+from explorer.trace import Trace
+from explorer.views.view import Panel, View
+
+MOST_COLUMNS = 1024
+
+
+def heatmap(trace: Trace, tap: str, head: int = 0, query: int | None = None, dim: int | None = None) -> go.Figure:
+    """A captured value as tokens × dimensions; colours are centred at 0 where it takes both signs.
+
+    Wider than 1,024 columns, the window of 1,024 that holds `dim` is shown.
+    """
+    values = matrix_at(trace, tap, head)  # (T, N)
+    width = values.shape[1]
+    start = (dim or 0) // MOST_COLUMNS * MOST_COLUMNS
+    shown = values[:, start : start + MOST_COLUMNS]
+    last = start + shown.shape[1] - 1
+    largest = float(np.abs(values).max()) or 1.0
+    signed = values.min() < 0
+    if tap.endswith((".scores", ".pattern")):
+        across, columns = "key", positions(trace.tokens)
+        xaxis = {**token_axis(trace.tokens, "key"), "tickangle": -60}
+    else:
+        across, columns = "dimension", np.arange(start, last + 1)
+        window = f" ({start} to {last} of {width})" if width > MOST_COLUMNS else ""
+        xaxis = {"title": {"text": f"dimension{window}"}, "showgrid": False}
+    fig = figure(
+        go.Heatmap(
+            x=columns,
+            y=positions(trace.tokens),
+            z=shown,
+            zmin=-largest if signed else 0,
+            zmax=largest,
+            autocolorscale=True,
+            hovertemplate="position %{y}, " + across + " %{x}<br>%{z:.4g}<extra></extra>",
+        ),
+        alt=f"{tap}: {len(values)} tokens by {width} {across}s, {number(values.min())} to {number(values.max())}.",
+        xaxis=xaxis,
+        yaxis={**token_axis(trace.tokens, "token"), "autorange": "reversed"},
+    )
+    if query is not None:
+        fig.add_hrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 1})
+        if dim is not None and dim < width:
+            corners = {"x0": dim - 0.5, "x1": dim + 0.5, "y0": query - 0.5, "y1": query + 0.5}
+            fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
+    return fig
+
+
+def histogram(trace: Trace, tap: str, head: int = 0, query: int = 0) -> go.Figure:
+    """How often each size of value occurs: over all tokens, and at the chosen one; each sums to 1."""
+    values = matrix_at(trace, tap, head).astype(np.float64)
+    edges = np.linspace(values.min(), max(values.max(), values.min() + 1e-9), 61)
+    traces = []
+    for name, some, color in (("all tokens", values, RESIDUAL), ("the chosen token", values[query], SELECTED)):
+        counts, _ = np.histogram(some, edges)
+        bars = {"x": (edges[:-1] + edges[1:]) / 2, "y": counts / counts.sum()}
+        shape = {"mode": "lines", "line": {"shape": "hvh", "color": color}, "fill": "tozeroy"}
+        hover = "about %{x:.3g}: %{y:.1%} of the values<extra></extra>"
+        traces.append(go.Scatter(**bars, **shape, name=name, hovertemplate=hover))
+    return figure(
+        traces,
+        alt=f"Histogram of {tap}, over all tokens and at {visible(trace.tokens[query])}.",
+        xaxis={"title": {"text": "value"}},
+        yaxis={"title": {"text": "share of values"}, "tickformat": ".0%", "rangemode": "tozero"},
+    )
+
+
+def norms(trace: Trace, query: int = 0) -> go.Figure:
+    """Length of the residual stream after each sublayer, at one token and the median one, and of what each adds."""
+    lengths = residual_norms(trace)
+    token = label(trace.tokens[query])
+    across = np.arange(len(lengths.stages))
+    hover = "%{text}<br>%{y:.4g}<extra></extra>"
+    traces = [
+        go.Scatter(
+            x=across,
+            y=np.median(lengths.stream, axis=1),
+            text=lengths.stages,
+            name="stream, median token",
+            mode="lines",
+            line={"color": RESIDUAL, "dash": "dot"},
+            hovertemplate=hover,
+        ),
+        go.Scatter(
+            x=across,
+            y=lengths.stream[:, query],
+            text=lengths.stages,
+            name=f"stream at {token}",
+            mode="lines+markers",
+            line={"color": SELECTED},
+            hovertemplate=hover,
+        ),
+        go.Bar(
+            x=across[1:],
+            y=lengths.updates[:, query],
+            text=lengths.stages[1:],
+            textposition="none",
+            name="added by attention (blue), feed-forward (orange)",
+            marker={"color": [ATTENTION, FEED_FORWARD] * trace.config.num_layers},
+            hovertemplate="%{text} adds a vector of length %{y:.4g}<extra></extra>",
+            showlegend=False,
+        ),
+    ]
+    return figure(
+        traces,
+        alt=(
+            f"Length of the residual stream at {visible(trace.tokens[query])}: "
+            f"{number(lengths.stream[0, query])} at the embedding, "
+            f"{number(lengths.stream[-1, query])} after the last block."
+        ),
+        xaxis={
+            "title": {"text": "layer and sublayer (blue: attention adds, orange: feed-forward adds)"},
+            "tickvals": across,
+            "ticktext": lengths.stages,
+            "tickangle": -45,
+            "showgrid": False,
+        },
+        yaxis={"title": {"text": "length ‖x‖₂"}, "rangemode": "tozero"},
+        bargap=0.3,
+    )
+
+
+def formula(trace: Trace, selection: Selection) -> str:
+    values = matrix_at(trace, selection.tap, selection.head)
+    everything = Statistics.of(trace[selection.tap])
+    token = values[selection.query]
+    dim = min(selection.dim, len(token) - 1)
+    shape = " × ".join(map(str, trace[selection.tap].shape))
+    return (
+        f"{selection.tap}: {shape} numbers; mean {number(everything.mean)}, "
+        f"standard deviation {number(everything.std)}, RMS {number(everything.rms)}, "
+        f"from {number(everything.smallest)} to {number(everything.largest)}, "
+        f"{everything.zeros:.1%} zeros\n"
+        f"at {visible(trace.tokens[selection.query])} ({selection.query}): "
+        f"length ‖x‖₂ = √Σx² = {number(np.linalg.norm(token.astype(np.float64)))}, "
+        f"element {dim} = {number(token[dim])}"
+    )
+
+
+VIEW = View(
+    name="activations",
+    title="Activations",
+    words=(
+        "Inside the model every token is a list of numbers, and every step makes new lists from old ones. "
+        "Choose any step to see its numbers, one row a token, and follow below how long the token's vector grows as "
+        "the layers add to it."
+    ),
+    formula=formula,
+    needs=("blocks.*.resid_post",),
+    otherwise="Nothing was captured from this model.",
+    controls=("tap", "head", "query"),
+    panels=(
+        Panel(
+            name="heatmap",
+            title="The chosen value: tokens × dimensions",
+            draw=lambda trace, s: heatmap(trace, s.tap, s.head, s.query, s.dim),
+            selects={"x": "dim", "y": "query"},
+            height=460,
+        ),
+        Panel(
+            name="histogram",
+            title="How its values are spread",
+            draw=lambda trace, s: histogram(trace, s.tap, s.head, s.query),
+            height=300,
+            width="half",
+        ),
+        Panel(
+            name="norms",
+            title="The residual stream's length, layer by layer",
+            draw=lambda trace, s: norms(trace, s.query),
+            height=300,
+            width="half",
+        ),
+    ),
+)

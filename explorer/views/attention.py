@@ -1,0 +1,123 @@
+"""Attention: where each head looks."""
+
+import numpy as np
+import plotly.graph_objects as go
+
+from explorer.analysis.attention import attention_cell
+from explorer.selection import Selection
+from explorer.style import SELECTED, figure, number, positions, token_axis, visible
+from explorer.trace import Trace
+from explorer.views.view import Panel, SmallMultiples, View
+
+
+def all_heads(trace: Trace) -> SmallMultiples:
+    """The patterns of every head of every layer."""
+    values = trace.stack("blocks.*.attn.pattern")  # (L, H, T, T)
+    layers, heads = values.shape[:2]
+    return SmallMultiples(values, f"Attention patterns of {heads} heads in each of {layers} layers; choose one.")
+
+
+def pattern(trace: Trace, layer: int, head: int, query: int | None = None, key: int | None = None) -> go.Figure:
+    """One head's pattern: row = query, column = key, colour = weight from 0 to 1; a frame around the chosen cell."""
+    weights = trace[f"blocks.{layer}.attn.pattern"][head]  # (T, T)
+    places = positions(trace.tokens)
+    fig = figure(
+        go.Heatmap(
+            x=places,
+            y=places,
+            z=np.where(np.tri(len(trace), dtype=bool), weights, np.nan),
+            zmin=0,
+            zmax=1,
+            autocolorscale=True,
+            hovertemplate="query %{y} → key %{x}<br>weight %{z:.3f}<extra></extra>",
+            hoverongaps=False,
+            xgap=0.5 if len(trace) <= 48 else 0,
+            ygap=0.5 if len(trace) <= 48 else 0,
+            colorbar={"title": {"text": "weight", "side": "right"}},
+        ),
+        alt=f"Attention pattern of layer {layer} head {head}, {len(trace)} queries by {len(trace)} keys.",
+        xaxis={**token_axis(trace.tokens, "key (looked at)"), "tickangle": -60},
+        yaxis={**token_axis(trace.tokens, "query (looks back)"), "autorange": "reversed"},
+    )
+    if query is not None:
+        fig.add_hrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 1})
+    if key is not None:
+        fig.add_shape(
+            type="rect",
+            **{"x0": key - 0.5, "x1": key + 0.5, "y0": query - 0.5, "y1": query + 0.5},
+            line={"color": SELECTED, "width": 3},
+        )
+    return fig
+
+
+def row(trace: Trace, layer: int, head: int, query: int, key: int | None = None) -> go.Figure:
+    """One query's weights as bars over the keys it may look at; they sum to 1."""
+    weights = trace[f"blocks.{layer}.attn.pattern"][head, query, : query + 1]
+    strongest = int(weights.argmax())
+    tokens = trace.tokens[: query + 1]
+    return figure(
+        go.Bar(
+            x=positions(tokens),
+            y=weights,
+            marker={"color": [SELECTED if i == key else "#5450b0" for i in range(query + 1)]},
+            hovertemplate="key %{x}<br>weight %{y:.3f}<extra></extra>",
+        ),
+        alt=(
+            f"Attention of {visible(trace.tokens[query])} at position {query}: most, "
+            f"{number(weights[strongest])}, to {visible(tokens[strongest])} at {strongest}."
+        ),
+        xaxis={**token_axis(tokens, "key"), "tickangle": -60},
+        yaxis={"range": [0, 1], "title": {"text": "weight"}},
+        bargap=0.15,
+    )
+
+
+def formula(trace: Trace, selection: Selection) -> str:
+    layer, head, query, key = selection.layer, selection.head, selection.query, selection.key
+    cell = attention_cell(trace, layer, head, query, key)
+    d = trace.config.d_head
+    return (
+        f"layer {layer} head {head}, query {visible(trace.tokens[query])} ({query}) → "
+        f"key {visible(trace.tokens[key])} ({key})\n"
+        f"score  = q·k / √d = {number(cell.dot)} / √{d} = {number(cell.score)}\n"
+        f"weight = e^(score − max) / Σ e^(scores − max) = {number(cell.exp_score)} / {number(cell.exp_total)} "
+        f"= {number(cell.weight)}   recomputed from q and k, off by {number(cell.error)}"
+    )
+
+
+VIEW = View(
+    name="attention",
+    title="Attention",
+    words=(
+        "Each head lets every token look back at the tokens before it and fetch something from them. "
+        "Choose a small picture to see that head large, then a cell to see how much the token of that row (the "
+        "query) takes from the token of that column (the key)."
+    ),
+    formula=formula,
+    needs=("blocks.*.attn.pattern",),
+    otherwise="This model has no attention.",
+    controls=("layer", "head", "query", "key"),
+    panels=(
+        Panel(
+            name="heads",
+            title="All heads: a row a layer, a column a head",
+            draw=lambda trace, selection: all_heads(trace),
+            kind="head_grid",
+            selects={"layer": "layer", "head": "head", "x": "key", "y": "query"},
+        ),
+        Panel(
+            name="pattern",
+            title="The chosen head: who looks at whom",
+            draw=lambda trace, s: pattern(trace, s.layer, s.head, s.query, s.key),
+            selects={"x": "key", "y": "query"},
+            height=520,
+        ),
+        Panel(
+            name="row",
+            title="The chosen query: its weights, which sum to 1",
+            draw=lambda trace, s: row(trace, s.layer, s.head, s.query, s.key),
+            selects={"x": "key"},
+            height=260,
+        ),
+    ),
+)
