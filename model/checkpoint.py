@@ -36,9 +36,7 @@ def save_checkpoint(
     Raises:
         ValueError: a weight is too large for `dtype`, or not a number.
     """
-    weights = {name: tensor.detach().cpu().to(dtype).contiguous() for name, tensor in lm.state_dict().items()}
-    if lm.config.tie_embeddings:
-        del weights["lm_head.weight"]
+    weights = {name: tensor.detach().cpu().to(dtype).contiguous() for name, tensor in stored_weights(lm).items()}
     for name, tensor in weights.items():
         if not tensor.isfinite().all():
             raise ValueError(f"{name} holds values that are not finite as {dtype}; save with another dtype")
@@ -61,29 +59,37 @@ def load_checkpoint(name_or_path: str | Path, device: str | torch.device = "cpu"
         CheckpointError: it does not exist, or a file of it is missing, damaged or does not fit the others.
     """
     folder = checkpoint_folder(name_or_path)
-    if not (folder / "config.json").is_file():
+    if not os.path.isfile(folder / "config.json"):
         raise CheckpointError(
             f"there is no checkpoint {str(name_or_path)!r}; there are: {', '.join(list_checkpoints()) or 'none'}"
         )
     try:
-        config = ModelConfig.from_dict(json.loads((folder / "config.json").read_text(encoding="utf-8")))
-        tokenizer = Tokenizer.load(folder / "tokenizer.tiktoken")
-        weights = load_file(folder / "model.safetensors")
-    except (OSError, ValueError, TypeError, SafetensorError) as error:
-        raise CheckpointError(f"checkpoint {folder.name!r} cannot be read: {error}") from error
-    if tokenizer.vocab_size > config.vocab_size:
-        raise CheckpointError(
-            f"checkpoint {folder.name!r}: the tokenizer has {tokenizer.vocab_size} tokens, "
-            f"the model {config.vocab_size}"
-        )
-    if config.tie_embeddings and "token_embedding.weight" in weights:
-        weights["lm_head.weight"] = weights["token_embedding.weight"]
-    with torch.device("meta"):
-        lm = TransformerLM(config)
-    check_weights(folder.name, expected=lm.state_dict(), found=weights)
-    lm = TransformerLM(config)
-    lm.load_state_dict(weights)
+        lm, tokenizer = read_checkpoint(folder)
+    except (OSError, ValueError, TypeError, OverflowError, RuntimeError, SafetensorError) as error:
+        raise CheckpointError(f"checkpoint {folder.name!r} cannot be loaded: {error}") from error
     return lm.to(device).eval().requires_grad_(False), tokenizer
+
+
+def read_checkpoint(folder: Path) -> tuple[TransformerLM, Tokenizer]:
+    """The model and tokenizer of a folder; whatever is wrong with its files raises the error that met it."""
+    config = ModelConfig.from_dict(json.loads((folder / "config.json").read_text(encoding="utf-8")))
+    tokenizer = Tokenizer.load(folder / "tokenizer.tiktoken")
+    weights = load_file(folder / "model.safetensors")
+    if tokenizer.vocab_size > config.vocab_size:
+        raise ValueError(f"the tokenizer has {tokenizer.vocab_size} tokens, the model {config.vocab_size}")
+    with torch.device("meta"):  # compare the shapes before taking memory for them
+        check_weights(expected=stored_weights(TransformerLM(config)), found=weights)
+    lm = TransformerLM(config)
+    lm.load_state_dict(weights, strict=False)  # strict would ask for both names of a tied embedding
+    return lm, tokenizer
+
+
+def stored_weights(lm: TransformerLM) -> dict[str, torch.Tensor]:
+    """What goes to disk: all weights, a tied embedding under its first name only."""
+    weights = lm.state_dict()
+    if lm.config.tie_embeddings:
+        del weights["lm_head.weight"]
+    return weights
 
 
 def checkpoint_folder(name_or_path: str | Path) -> Path:
@@ -92,20 +98,15 @@ def checkpoint_folder(name_or_path: str | Path) -> Path:
     return CHECKPOINTS / path if len(path.parts) == 1 and not path.is_absolute() else path
 
 
-def check_weights(checkpoint: str, expected: dict, found: dict) -> None:
-    """Raise CheckpointError unless both have the same names and shapes."""
+def check_weights(expected: dict, found: dict) -> None:
+    """Raise ValueError unless both have the same names and shapes."""
     if missing := sorted(expected.keys() - found.keys()):
-        raise CheckpointError(f"checkpoint {checkpoint!r}: its weights lack {missing[0]} (and {len(missing) - 1} more)")
+        raise ValueError(f"its weights lack {missing[0]} (and {len(missing) - 1} more)")
     if extra := sorted(found.keys() - expected.keys()):
-        raise CheckpointError(
-            f"checkpoint {checkpoint!r}: its weights hold {extra[0]}, which its config has no place for"
-        )
+        raise ValueError(f"its weights hold {extra[0]}, which its config has no place for")
     for name, tensor in expected.items():
         if tensor.shape != found[name].shape:
-            raise CheckpointError(
-                f"checkpoint {checkpoint!r}: {name} should be {tuple(tensor.shape)} by its config, "
-                f"got {tuple(found[name].shape)}"
-            )
+            raise ValueError(f"{name} should be {tuple(tensor.shape)} by its config, got {tuple(found[name].shape)}")
 
 
 def write_whole(path: Path, write) -> None:

@@ -1,5 +1,6 @@
 """The shape of a model."""
 
+import math
 from dataclasses import dataclass, fields
 
 CHOICES = {"norm": ("rmsnorm",), "position": ("rope", "none"), "ffn": ("swiglu",)}
@@ -56,6 +57,8 @@ class ModelConfig:
     @classmethod
     def from_dict(cls, values: dict) -> "ModelConfig":
         """The config with these fields; ValueError names a field that is unknown or missing."""
+        if not isinstance(values, dict):
+            raise ValueError(f"a model config is an object of named settings, got {type(values).__name__}")
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(values) - known):
             raise ValueError(f"unknown model setting {', '.join(unknown)}; known are {', '.join(sorted(known))}")
@@ -80,7 +83,7 @@ class ModelConfig:
             raise ValueError(f"dropout must be a number in [0, 1), got {self.dropout!r}")
         for name in ("rope_theta", "norm_eps"):
             value = getattr(self, name)
-            if not isinstance(value, int | float) or not value > 0:
+            if not isinstance(value, int | float) or not 0 < value < math.inf:
                 raise ValueError(f"{name} must be a positive number, got {value!r}")
         if not isinstance(self.tie_embeddings, bool):
             raise ValueError(f"tie_embeddings must be true or false, got {self.tie_embeddings!r}")
