@@ -8,5 +8,5 @@ from model.training.trainer import train
 if __name__ == "__main__":
     try:
         train(parse_options())
-    except (ValueError, FloatingPointError) as error:
+    except (OSError, ValueError, FloatingPointError) as error:
         sys.exit(f"error: {error}")

@@ -65,9 +65,12 @@ def copying_head_scores(
         block.attn.pattern.register_forward_hook(lambda tap, inputs, pattern: patterns.append(pattern))
         for block in lm.blocks
     ]
+    was_training = lm.training
+    lm.eval()
     try:
         lm(once.repeat(1, 2).to(lm.device))
     finally:
+        lm.train(was_training)
         for handle in handles:
             handle.remove()
     stack = torch.stack(patterns).float().cpu()  # (L, B, H, T, T)

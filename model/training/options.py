@@ -4,6 +4,8 @@ import argparse
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 
+CHOICES = {"optimizer": ("adamw", "muon"), "precision": ("float32", "bf16")}
+
 
 def option(help: str, **kwargs):
     return field(metadata={"help": help}, **kwargs)
@@ -11,7 +13,11 @@ def option(help: str, **kwargs):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
-    """One field a flag of `python -m model.training`; `--help` prints what each does and its usual range."""
+    """One field a flag of `python -m model.training`; `--help` prints what each does and its usual range.
+
+    Raises:
+        ValueError: a choice is unknown or a count is not positive; the model and the optimizers check the rest.
+    """
 
     train: Path = option("training text, UTF-8, documents separated by lines holding <|endoftext|>")
     validation: Path = option("held-out text in the same form")
@@ -42,9 +48,17 @@ class TrainingOptions:
     device: str = option("cpu, cuda or mps", default="cpu")
     seed: int = option("fixes initialisation, order and dropout", default=0)
 
+    def __post_init__(self):
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}")
+        for name in ("steps", "batch_size", "evaluate_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+
 
 def parse_options(arguments: list[str] | None = None) -> TrainingOptions:
-    """The options given on the command line; exits with a message on a wrong one."""
+    """The options given on the command line; exits with a message where one is missing or not of its type."""
     parser = argparse.ArgumentParser(prog="python -m model.training", description="Train a TransformerLM on text.")
     for f in fields(TrainingOptions):
         flag = "--" + f.name.replace("_", "-")

@@ -24,9 +24,14 @@ def train(options: TrainingOptions) -> TransformerLM:
     """Train a model from scratch and write it to `options.out`, with its loss curve in `training.jsonl`.
 
     Raises:
+        OSError: the tokenizer's file cannot be read, or `options.out` not written.
         ValueError: an option or the text does not fit; the message says how.
         FloatingPointError: the loss is no longer a number.
     """
+    try:
+        torch.empty(0, device=options.device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"cannot train on the device {options.device!r}: {error}") from None
     torch.manual_seed(options.seed)
     train_documents = read_documents(options.train)
     validation_documents = read_documents(options.validation)
@@ -62,7 +67,8 @@ def train(options: TrainingOptions) -> TransformerLM:
 
     folder = checkpoint_folder(options.out)
     folder.mkdir(parents=True, exist_ok=True)
-    log = (folder / "training.jsonl").open("w", encoding="utf-8")
+    log = folder / "training.jsonl"
+    log.write_text("", encoding="utf-8")
     started, train_loss, since = time.monotonic(), 0.0, 0
     for step in range(1, options.steps + 1):
         factor = learning_rate_factor(step - 1, options.warmup_steps, options.steps, options.final_learning_rate)
@@ -96,8 +102,8 @@ def train(options: TrainingOptions) -> TransformerLM:
                 "learning_rate": options.learning_rate * factor,
                 "seconds": round(seconds, 1),
             }
-            log.write(json.dumps(record) + "\n")
-            log.flush()
+            with log.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
             left = seconds / step * (options.steps - step) / 60
             print(json.dumps(record), f"{left:.0f} minutes left", file=sys.stderr, flush=True)
             save_checkpoint(lm, tokenizer, options.out)
