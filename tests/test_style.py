@@ -1,0 +1,15 @@
+"""Lint and format are part of the tests."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("command", [["check"], ["format", "--check", "--diff"]], ids=["lint", "format"])
+def test_ruff_has_nothing_to_say(command):
+    ruff = subprocess.run([sys.executable, "-m", "ruff", *command, "."], cwd=ROOT, capture_output=True, text=True)
+    assert ruff.returncode == 0, ruff.stdout + ruff.stderr
