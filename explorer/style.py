@@ -12,8 +12,9 @@ import plotly.graph_objects as go
 ATTENTION, FEED_FORWARD, EMBEDDING, NORM, RESIDUAL = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#888888"
 SELECTED = "#D81B60"
 
-SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif"
-MONO = "ui-monospace, 'SF Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace"
+SANS_FONTS = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "Noto Sans", "sans-serif")
+MONO_FONTS = ("ui-monospace", "SF Mono", "Menlo", "Consolas", "DejaVu Sans Mono", "monospace")
+SANS, MONO = ", ".join(SANS_FONTS), ", ".join(MONO_FONTS)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,89 @@
+// What the widgets share: the page's state, the theme, and how tokens are shown. Loaded once, in the page's head.
+(() => {
+  const STATE_EVENT = "explorer:state", THEME_EVENT = "explorer:theme";
+  let state = {}, bus = null, urlTimer = 0;
+
+  // Causal: a query looks at its own position and before.
+  const tidy = (s) => (s.key > s.query ? { ...s, key: s.query } : s);
+
+  function set(change) {
+    state = tidy({ ...state, ...change });
+    if (bus) bus.write(state);
+    document.dispatchEvent(new CustomEvent(STATE_EVENT));
+    clearTimeout(urlTimer);
+    urlTimer = setTimeout(writeUrl, 250);
+  }
+
+  function writeUrl() {
+    const url = new URL(location.href);
+    for (const [name, value] of Object.entries(state)) {
+      const text = Array.isArray(value) ? value.join(".") : String(value);
+      if (text) url.searchParams.set(name, text);
+      else url.searchParams.delete(name);
+    }
+    url.searchParams.delete("text"); // the ids say the same, exactly
+    if (url.href !== location.href) history.replaceState(null, "", url);
+  }
+
+  // Runs `listener` now and at every event, until the widget's element has left the page.
+  function listen(event, element, listener) {
+    const wrapped = () => {
+      if (element.isConnected) listener();
+      else document.removeEventListener(event, wrapped);
+    };
+    document.addEventListener(event, wrapped);
+  }
+
+  const isDark = () => document.body.classList.contains("dark");
+  new MutationObserver(() => document.dispatchEvent(new CustomEvent(THEME_EVENT)))
+    .observe(document.documentElement, { subtree: false, attributes: true, attributeFilter: ["class"] });
+  addEventListener("DOMContentLoaded", () =>
+    new MutationObserver(() => document.dispatchEvent(new CustomEvent(THEME_EVENT)))
+      .observe(document.body, { attributes: true, attributeFilter: ["class"] }));
+
+  // A token's text as DOM nodes. What cannot be seen gets a mark that is drawn by CSS, so that the element's text
+  // stays exactly the token's.
+  const INVISIBLE = /[\s\p{Cc}\p{Cf}]/u;
+  function tokenNodes(token) {
+    const nodes = [];
+    let plain = "";
+    const flush = () => { if (plain) nodes.push(document.createTextNode(plain)); plain = ""; };
+    for (const character of token) {
+      if (!INVISIBLE.test(character)) { plain += character; continue; }
+      flush();
+      const span = document.createElement("span");
+      span.className = "mark";
+      span.dataset.mark = markOf(character);
+      span.textContent = character;
+      nodes.push(span);
+    }
+    flush();
+    return nodes;
+  }
+  function markOf(character) {
+    if (character === " ") return "·";
+    if (character === "\n") return "↵";
+    if (character === "\t") return "→";
+    const code = character.codePointAt(0);
+    if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+    return `⟨${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
+  }
+
+  window.Explorer = {
+    get state() { return state; },
+    connect(connection) { bus = connection; bus.write(state); },
+    // A person's choice: shown at once, then Python is asked for what follows from it.
+    pick(change) { set(change); bus.pick(); },
+    // A slider moved: the next token's distribution follows.
+    tune(change) { set(change); bus.tune(); },
+    open(view) { if (state.checkpoint && view !== state.view) this.pick({ view }); }, // Gradio also says so at the start
+    // Python's change.
+    merge(change, ask) { set(change); if (ask) bus.pick(); },
+    copyLink() { writeUrl(); navigator.clipboard?.writeText(location.href); },
+    onState: (element, listener) => listen(STATE_EVENT, element, listener),
+    onTheme: (element, listener) => listen(THEME_EVENT, element, listener),
+    theme: () => window.ExplorerThemes[isDark() ? "dark" : "light"],
+    toggleTheme() { document.body.classList.toggle("dark"); },
+    tokenNodes,
+  };
+})();

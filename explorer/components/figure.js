@@ -1,0 +1,53 @@
+const plot = element.querySelector(".plot");
+const CONFIG = { responsive: false, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+let drawing = false, stale = false;
+
+// One draw at a time; what arrives meanwhile is drawn once, at the end, in its latest state.
+async function draw() {
+  stale = true;
+  if (drawing) return;
+  drawing = true;
+  while (stale) {
+    stale = false;
+    await drawOnce();
+  }
+  drawing = false;
+}
+
+async function drawOnce() {
+  plot.hidden = !props.value;
+  if (!props.value || !plot.clientWidth) return;
+  const { data, layout } = JSON.parse(props.value);
+  const theme = Explorer.theme();
+  await ExplorerPlotly.react(plot, data, {
+    ...layout,
+    template: theme.template,
+    width: plot.clientWidth,
+    height: props.height,
+    uirevision: "kept",
+  }, CONFIG);
+  plot.setAttribute("aria-label", layout.meta.alt);
+  if (!plot.dataset.draws) plot.on("plotly_click", click);
+  plot.dataset.draws = +(plot.dataset.draws || 0) + 1;
+}
+
+// On an axis of tokens a point's coordinate is its label; its index is the position.
+function positionOf(point, axis) {
+  if (typeof point[axis] === "number") return point[axis];
+  const index = point.pointNumber ?? point.pointIndex;
+  return Array.isArray(index) ? index[axis === "y" ? 0 : 1] : index;
+}
+
+function click({ points: [point] }) {
+  const change = {};
+  for (const [source, field] of Object.entries(props.selects))
+    change[field] = source === "customdata" ? point.customdata : positionOf(point, source);
+  if (Object.keys(change).length) Explorer.pick(change);
+}
+
+new ResizeObserver(() => {
+  if (props.value && plot.clientWidth && plot.clientWidth !== plot._fullLayout?.width) draw();
+}).observe(plot);
+Explorer.onTheme(element, draw);
+watch("value", draw);
+draw();

@@ -1,0 +1,48 @@
+"""Every head of every layer as a small picture."""
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from explorer.components.widget import Widget
+from explorer.views.view import SmallMultiples
+
+MOST_PIXELS = 96
+
+
+class HeadGrid(Widget):
+    """A row a layer, a column a head; a click chooses the head and the cell under the pointer.
+
+    Args:
+        selects: "layer", "head", "x" or "y" of a clicked cell -> the field of the state it sets.
+    """
+
+    def __init__(self, *, selects: Mapping[str, str], **kwargs):
+        html = '<div class="grid" role="group"></div><output class="readout" aria-live="off"></output>'
+        super().__init__(None, html=html, selects=dict(selects), **kwargs)
+
+    def postprocess(self, value: SmallMultiples | None) -> dict[str, Any] | None:
+        """The pictures as bytes, 0 to 255 for 0 to 1; above 96 tokens a pixel is the largest of several cells."""
+        if value is None:
+            return None
+        layers, heads, tokens, _ = value.values.shape
+        block = -(-tokens // MOST_PIXELS)
+        pixels = pool(value.values, block)
+        data = np.rint(pixels * 255).astype(np.uint8).tobytes()
+        return {
+            "layers": layers,
+            "heads": heads,
+            "tokens": tokens,
+            "block": block,
+            "pixels": pixels.shape[-1],
+            "data": base64.b64encode(data).decode(),
+            "alt": value.alt,
+        }
+
+
+def pool(values: np.ndarray, block: int) -> np.ndarray:
+    """The largest value of every block × block square of the last two axes, the last squares being cut short."""
+    starts = np.arange(0, values.shape[-1], block)
+    return np.maximum.reduceat(np.maximum.reduceat(values, starts, axis=-1), starts, axis=-2)

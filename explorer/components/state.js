@@ -1,0 +1,5 @@
+Explorer.connect({
+  write: (state) => { props.value = state; },
+  pick: () => trigger("pick"),
+  tune: () => trigger("tune"),
+});

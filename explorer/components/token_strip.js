@@ -1,0 +1,59 @@
+const strip = element.querySelector(".strip");
+const MOST_BITS = 12; // surprisal at which a chip has its full colour
+
+function draw() {
+  const { tokens = [], surprisal = [], num_prompt = 0, earlier = 0 } = props.value || {};
+  const chips = tokens.map((token, i) => {
+    const chip = document.createElement("button");
+    chip.type = "button";
+    chip.className = i < num_prompt ? "chip" : "chip generated";
+    chip.setAttribute("role", "option");
+    chip.dataset.position = i;
+    chip.append(...Explorer.tokenNodes(token));
+    const bits = surprisal[i];
+    chip.style.setProperty("--share", bits == null ? 0 : Math.min(1, bits / MOST_BITS).toFixed(3));
+    const origin = i < num_prompt ? "" : ", generated";
+    const surprise = bits == null ? "" : `, surprisal ${bits} bits (probability ${(2 ** -bits).toPrecision(2)})`;
+    chip.title = `position ${i}${origin}${surprise}`;
+    return chip;
+  });
+  if (earlier) {
+    const note = document.createElement("span");
+    note.className = "earlier";
+    note.textContent = `… ${earlier.toLocaleString("en")} earlier tokens are beyond the model's context`;
+    chips.unshift(note);
+  }
+  strip.replaceChildren(...chips);
+  strip.dataset.draws = +(strip.dataset.draws || 0) + 1;
+  mark();
+}
+
+function mark() {
+  for (const chip of strip.querySelectorAll(".chip")) {
+    const position = +chip.dataset.position;
+    chip.setAttribute("aria-selected", position === Explorer.state.query);
+    chip.classList.toggle("key", position === Explorer.state.key);
+    chip.tabIndex = position === Explorer.state.query ? 0 : -1;
+  }
+}
+
+strip.addEventListener("click", (event) => {
+  const chip = event.target.closest(".chip");
+  if (chip) Explorer.pick({ query: +chip.dataset.position });
+});
+strip.addEventListener("keydown", (event) => {
+  const last = strip.querySelectorAll(".chip").length - 1;
+  const to = {
+    ArrowRight: Math.min(last, Explorer.state.query + 1),
+    ArrowLeft: Math.max(0, Explorer.state.query - 1),
+    Home: 0,
+    End: last,
+  }[event.key];
+  if (to === undefined) return;
+  event.preventDefault();
+  Explorer.pick({ query: to });
+  strip.querySelector(`[data-position="${to}"]`).focus();
+});
+Explorer.onState(element, mark);
+watch("value", draw);
+draw();

@@ -1,0 +1,6 @@
+const write = () => {
+  element.firstElementChild.textContent = props.value || "";
+  element.hidden = !props.value;
+};
+watch("value", write);
+write();

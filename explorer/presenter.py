@@ -1,0 +1,142 @@
+"""From what is asked (a run, a selection, settings) to what the page shows; knows nothing of Gradio."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import plotly.graph_objects as go
+
+from explorer.analysis.next_token import next_token, surprisal
+from explorer.library import Library
+from explorer.run import Run
+from explorer.selection import Selection
+from explorer.settings import GenerationSettings
+from explorer.trace import Trace
+from explorer.views import VIEWS
+from explorer.views.choices import Choice, choices
+from explorer.views.next_token import distribution, summary
+from explorer.views.view import View
+
+
+@dataclass(frozen=True)
+class Question:
+    """The page's state: what runs, and what of it is looked at."""
+
+    run: Run
+    selection: Selection
+
+    @classmethod
+    def parse(cls, state: Mapping[str, Any]) -> "Question":
+        """ValueError where the run makes no sense; of the selection, what makes none is left out."""
+        return cls(Run.parse(state), Selection.parse(state))
+
+    def as_dict(self) -> dict[str, Any]:
+        return self.run.as_dict() | self.selection.as_dict()
+
+
+@dataclass(frozen=True)
+class ViewContent:
+    """What an open view shows; without pictures where it does not apply to the model.
+
+    Attributes:
+        words, formula: texts.
+        choices: lists to choose from.
+        pictures: name of each panel -> what it draws.
+    """
+
+    words: str
+    formula: str = ""
+    choices: list[Choice] = field(default_factory=list)
+    pictures: dict[str, Any] = field(default_factory=dict)
+
+
+class Presenter:
+    """Answers questions from the models of a library.
+
+    Every method that takes a run raises CheckpointError where its model cannot be loaded, and ValueError where its
+    tokens are none of the model's.
+    """
+
+    def __init__(self, library: Library):
+        self.library = library
+
+    def run_of(self, checkpoint: str, text: str) -> Run:
+        """The run of a prompt; of one longer than the context its last part. ValueError if it is empty."""
+        lm, tokenizer = self.library.model(checkpoint)
+        ids = tokenizer.encode(text)
+        if not ids:
+            raise ValueError("The prompt is empty. Type a few words for the model to continue.")
+        kept = ids[-lm.config.context_length :]
+        return Run(checkpoint, tuple(kept), dropped=len(ids) - len(kept))
+
+    def restored(self, state: Mapping[str, Any]) -> Question:
+        """The question in a URL: its ids, or a prompt given as `text`."""
+        question = Question.parse(state)
+        if not question.run.prompt:
+            question = replace(question, run=self.run_of(question.run.checkpoint, str(state.get("text", ""))))
+            if "query" not in state:
+                return self.at_end(question)
+        return replace(question, selection=question.selection.within(self.trace(question.run)))
+
+    def at_end(self, question: Question) -> Question:
+        """The same run, looked at from its last token to the one before; what exists of the rest is kept."""
+        trace = self.trace(question.run)
+        last = len(trace) - 1
+        selection = replace(question.selection, query=last, key=max(0, last - 1))
+        return replace(question, selection=selection.within(trace))
+
+    def trace(self, run: Run) -> Trace:
+        """What the model computes on the part of the run that it sees."""
+        lm, _ = self.library.model(run.checkpoint)
+        return self.library.trace(run.checkpoint, run.window(lm.config.context_length))
+
+    def text(self, run: Run) -> tuple[str, str]:
+        """The prompt and the generated text."""
+        _, tokenizer = self.library.model(run.checkpoint)
+        return tokenizer.decode(run.prompt), tokenizer.decode(run.generated)
+
+    def strip(self, run: Run) -> dict[str, Any]:
+        """The tokens the model sees, and how many it does not."""
+        trace = self.trace(run)
+        unseen = len(run.token_ids) - len(trace)
+        return {
+            "tokens": trace.tokens,
+            "surprisal": surprisal(trace),
+            "num_prompt": max(0, len(run.prompt) - unseen),
+            "earlier": unseen + run.dropped,
+        }
+
+    def view(self, question: Question) -> tuple[View, ViewContent]:
+        """The open view and what it shows."""
+        trace = self.trace(question.run)
+        view = next((view for view in VIEWS if view.name == question.selection.view), VIEWS[0])
+        if not view.applies_to(trace):
+            return view, ViewContent(words=view.otherwise)
+        selection = question.selection.within(trace)
+        return view, ViewContent(
+            words=view.words,
+            formula=view.formula(trace, selection),
+            choices=choices(view.controls, trace, selection),
+            pictures={panel.name: panel.draw(trace, selection) for panel in view.panels},
+        )
+
+    def next_token(self, question: Question, settings: GenerationSettings) -> tuple[go.Figure, str]:
+        """The distribution after the selected token, and it in a sentence."""
+        trace = self.trace(question.run)
+        position = question.selection.within(trace).query
+        prediction = next_token(trace, position, settings.temperature, settings.top_k)
+        after = trace.tokens[position]
+        picture = distribution(prediction, trace.vocabulary, after)
+        return picture, summary(prediction, trace.vocabulary, after, position)
+
+    def facts(self, checkpoint: str) -> str:
+        """The model's kind and size, and where it runs, in a line."""
+        lm, _ = self.library.model(checkpoint)
+        config = lm.config
+        size = sum(parameter.numel() for parameter in lm.parameters())
+        parts = {"rmsnorm": "RMSNorm", "rope": "RoPE", "none": "no positions", "swiglu": "SwiGLU"}
+        kind = " · ".join(parts[choice] for choice in (config.norm, config.position, config.ffn))
+        return (
+            f"{kind} · {size / 1e6:.1f} M parameters · {config.num_layers} layers × {config.num_heads} heads · "
+            f"context {config.context_length} · {lm.device.type}"
+        )

@@ -1,0 +1,47 @@
+"""What can be chosen of a run, field by field of the selection."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from explorer.selection import Selection
+from explorer.style import visible
+from explorer.trace import Trace
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A list to choose a field of the selection from.
+
+    Attributes:
+        field: of the selection.
+        title: before the list.
+        options: (value, text) pairs.
+    """
+
+    field: str
+    title: str
+    options: Sequence[tuple[Any, str]]
+
+
+def choices(fields: Sequence[str], trace: Trace, selection: Selection) -> list[Choice]:
+    """The lists of a view's controls."""
+    return [Choice(field, TITLES[field], OPTIONS[field](trace, selection)) for field in fields]
+
+
+def numbered(size: int) -> list[tuple[int, str]]:
+    return [(i, str(i)) for i in range(size)]
+
+
+def positions(trace: Trace, last: int) -> list[tuple[int, str]]:
+    return [(i, f"{i}  {visible(token)}") for i, token in enumerate(trace.tokens[: last + 1])]
+
+
+TITLES = {"layer": "layer", "head": "head", "query": "query", "key": "key", "tap": "value"}
+OPTIONS: dict[str, Callable[[Trace, Selection], list[tuple[Any, str]]]] = {
+    "layer": lambda trace, selection: numbered(trace.config.num_layers),
+    "head": lambda trace, selection: numbered(trace.config.num_heads),
+    "query": lambda trace, selection: positions(trace, len(trace) - 1),
+    "key": lambda trace, selection: positions(trace, selection.query),
+    "tap": lambda trace, selection: [(name, name) for name in trace.values],
+}
