@@ -11,7 +11,6 @@ from typing import Any
 import gradio as gr
 
 from explorer.api import Api
-from explorer.components.assets import head
 from explorer.components.choosers import Choosers
 from explorer.components.figure import Figure
 from explorer.components.head_grid import HeadGrid
@@ -73,7 +72,6 @@ class Page:
         """Build and serve; `options` are those of `gr.Blocks.launch`."""
         blocks = self.build()
         blocks.launch(
-            head=head(),
             css=Path(__file__).with_suffix(".css").read_text(encoding="utf-8"),
             theme=gr.themes.Base(primary_hue="indigo", neutral_hue="slate", font=SANS_FONTS, font_mono=MONO_FONTS),
             footer_links=["api"],

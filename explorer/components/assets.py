@@ -1,4 +1,4 @@
-"""What the page's head loads before any widget."""
+"""Scripts that widgets share."""
 
 import json
 import tempfile
@@ -12,26 +12,24 @@ from explorer.style import DARK, LIGHT, template
 
 
 @cache
-def head() -> str:
-    """Script tags for Plotly, the widgets' shared script and the themes.
-
-    The wheel's own plotly.js is served under the name `ExplorerPlotly`: Gradio brings an older copy, and whichever
-    loads last would own `window.Plotly`. Addresses are relative, so that the app works below any path.
-    """
-    folder = Path(tempfile.mkdtemp(prefix="transformerlm-explorer-"))
-    gr.set_static_paths([folder])
+def shared_script() -> str:
+    """Script tag for the page's state and themes, `window.Explorer`."""
     themes = {
         name: {"sequential": theme.sequential, "template": template(theme).to_plotly_json()}
         for name, theme in (("light", LIGHT), ("dark", DARK))
     }
-    scripts = {
-        "plotly.js": ISOLATED.replace("PLOTLY", plotly_js()),
-        "explorer.js": Path(__file__).with_name("explorer.js").read_text(encoding="utf-8"),
-        "themes.js": f"window.ExplorerThemes = {json.dumps(themes)};",
-    }
-    for name, text in scripts.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    return "".join(f'<script src="gradio_api/file={folder / name}"></script>' for name in scripts)
+    script = Path(__file__).with_name("explorer.js").read_text(encoding="utf-8")
+    return script_tag("explorer.js", f"window.ExplorerThemes = {json.dumps(themes)};\n{script}")
+
+
+@cache
+def plotly_script() -> str:
+    """Script tag for the wheel's own plotly.js under the name `ExplorerPlotly`.
+
+    Gradio brings an older copy, and whichever loads last would own `window.Plotly`.
+    """
+    source = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+    return script_tag("plotly.js", ISOLATED.replace("PLOTLY", source.read_text(encoding="utf-8")))
 
 
 ISOLATED = """(function () {
@@ -44,5 +42,15 @@ ISOLATED = """(function () {
 """
 
 
-def plotly_js() -> str:
-    return (Path(plotly.__file__).parent / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
+def script_tag(name: str, text: str) -> str:
+    """Have Gradio serve the script; the address is relative, so that the app works below any path."""
+    path = folder() / name
+    path.write_text(text, encoding="utf-8")
+    return f'<script src="gradio_api/file={path}"></script>'
+
+
+@cache
+def folder() -> Path:
+    path = Path(tempfile.mkdtemp(prefix="transformerlm-explorer-"))
+    gr.set_static_paths([path])
+    return path

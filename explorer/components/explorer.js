@@ -1,7 +1,7 @@
 // What the widgets share: the page's state, the theme, and how tokens are shown. Loaded once, in the page's head.
 (() => {
   const STATE_EVENT = "explorer:state", THEME_EVENT = "explorer:theme";
-  let state = {}, bus = null, urlTimer = 0;
+  let state = {}, bus = null, unasked = false, urlTimer = 0;
 
   // Causal: a query looks at its own position and before.
   const tidy = (s) => (s.key > s.query ? { ...s, key: s.query } : s);
@@ -36,10 +36,7 @@
 
   const isDark = () => document.body.classList.contains("dark");
   new MutationObserver(() => document.dispatchEvent(new CustomEvent(THEME_EVENT)))
-    .observe(document.documentElement, { subtree: false, attributes: true, attributeFilter: ["class"] });
-  addEventListener("DOMContentLoaded", () =>
-    new MutationObserver(() => document.dispatchEvent(new CustomEvent(THEME_EVENT)))
-      .observe(document.body, { attributes: true, attributeFilter: ["class"] }));
+    .observe(document.body, { attributes: true, attributeFilter: ["class"] });
 
   // A token's text as DOM nodes. What cannot be seen gets a mark that is drawn by CSS, so that the element's text
   // stays exactly the token's.
@@ -71,14 +68,23 @@
 
   window.Explorer = {
     get state() { return state; },
-    connect(connection) { bus = connection; bus.write(state); },
+    connect(connection) {
+      bus = connection;
+      bus.write(state);
+      if (unasked) bus.pick();
+      unasked = false;
+    },
     // A person's choice: shown at once, then Python is asked for what follows from it.
     pick(change) { set(change); bus.pick(); },
     // A slider moved: the next token's distribution follows.
     tune(change) { set(change); bus.tune(); },
     open(view) { if (state.checkpoint && view !== state.view) this.pick({ view }); }, // Gradio also says so at the start
     // Python's change.
-    merge(change, ask) { set(change); if (ask) bus.pick(); },
+    merge(change, ask) {
+      set(change);
+      if (ask && bus) bus.pick();
+      else if (ask) unasked = true; // it came before the widget that can ask
+    },
     copyLink() { writeUrl(); navigator.clipboard?.writeText(location.href); },
     onState: (element, listener) => listen(STATE_EVENT, element, listener),
     onTheme: (element, listener) => listen(THEME_EVENT, element, listener),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import plotly.graph_objects as go
 
+from explorer.components.assets import plotly_script
 from explorer.components.widget import Widget
 
 
@@ -17,7 +18,7 @@ class Figure(Widget):
 
     def __init__(self, *, selects: Mapping[str, str] | None = None, height: int = 360, **kwargs):
         html = f'<div class="plot" role="img" style="height:{height}px"></div>'
-        super().__init__(None, html=html, selects=dict(selects or {}), height=height, **kwargs)
+        super().__init__(None, html=html, scripts=plotly_script(), selects=dict(selects or {}), height=height, **kwargs)
 
     def postprocess(self, value: go.Figure | None) -> str | None:
         """The figure as JSON, without its template: the page has the template of each theme."""
