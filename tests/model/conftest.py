@@ -1,0 +1,53 @@
+"""Looking inside a model without the explorer."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+import torch
+from torch import Tensor
+
+from model.kv_cache import KVCache
+from model.transformer_lm import TransformerLM
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """The same random numbers in every run."""
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def token_ids(tiny_config) -> Tensor:
+    """(2, 20) random ids: two different sequences."""
+    return torch.randint(tiny_config.vocab_size, (2, 20), generator=torch.Generator().manual_seed(1))
+
+
+@pytest.fixture
+def hooked() -> Callable:
+    """`with hooked(lm, {name: hook}): ...` puts forward hooks on modules by their names and takes them off again."""
+
+    @contextmanager
+    def hooked(lm: TransformerLM, hooks: dict[str, Callable]) -> Iterator[None]:
+        handles = [lm.get_submodule(name).register_forward_hook(hook) for name, hook in hooks.items()]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    return hooked
+
+
+@pytest.fixture
+def record(hooked) -> Callable:
+    """`record(lm, ids, names)` is the dictionary of what the named modules put out in one forward pass."""
+
+    def record(lm: TransformerLM, ids: Tensor, names, cache: KVCache | None = None) -> dict[str, Tensor]:
+        values: dict[str, Tensor] = {}
+        hooks = {name: lambda module, inputs, output, name=name: values.update({name: output}) for name in names}
+        with hooked(lm, hooks), torch.no_grad():
+            lm(ids, cache)
+        return values
+
+    return record

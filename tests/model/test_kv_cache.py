@@ -1,0 +1,60 @@
+import pytest
+import torch
+
+from model.kv_cache import KVCache
+
+
+@pytest.fixture
+def cache(tiny_config):
+    """For two sequences, filled with NaN: an entry read before it was written would show."""
+    cache = KVCache(tiny_config, batch_size=2)
+    cache.entries.fill_(torch.nan)
+    return cache
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("chunks", [[20], [1] * 20, [7, 13], [19, 1], [1, 5, 1, 13]], ids=str)
+def test_a_text_read_in_chunks_gives_the_logits_of_the_whole(tiny_lm, token_ids, cache, chunks):
+    parts = [tiny_lm(chunk, cache) for chunk in token_ids.split(chunks, dim=1)]
+    torch.testing.assert_close(torch.cat(parts, dim=1), tiny_lm(token_ids), atol=1e-5, rtol=1e-5)
+    assert cache.length == 20
+
+
+def test_a_watched_chunk_attends_to_the_earlier_positions(tiny_lm, token_ids, cache, record):
+    name = "blocks.1.attn.pattern"
+    whole = record(tiny_lm, token_ids, [name])[name]
+    record(tiny_lm, token_ids[:, :12], [], cache)
+    chunk = record(tiny_lm, token_ids[:, 12:], [name], cache)[name]
+    torch.testing.assert_close(chunk, whole[..., 12:, :], atol=1e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_the_context_fills_to_the_last_position_and_no_further(tiny_lm, tiny_config, cache):
+    full = torch.zeros(2, tiny_config.context_length, dtype=torch.long)
+    tiny_lm(full[:, :-1], cache)
+    tiny_lm(full[:, :1], cache)
+    assert cache.length == tiny_config.context_length
+    with pytest.raises(ValueError, match="the model sees 1 to 32 positions, got 1 tokens after 32"):
+        tiny_lm(full[:, :1], cache)
+
+
+def test_append_stores_after_the_positions_filled(tiny_config, cache):
+    first, second = torch.randn(2, 2, 2, 3, 4, 8)  # two chunks of keys and values (B, H, 4, d)
+    keys, values = cache.append(1, *first)
+    cache.length = 4
+    keys, values = cache.append(1, *second)
+    torch.testing.assert_close(keys, torch.cat([first[0], second[0]], dim=-2))
+    torch.testing.assert_close(values, torch.cat([first[1], second[1]], dim=-2))
+    assert cache.entries[0].isnan().all()
+
+
+def test_extend_makes_room_for_one_position_in_every_layer(tiny_config):
+    cache = KVCache(tiny_config)
+    for position in range(tiny_config.context_length):
+        for slot, keys, values in cache.extend():
+            slot[:] = position
+            assert keys.shape == values.shape == (1, 3, position + 1, 8)
+            assert (keys[..., 0] == torch.arange(position + 1)).all()
+            assert (values[..., 0] == torch.arange(position + 1)).all()
+    with pytest.raises(ValueError, match="the cache is full: it holds 32 positions"):
+        cache.extend()

@@ -1,0 +1,20 @@
+import torch
+from torch import nn
+
+from model.tap import Tap
+
+
+def test_is_the_identity_with_no_weights():
+    tap, x = Tap(), torch.randn(3)
+    assert tap(x) is x
+    assert dict(tap.state_dict()) == {}
+    assert isinstance(tap, nn.Module)
+
+
+def test_knows_whether_a_hook_sits_on_it():
+    tap = Tap()
+    assert not tap.is_watched
+    handle = tap.register_forward_hook(lambda tap, inputs, output: None)
+    assert tap.is_watched
+    handle.remove()
+    assert not tap.is_watched
