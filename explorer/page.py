@@ -54,7 +54,7 @@ class Page:
 
     def build(self) -> gr.Blocks:
         with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True) as blocks:
-            self.state, self.update = State(), StateUpdate()
+            self.state, self.update = State(elem_id="state"), StateUpdate(elem_id="state-update")
             self.place_header()
             self.place_prompt()
             with gr.Row(elem_id="columns"):
@@ -73,7 +73,9 @@ class Page:
         blocks = self.build()
         blocks.launch(
             css=Path(__file__).with_suffix(".css").read_text(encoding="utf-8"),
-            theme=gr.themes.Base(primary_hue="indigo", neutral_hue="slate", font=SANS_FONTS, font_mono=MONO_FONTS),
+            theme=gr.themes.Base(
+                primary_hue="indigo", neutral_hue="slate", spacing_size="sm", font=SANS_FONTS, font_mono=MONO_FONTS
+            ),
             footer_links=["api"],
             ssr_mode=False,
             run_history=False,  # would keep every event's data in the browser
@@ -137,7 +139,7 @@ class Page:
         defaults = GenerationSettings()
         gr.Markdown("### Next token")
         self.prediction_words = Words(elem_id="prediction-words")
-        self.prediction = Figure(height=390, elem_id="prediction")
+        self.prediction = Figure(height=300, elem_id="prediction")
         self.temperature = gr.Slider(
             *LIMITS["temperature"], defaults.temperature, step=0.05, label="temperature", interactive=True
         )

@@ -100,17 +100,19 @@ VIEW = View(
     panels=(
         Panel(
             name="heads",
-            title="All heads: a row a layer, a column a head",
+            title="All heads: rows are layers, columns are heads",
             draw=lambda trace, selection: all_heads(trace),
             kind="head_grid",
             selects={"layer": "layer", "head": "head", "x": "key", "y": "query"},
+            width="half",
         ),
         Panel(
             name="pattern",
             title="The chosen head: who looks at whom",
             draw=lambda trace, s: pattern(trace, s.layer, s.head, s.query, s.key),
             selects={"x": "key", "y": "query"},
-            height=520,
+            height=500,
+            width="half",
         ),
         Panel(
             name="row",

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from explorer.analysis.next_token import NextToken
 from explorer.style import MONO, RESIDUAL, SELECTED, figure, label, number, visible
 
-BARS = 14
+BARS = 12
 
 
 def distribution(prediction: NextToken, vocabulary: Sequence[str], after: str) -> go.Figure:
@@ -25,7 +25,7 @@ def distribution(prediction: NextToken, vocabulary: Sequence[str], after: str) -
         y=places,
         orientation="h",
         marker={"color": [SELECTED if i == prediction.actual else "#5450b0" for i in shown]},
-        text=[number(p) if p else "cut" for p in sampled],
+        text=[f"{p:.3f}" if p else "cut" for p in sampled],
         textposition="outside",
         cliponaxis=False,
         customdata=plain,
