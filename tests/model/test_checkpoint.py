@@ -1,0 +1,177 @@
+import json
+import os
+import pickle
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from model.checkpoint import CheckpointError, list_checkpoints, load_checkpoint, save_checkpoint
+from model.transformer_lm import TransformerLM
+
+
+def test_a_saved_model_loads_as_the_same(tiny_checkpoint, tiny_lm, tiny_tokenizer, token_ids):
+    lm, tokenizer = load_checkpoint("tiny")
+    assert lm.config == tiny_lm.config
+    torch.testing.assert_close(lm(token_ids), tiny_lm(token_ids), rtol=0, atol=0)
+    assert tokenizer.encode("the fox") == tiny_tokenizer.encode("the fox")
+
+
+def test_a_loaded_model_is_ready_to_read(tiny_checkpoint):
+    lm, _ = load_checkpoint("tiny")
+    assert not lm.training
+    assert not any(parameter.requires_grad for parameter in lm.parameters())
+    assert {parameter.dtype for parameter in lm.parameters()} == {torch.float32}
+
+
+def test_a_path_elsewhere_works_like_a_name(tmp_path, checkpoints_folder, tiny_lm, tiny_tokenizer):
+    folder = save_checkpoint(tiny_lm, tiny_tokenizer, tmp_path / "elsewhere" / "deep")
+    assert folder == tmp_path / "elsewhere" / "deep"
+    assert list_checkpoints() == []
+    for path in (folder, str(folder), Path(os.path.relpath(folder))):
+        assert load_checkpoint(path)[0].config == tiny_lm.config
+
+
+def test_weights_are_stored_in_16_bits_and_calculated_in_32(checkpoints_folder, tiny_lm, tiny_tokenizer, token_ids):
+    folder = save_checkpoint(tiny_lm, tiny_tokenizer, "half")
+    assert {tensor.dtype for tensor in load_file(folder / "model.safetensors").values()} == {torch.float16}
+    lm, _ = load_checkpoint("half")
+    assert lm.lm_head.weight.dtype == torch.float32
+    torch.testing.assert_close(lm(token_ids), tiny_lm(token_ids), atol=0.02, rtol=0.02)
+
+
+def test_tied_embeddings_are_stored_once_and_tied_again(checkpoints_folder, tiny_config, tiny_tokenizer, token_ids):
+    tied = TransformerLM(replace(tiny_config, tie_embeddings=True)).eval()
+    folder = save_checkpoint(tied, tiny_tokenizer, "tied", dtype=torch.float32)
+    assert "lm_head.weight" not in load_file(folder / "model.safetensors")
+    lm, _ = load_checkpoint("tied")
+    assert lm.lm_head.weight is lm.token_embedding.weight
+    torch.testing.assert_close(lm(token_ids), tied(token_ids), rtol=0, atol=0)
+
+
+def test_checkpoints_are_listed_by_name(checkpoints_folder, tiny_lm, tiny_tokenizer):
+    assert list_checkpoints() == []
+    for name in ("b", "a"):
+        save_checkpoint(tiny_lm, tiny_tokenizer, name)
+    (checkpoints_folder / "no-config").mkdir()
+    (checkpoints_folder / "a-file").write_text("")
+    assert list_checkpoints() == ["a", "b"]
+
+
+def test_saving_again_replaces_all_files_and_leaves_no_parts(tiny_checkpoint, tiny_config, tiny_tokenizer):
+    other = TransformerLM(replace(tiny_config, num_layers=1))
+    save_checkpoint(other, tiny_tokenizer, "tiny")
+    assert load_checkpoint("tiny")[0].config == other.config
+    assert sorted(path.name for path in tiny_checkpoint.iterdir()) == [
+        "config.json", "model.safetensors", "tokenizer.tiktoken"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", [1e6, float("nan")])
+def test_weights_that_16_bits_cannot_hold_are_not_saved(tiny_checkpoint, tiny_lm, tiny_tokenizer, value):
+    tiny_lm.blocks[1].ffn.up_proj.weight.data[0, 0] = value
+    before = (tiny_checkpoint / "model.safetensors").read_bytes()
+    with pytest.raises(ValueError, match="up_proj.weight holds values that are not finite as torch.float16"):
+        save_checkpoint(tiny_lm, tiny_tokenizer, "tiny")
+    assert (tiny_checkpoint / "model.safetensors").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["nothing", "", ".", "..", "../../etc", "/etc/passwd", "~", "a\0b", "x" * 5000, "\ud800", "tiny/config.json", "😀"],
+    ids=lambda name: ascii(name[:12]),
+)
+def test_a_name_that_is_no_checkpoint_is_answered_with_those_there_are(tiny_checkpoint, name):
+    with pytest.raises(CheckpointError, match="there is no checkpoint .*; there are: tiny"):
+        load_checkpoint(name)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.tiktoken", "model.safetensors"])
+def test_a_missing_file_is_named(tiny_checkpoint, name):
+    (tiny_checkpoint / name).unlink()
+    with pytest.raises(CheckpointError, match=f"checkpoint 'tiny' cannot be loaded: .*{name}"):
+        load_checkpoint("tiny")
+
+
+@pytest.mark.parametrize("kept", [0, 5, 100, -1])
+def test_a_truncated_weights_file_is_refused(tiny_checkpoint, kept):
+    path = tiny_checkpoint / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(CheckpointError, match="checkpoint 'tiny' cannot be loaded: "):
+        load_checkpoint("tiny")
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ("{", "Expecting property name"),
+        ("", "Expecting value"),
+        ("[" * 100_000, "maximum recursion depth"),
+        ("[]", "a model config is an object of named settings, got list"),
+        ("null", "a model config is an object of named settings, got NoneType"),
+        ("{}", "incomplete model config: .*vocab_size"),
+    ],
+    ids=["cut", "empty", "deep", "list", "null", "empty object"],
+)
+def test_a_config_that_is_no_config_is_refused(tiny_checkpoint, config, message):
+    (tiny_checkpoint / "config.json").write_text(config)
+    with pytest.raises(CheckpointError, match=f"checkpoint 'tiny' cannot be loaded: {message}"):
+        load_checkpoint("tiny")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"d_modle": 24}, "unknown model setting d_modle; known are"),
+        ({"d_model": "24"}, "d_model must be a positive integer, got '24'"),
+        ({"rope_theta": float("inf")}, "rope_theta must be a positive number, got inf"),
+        ({"d_ff": 48}, r"blocks.0.ffn.gate_proj.weight should be \(48, 24\) by its config, got \(40, 24\)"),
+        ({"num_layers": 3}, r"its weights lack blocks.2.attn.k_proj.weight \(and 8 more\)"),
+        ({"num_layers": 1}, "its weights hold blocks.1.attn.k_proj.weight, which its config has no place for"),
+        ({"tie_embeddings": True}, "its weights hold lm_head.weight, which its config has no place for"),
+        ({"vocab_size": 299}, "the tokenizer has 300 tokens, the model 299"),
+        ({"vocab_size": 10**30}, ""),
+        ({"context_length": 10**15}, ""),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_a_config_that_does_not_fit_the_other_files_is_refused(tiny_checkpoint, change, message):
+    config = json.loads((tiny_checkpoint / "config.json").read_text())
+    (tiny_checkpoint / "config.json").write_text(json.dumps(config | change))
+    with pytest.raises(CheckpointError, match=f"checkpoint 'tiny' cannot be loaded: {message}"):
+        load_checkpoint("tiny")
+
+
+def test_the_config_file_holds_every_setting(tiny_checkpoint, tiny_config):
+    assert json.loads((tiny_checkpoint / "config.json").read_text()) == asdict(tiny_config)
+
+
+def test_weights_missing_from_the_file_are_named(tiny_checkpoint):
+    weights = load_file(tiny_checkpoint / "model.safetensors")
+    del weights["final_norm.weight"]
+    save_file(weights, tiny_checkpoint / "model.safetensors")
+    with pytest.raises(CheckpointError, match=r"its weights lack final_norm.weight \(and 0 more\)"):
+        load_checkpoint("tiny")
+
+
+class Bomb:
+    """Unpickling it makes a folder."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.tiktoken", "config.json"])
+@pytest.mark.parametrize("write", [lambda bomb, path: path.write_bytes(pickle.dumps(bomb)), torch.save])
+def test_nothing_is_unpickled(tiny_checkpoint, tmp_path, name, write):
+    write(Bomb(tmp_path / "exploded"), tiny_checkpoint / name)
+    with pytest.raises(CheckpointError, match="checkpoint 'tiny' cannot be loaded: "):
+        load_checkpoint("tiny")
+    assert not (tmp_path / "exploded").exists()
+    pickle.loads(pickle.dumps(Bomb(tmp_path / "exploded")))  # the bomb does work
+    assert (tmp_path / "exploded").exists()

@@ -1,0 +1,132 @@
+import base64
+
+import pytest
+
+from model.tokenizer import END_OF_TEXT, Tokenizer
+
+NASTY_TEXTS = {
+    "empty": "",
+    "spaces": "  a   b \t c \n\n d  \r\n ",
+    "emoji": "👩🏽‍🚀 and 🏳️‍🌈",
+    "combining marks": "e\u0301 a\u0308\u0323 Z͑ͫ̓ͪ̂ͫ",
+    "NUL and controls": "a\x00b\x01\x7f\x1b[31m",
+    "right to left": "שלום \u202eعالم\u202c",
+    "other scripts": "日本語 ไทย हिन्दी",
+    "special token": f"before{END_OF_TEXT}after",
+    "byte order mark": "\ufefftext",
+    "noncharacters": "\uffff\U0010ffff\ufffd",
+    "markup": "<script>${1+1}</script>&amp;",
+    "contractions": "I'll say it's they've 'S",
+    "100 kB": "the owl said “é” 12345 " * 4000,
+    "100 kB without a space": "a" * 100_000,
+}
+
+
+@pytest.fixture(params=NASTY_TEXTS.values(), ids=NASTY_TEXTS.keys())
+def text(request):
+    return request.param
+
+
+def test_any_text_survives_the_round_trip(tiny_tokenizer, text):
+    ids = tiny_tokenizer.encode(text)
+    assert tiny_tokenizer.decode(ids) == text
+    assert b"".join(map(tiny_tokenizer.token_bytes, ids)) == text.encode()
+    assert all(0 <= token_id < tiny_tokenizer.end_of_text for token_id in ids)
+
+
+@pytest.mark.parametrize(("text", "read"), [("a\ud800b", "a\ufffdb"), ("\ud83d\ude00", "😀")])
+def test_lone_surrogates_are_replaced_and_pairs_joined(tiny_tokenizer, text, read):
+    assert tiny_tokenizer.decode(tiny_tokenizer.encode(text)) == read
+
+
+def test_merges_shorten_the_text_they_were_learnt_from(tiny_tokenizer):
+    ids = tiny_tokenizer.encode("the fox and the moon")
+    assert len(ids) < 15
+    assert max(ids) >= 256
+
+
+def test_the_vocabulary_is_bytes_merges_and_the_end_of_text(tiny_tokenizer):
+    assert tiny_tokenizer.vocab_size == 300
+    assert [tiny_tokenizer.token_bytes(i) for i in range(256)] == [bytes([i]) for i in range(256)]
+    assert len({tiny_tokenizer.token_bytes(i) for i in range(300)}) == 300
+    assert tiny_tokenizer.end_of_text == 299
+    assert tiny_tokenizer.token_bytes(299) == END_OF_TEXT.encode()
+
+
+def test_half_a_character_decodes_to_the_replacement_sign_and_shows_its_bytes(tiny_tokenizer):
+    half = [0xC3]  # the first of the two bytes of "é"
+    assert tiny_tokenizer.decode(half) == "\ufffd"
+    assert tiny_tokenizer.token_text(0xC3) == r"\xc3"
+    assert tiny_tokenizer.decode([0xC3, 0xA9]) == "é"
+
+
+def test_a_whole_token_shows_its_text(tiny_tokenizer):
+    texts = [tiny_tokenizer.token_text(i) for i in tiny_tokenizer.encode("the fox\n")]
+    assert "".join(texts) == "the fox\n"
+
+
+@pytest.mark.parametrize("token_id", [-1, 300, 10**30, "a", None, 1.5])
+def test_an_id_outside_the_vocabulary_is_refused(tiny_tokenizer, token_id):
+    with pytest.raises(ValueError, match="token ids are integers from 0 to 299, got"):
+        tiny_tokenizer.token_bytes(token_id)
+    with pytest.raises(ValueError, match="token ids are integers from 0 to 299, got"):
+        tiny_tokenizer.decode([0, token_id])
+
+
+def test_a_saved_tokenizer_loads_as_the_same(tiny_tokenizer, tmp_path):
+    tiny_tokenizer.save(tmp_path / "tokenizer.tiktoken")
+    loaded = Tokenizer.load(tmp_path / "tokenizer.tiktoken")
+    assert loaded.vocab_size == tiny_tokenizer.vocab_size
+    text = "".join(NASTY_TEXTS.values())
+    assert loaded.encode(text) == tiny_tokenizer.encode(text)
+
+
+def test_the_file_is_what_tiktoken_reads(tiny_tokenizer, tmp_path):
+    from tiktoken.load import load_tiktoken_bpe
+
+    tiny_tokenizer.save(tmp_path / "tokenizer.tiktoken")
+    ranks = load_tiktoken_bpe(str(tmp_path / "tokenizer.tiktoken"))
+    assert ranks == {tiny_tokenizer.token_bytes(i): i for i in range(299)}
+
+
+def line(token: bytes, rank) -> str:
+    return f"{base64.b64encode(token).decode()} {rank}\n"
+
+
+BYTES = "".join(line(bytes([i]), i) for i in range(256))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is incomplete"),
+        (b"\x80\x04K\x01.", "is not a tiktoken vocabulary"),
+        ("é 0\n".encode(), "is not a tiktoken vocabulary"),
+        (b"not-base64! 0\n", "is not a tiktoken vocabulary"),
+        (b"YQ==\n", "is not a tiktoken vocabulary"),
+        (b"YQ== one\n", "is not a tiktoken vocabulary"),
+        (BYTES.replace(line(b"a", 97), "").encode(), "is incomplete"),
+        ((BYTES + line(b"ab", 257)).encode(), "is incomplete"),
+        ((BYTES + line(b"ab", 255)).encode(), "is incomplete"),
+        ((BYTES + line(b"ab", -1)).encode(), "is incomplete"),
+        ((BYTES + line(b"a", 256)).encode(), "is incomplete"),
+    ],
+    ids=["empty", "pickle", "not ASCII", "not base64", "no rank", "word as rank", "byte missing", "gap", "rank twice",
+         "negative rank", "token twice"],
+)  # fmt: skip
+def test_a_damaged_file_is_refused_by_name(tmp_path, content, message):
+    path = tmp_path / "tokenizer.tiktoken"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=f"tokenizer.tiktoken {message}"):
+        Tokenizer.load(path)
+
+
+def test_the_bytes_alone_are_a_tokenizer(tmp_path):
+    path = tmp_path / "tokenizer.tiktoken"
+    path.write_text(BYTES)
+    assert Tokenizer.load(path).encode("fox") == list(b"fox")
+
+
+def test_a_missing_file_is_an_os_error(tmp_path):
+    with pytest.raises(OSError, match="nowhere"):
+        Tokenizer.load(tmp_path / "nowhere")
