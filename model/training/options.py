@@ -62,11 +62,13 @@ def parse_options(arguments: list[str] | None = None) -> TrainingOptions:
     parser = argparse.ArgumentParser(prog="python -m model.training", description="Train a TransformerLM on text.")
     for f in fields(TrainingOptions):
         flag = "--" + f.name.replace("_", "-")
+        text = f.metadata["help"].replace("%", "%%")  # argparse formats it with %
         if f.type is bool:
-            parser.add_argument(flag, action="store_true", help=f.metadata["help"])
+            parser.add_argument(flag, action="store_true", help=text)
             continue
         kind = Path if f.type in (Path, Path | None) else f.type
         required = f.default is MISSING
-        text = f.metadata["help"] + ("" if required or f.default is None else f" (default {f.default})")
+        if not required and f.default is not None:
+            text += f" (default {f.default})"
         parser.add_argument(flag, type=kind, required=required, default=None if required else f.default, help=text)
     return TrainingOptions(**vars(parser.parse_args(arguments)))
