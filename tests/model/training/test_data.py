@@ -1,0 +1,96 @@
+import pytest
+import torch
+
+from model.training.data import Batches, encode_documents, read_documents
+
+CONTEXT, BATCH = 8, 4
+
+
+@pytest.fixture
+def batches():
+    """Over the text 0, 1, 2, …, 199: a token tells its position."""
+    return Batches(torch.arange(200), CONTEXT, BATCH, vocab_size=1000, seed=0)
+
+
+def test_documents_are_separated_by_the_end_of_text_mark(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("one\ntwo\n<|endoftext|>\n\n<|endoftext|>\n  three é\n", encoding="utf-8")
+    assert read_documents(path) == ["one\ntwo", "  three é"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"", "holds no text"), (b"\n<|endoftext|>\n", "holds no text"), (b"\xff", "readable UTF-8")],
+)
+def test_a_file_without_text_is_refused(tmp_path, content, message):
+    path = tmp_path / "text.txt"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        read_documents(path)
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="readable UTF-8 file: .*nowhere.txt"):
+        read_documents(tmp_path / "nowhere.txt")
+
+
+def test_each_document_ends_with_the_end_of_text_token(tiny_tokenizer):
+    ids = encode_documents(["the fox", "said <|endoftext|>"], tiny_tokenizer).tolist()
+    end = tiny_tokenizer.end_of_text
+    assert ids == [*tiny_tokenizer.encode("the fox"), end, *tiny_tokenizer.encode("said <|endoftext|>"), end]
+    assert ids.count(end) == 2
+
+
+def test_windows_are_pieces_of_the_text_and_targets_their_next_tokens(batches):
+    for _ in range(20):
+        inputs, targets = batches.next()
+        assert inputs.shape == targets.shape == (BATCH, CONTEXT)
+        assert torch.equal(inputs, inputs[:, :1] + torch.arange(CONTEXT))
+        assert torch.equal(targets, inputs + 1)
+
+
+def test_an_epoch_shows_no_token_twice_and_the_next_is_cut_elsewhere(batches):
+    epochs = []
+    for _ in range(2):
+        starts = [start for _ in range(5) for start in batches.next()[0][:, 0].tolist()]  # 20 of 23 or 24 windows
+        assert len({start // CONTEXT for start in starts}) == len(starts)
+        assert len({start % CONTEXT for start in starts}) == 1
+        assert starts != sorted(starts)
+        epochs.append(starts)
+        batches.starts = batches.starts[:0]
+    assert epochs[0] != epochs[1]
+
+
+def test_the_seed_fixes_everything():
+    def first_batches(seed):
+        batches = Batches(torch.arange(200), CONTEXT, BATCH, vocab_size=1000, seed=seed)
+        return torch.stack([batches.next(0.5)[0] for _ in range(20)])
+
+    assert torch.equal(first_batches(1), first_batches(1))
+    assert not torch.equal(first_batches(1), first_batches(2))
+
+
+def test_copies_are_random_tokens_repeated():
+    batches = Batches(torch.arange(2000), context_length=64, batch_size=BATCH, vocab_size=1000, seed=0)
+    inputs, targets = batches.next(copy_fraction=1.0)
+    assert torch.equal(inputs[:, 1:], targets[:, :-1])
+    for row in inputs:
+        periods = [period for period in range(4, 33) if torch.equal(row[period:], row[:-period])]
+        assert periods
+        assert not torch.equal(row[1:], row[:-1] + 1)
+
+
+def test_the_share_of_copies_is_the_one_asked_for():
+    batches = Batches(torch.arange(2000), context_length=32, batch_size=20, vocab_size=1000, seed=0)
+    rows = torch.cat([batches.next(copy_fraction=0.25)[0] for _ in range(50)])
+    copies = (rows != rows[:, :1] + torch.arange(32)).any(-1)
+    assert copies.float().mean().item() == pytest.approx(0.25, abs=0.05)
+
+
+def test_the_shortest_text_that_is_accepted_always_fills_a_batch():
+    needed = (CONTEXT + 1) * BATCH + CONTEXT
+    for seed in range(50):
+        batches = Batches(torch.arange(needed), CONTEXT, BATCH, vocab_size=1000, seed=seed)
+        assert all(len(batches.next()[0]) == BATCH for _ in range(3))
+    with pytest.raises(ValueError, match=f"needs {needed} tokens of text, got {needed - 1}"):
+        Batches(torch.arange(needed - 1), CONTEXT, BATCH, vocab_size=1000, seed=0)

@@ -1,0 +1,76 @@
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from model.training.evaluation import copying_head_scores, evaluate
+from model.transformer_lm import TransformerLM
+
+PERIOD = 16  # half of the tiny model's context
+
+
+@pytest.mark.parametrize("length", [2, 20, 32, 33, 34, 65, 200])
+def test_every_token_after_the_first_is_scored_once(tiny_lm, tiny_config, length):
+    """A model that finds all tokens equally likely loses ln V nats on each."""
+    tiny_lm.lm_head.weight.data.zero_()
+    score = evaluate(tiny_lm, torch.zeros(length, dtype=torch.long), num_bytes=500, batch_size=3)
+    nats = math.log(tiny_config.vocab_size)
+    assert score.loss == pytest.approx(nats)
+    assert score.perplexity == pytest.approx(tiny_config.vocab_size)
+    assert score.bits_per_byte == pytest.approx((length - 1) * nats / math.log(2) / 500)
+
+
+def test_each_window_is_read_on_its_own(tiny_lm, tiny_config):
+    ids = torch.randint(tiny_config.vocab_size, (75,))
+    nats = [
+        F.cross_entropy(tiny_lm(ids[None, start:end])[0], ids[start + 1 : end + 1], reduction="sum").item()
+        for start, end in [(0, 32), (32, 64), (64, 74)]
+    ]
+    assert evaluate(tiny_lm, ids, num_bytes=1).loss == pytest.approx(sum(nats) / 74)
+
+
+@pytest.fixture
+def dropping_lm(tiny_config):
+    return TransformerLM(replace(tiny_config, dropout=0.5))
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_measuring_leaves_dropout_out_and_the_mode_as_it_was(dropping_lm, tiny_config, training):
+    ids = torch.randint(tiny_config.vocab_size, (75,))
+    loss = evaluate(dropping_lm.eval(), ids, num_bytes=1).loss
+    scores = copying_head_scores(dropping_lm)
+    dropping_lm.train(training)
+    assert evaluate(dropping_lm, ids, num_bytes=1).loss == loss
+    assert torch.equal(copying_head_scores(dropping_lm)["induction"], scores["induction"])
+    assert dropping_lm.training is training
+
+
+def constant_pattern(earlier: int):
+    """A hook: every query looks only at the key so many positions before it, or at the first."""
+
+    def hook(tap, inputs, pattern):
+        keys = (torch.arange(pattern.shape[-1]) - earlier).clamp(min=0)
+        return F.one_hot(keys, pattern.shape[-1]).to(pattern).expand_as(pattern)
+
+    return hook
+
+
+@pytest.mark.parametrize(
+    ("earlier", "previous_token", "induction"), [(1, 1, 0), (PERIOD - 1, 0, 1), (PERIOD, 0, 0), (0, 0, 0)]
+)
+def test_scores_tell_what_a_head_looks_at(tiny_lm, hooked, earlier, previous_token, induction):
+    """The induction target is the position after the token's first occurrence: period - 1 positions before."""
+    with hooked(tiny_lm, {"blocks.1.attn.pattern": constant_pattern(earlier)}):
+        scores = copying_head_scores(tiny_lm)
+    chance = 1 / (2 * PERIOD - 1)  # queries that look at the first position may hit the target there
+    assert scores["previous_token"].shape == scores["induction"].shape == (2, 3)
+    assert scores["previous_token"][1].tolist() == pytest.approx([previous_token] * 3, abs=chance + 1e-6)
+    assert scores["induction"][1].tolist() == pytest.approx([induction] * 3, abs=1e-6)
+    assert 0 < scores["previous_token"][0].max() < 0.5
+
+
+def test_scoring_leaves_no_hooks_behind(tiny_lm):
+    copying_head_scores(tiny_lm)
+    assert not any(block.attn.pattern.is_watched for block in tiny_lm.blocks)
