@@ -23,7 +23,7 @@ from explorer.library import Library
 from explorer.presenter import Presenter, Question
 from explorer.selection import Selection
 from explorer.settings import LIMITS, GenerationSettings
-from explorer.style import MONO_FONTS, SANS_FONTS
+from explorer.style import DARK, LIGHT, MONO_FONTS, SANS_FONTS
 from explorer.views import VIEWS
 from explorer.views.view import Panel
 from model.generation import generate
@@ -73,9 +73,7 @@ class Page:
         blocks = self.build()
         blocks.launch(
             css=Path(__file__).with_suffix(".css").read_text(encoding="utf-8"),
-            theme=gr.themes.Base(
-                primary_hue="indigo", neutral_hue="slate", spacing_size="sm", font=SANS_FONTS, font_mono=MONO_FONTS
-            ),
+            theme=page_theme(),
             footer_links=["api"],
             ssr_mode=False,
             run_history=False,  # would keep every event's data in the browser
@@ -117,10 +115,11 @@ class Page:
                 scale=8,
             )
             self.run = gr.Button("Run", variant="primary", scale=0, min_width=90, elem_id="run")
-        with gr.Row(elem_id="examples"):
-            self.examples = [
-                (gr.Button(name, size="sm", scale=0, min_width=60), text) for name, text in EXAMPLES.items()
-            ]
+            with gr.Row(elem_id="examples"):
+                gr.Markdown("try")
+                self.examples = [
+                    (gr.Button(name, size="sm", scale=0, min_width=60), text) for name, text in EXAMPLES.items()
+                ]
         self.strip = TokenStrip(elem_id="strip")
 
     def place_views(self):
@@ -139,7 +138,7 @@ class Page:
         defaults = GenerationSettings()
         gr.Markdown("### Next token")
         self.prediction_words = Words(elem_id="prediction-words")
-        self.prediction = Figure(height=300, elem_id="prediction")
+        self.prediction = Figure(height=264, elem_id="prediction")
         self.temperature = gr.Slider(
             *LIMITS["temperature"], defaults.temperature, step=0.05, label="temperature", interactive=True
         )
@@ -226,11 +225,17 @@ class Page:
 
     def on_pick(self, state: dict) -> dict:
         """The open view and the prediction, after anything was selected."""
-        return self.told(lambda: self.show_view(Question.parse(state)) | self.on_tune(state))
+        question = self.asked(state)
+        if question is None:
+            return {self.prediction: gr.skip()}
+        return self.show_view(question) | self.show_prediction(question, GenerationSettings.parse(state))
 
     def on_tune(self, state: dict) -> dict:
         """The prediction, after a slider was moved; nothing is drawn anew from it."""
-        return self.told(lambda: self.show_prediction(Question.parse(state), GenerationSettings.parse(state)))
+        question = self.asked(state)
+        if question is None:
+            return {self.prediction: gr.skip()}
+        return self.show_prediction(question, GenerationSettings.parse(state))
 
     def on_step(self, state: dict) -> Iterator[dict]:
         yield from self.written(state, replace(GenerationSettings.parse(state), max_new_tokens=1))
@@ -240,20 +245,29 @@ class Page:
 
     def written(self, state: dict, settings: GenerationSettings) -> Iterator[dict]:
         """The run and its prediction after each new token, at a pace that can be followed."""
+        question = self.asked(state)
+        if question is None:
+            return
+        lm, tokenizer = self.library.model(question.run.checkpoint)
+        steps = generate(lm, question.run.token_ids, stop_tokens={tokenizer.end_of_text}, **settings.as_dict())
+        shown = 0.0
+        for done, step in enumerate(steps, start=1):
+            run = replace(question.run, generated=(*question.run.generated, step.token_id))
+            question = self.presenter.at_end(replace(question, run=run))
+            last = done == settings.max_new_tokens or step.token_id == tokenizer.end_of_text
+            time.sleep(max(0.0, shown + SECONDS_A_TOKEN - time.monotonic()))
+            shown = time.monotonic()
+            yield self.show_run(question, ask=last) | self.show_prediction(question, settings)
+
+    def asked(self, state: dict) -> Question | None:
+        """The state's question if it makes sense; else None, and a warning says why not."""
         try:
             question = Question.parse(state)
-            lm, tokenizer = self.library.model(question.run.checkpoint)
-            steps = generate(lm, question.run.token_ids, stop_tokens={tokenizer.end_of_text}, **settings.as_dict())
-            shown = time.monotonic()
-            for done, step in enumerate(steps, start=1):
-                run = replace(question.run, generated=(*question.run.generated, step.token_id))
-                question = self.presenter.at_end(replace(question, run=run))
-                last = done == settings.max_new_tokens or step.token_id == tokenizer.end_of_text
-                time.sleep(max(0.0, shown + SECONDS_A_TOKEN - time.monotonic()) if done > 1 else 0)
-                shown = time.monotonic()
-                yield self.show_run(question, ask=last) | self.show_prediction(question, settings)
+            self.presenter.trace(question.run)
         except ValueError as error:
             warn(error)
+            return None
+        return question
 
     def show_run(self, question: Question, settings: dict[str, Any] | None = None, ask: bool = True) -> dict:
         """The tokens, the text, and the change of state; with `ask` the browser asks for the pictures of it."""
@@ -290,13 +304,13 @@ class Page:
         picture, words = self.presenter.next_token(question, settings)
         return {self.prediction: picture, self.prediction_words: words}
 
-    def told(self, answer: Callable[[], dict]) -> dict:
-        """The answer, or nothing new and a warning that says why."""
-        try:
-            return answer()
-        except ValueError as error:
-            warn(error)
-            return {self.prediction: gr.skip()}
+
+def page_theme() -> gr.themes.Base:
+    """Gradio's plainest theme on the backgrounds that the figures' colour scales begin at; no font is fetched."""
+    theme = gr.themes.Base(
+        primary_hue="indigo", neutral_hue="slate", spacing_size="sm", font=SANS_FONTS, font_mono=MONO_FONTS
+    )
+    return theme.set(body_background_fill=LIGHT.background, body_background_fill_dark=DARK.background)
 
 
 def place_panel(view: str, panel: Panel) -> Figure | HeadGrid:
@@ -304,7 +318,11 @@ def place_panel(view: str, panel: Panel) -> Figure | HeadGrid:
     with gr.Column(min_width=320, elem_classes=f"panel-{panel.width}"):
         gr.Markdown(f"#### {panel.title}")
         place = {"selects": panel.selects, "elem_id": f"{view}-{panel.name}"}
-        return HeadGrid(**place) if panel.kind == "head_grid" else Figure(height=panel.height, **place)
+        return (
+            HeadGrid(**place)
+            if panel.kind == "head_grid"
+            else Figure(height=panel.height, min_plot_width=panel.min_width, **place)
+        )
 
 
 def warn(error: ValueError):

@@ -24,6 +24,7 @@ class Theme:
     background: str
     text: str
     faint: str
+    accent: str
     sequential: tuple[str, ...]
     diverging: tuple[str, ...]
 
@@ -32,6 +33,7 @@ LIGHT = Theme(
     background="#ffffff",
     text="#1f2430",
     faint="#e3e6ec",
+    accent="#5450b0",
     sequential=("#ffffff", "#c9cdf0", "#8d90d8", "#5450b0", "#241a6b"),
     diverging=("#08519c", "#6aaed6", "#ffffff", "#f5a55f", "#b34700"),
 )
@@ -39,6 +41,7 @@ DARK = Theme(
     background="#11141b",
     text="#e4e7ee",
     faint="#2a2f3a",
+    accent="#cfa54f",
     sequential=("#11141b", "#4a3d2a", "#8a6d35", "#cfa54f", "#ffe9a8"),
     diverging=("#7cc4ff", "#2f6ea3", "#11141b", "#a85a1e", "#ffb870"),
 )
@@ -64,6 +67,7 @@ def template(theme: Theme) -> go.layout.Template:
             "plot_bgcolor": "rgba(0,0,0,0)",
             "font": {"family": SANS, "size": 13, "color": theme.text},
             "title": {"font": {"size": 14}, "x": 0, "xref": "paper", "xanchor": "left"},
+            "colorway": [theme.accent],  # of bars and lines that stand for no component
             "colorscale": {
                 "sequential": scale(theme.sequential),
                 "sequentialminus": scale(theme.diverging[2::-1]),
@@ -89,6 +93,11 @@ def figure(traces: Sequence, alt: str, **layout) -> go.Figure:
 def visible(token: str) -> str:
     """A token with its spaces, line breaks and control characters as marks."""
     return "".join(mark(character) for character in token) or "∅"
+
+
+def quoted(token: str) -> str:
+    """A token within a sentence."""
+    return f"“{visible(token)}”"
 
 
 def mark(character: str) -> str:

@@ -1,5 +1,5 @@
 const plot = element.querySelector(".plot");
-const CONFIG = { responsive: false, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+const CONFIG = { responsive: false, displaylogo: false, showSendToCloud: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
 let drawing = false, stale = false;
 
 // One draw at a time; what arrives meanwhile is drawn once, at the end, in its latest state.
@@ -31,12 +31,8 @@ async function drawOnce() {
   plot.dataset.draws = +(plot.dataset.draws || 0) + 1;
 }
 
-// On an axis of tokens a point's coordinate is its label; its index is the position.
-function positionOf(point, axis) {
-  if (typeof point[axis] === "number") return point[axis];
-  const index = point.pointNumber ?? point.pointIndex;
-  return Array.isArray(index) ? index[axis === "y" ? 0 : 1] : index;
-}
+// On an axis of tokens a point's coordinate is its label; the label's place on the axis is the position.
+const positionOf = (point, axis) => point[`${axis}axis`].d2c(point[axis]);
 
 function click({ points: [point] }) {
   const change = {};

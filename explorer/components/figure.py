@@ -13,11 +13,13 @@ class Figure(Widget):
 
     Args:
         selects: "x", "y" or "customdata" of a clicked point -> the field of the state it sets.
-        height: pixels.
+        height, min_plot_width: pixels; in less width it scrolls sideways.
     """
 
-    def __init__(self, *, selects: Mapping[str, str] | None = None, height: int = 360, **kwargs):
-        html = f'<div class="plot" role="img" style="height:{height}px"></div>'
+    def __init__(
+        self, *, selects: Mapping[str, str] | None = None, height: int = 360, min_plot_width: int = 0, **kwargs
+    ):
+        html = f'<div class="plot" role="img" style="height:{height}px;min-width:{min_plot_width}px"></div>'
         super().__init__(None, html=html, scripts=plotly_script(), selects=dict(selects or {}), height=height, **kwargs)
 
     def postprocess(self, value: go.Figure | None) -> str | None:

@@ -34,7 +34,15 @@ function mark() {
     chip.setAttribute("aria-selected", position === Explorer.state.query);
     chip.classList.toggle("key", position === Explorer.state.key);
     chip.tabIndex = position === Explorer.state.query ? 0 : -1;
+    if (position === Explorer.state.query) reveal(chip);
   }
+}
+
+// Scrolls the strip, and only the strip, so that the chip is in sight.
+function reveal(chip) {
+  const above = chip.offsetTop - strip.offsetTop, below = above + chip.offsetHeight;
+  if (above < strip.scrollTop) strip.scrollTop = above - 4;
+  else if (below > strip.scrollTop + strip.clientHeight) strip.scrollTop = below - strip.clientHeight + 4;
 }
 
 strip.addEventListener("click", (event) => {

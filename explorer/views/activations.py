@@ -14,8 +14,8 @@ from explorer.style import (
     label,
     number,
     positions,
+    quoted,
     token_axis,
-    visible,
 )
 from explorer.trace import Trace
 from explorer.views.view import Panel, View
@@ -77,7 +77,7 @@ def histogram(trace: Trace, tap: str, head: int = 0, query: int = 0) -> go.Figur
         traces.append(go.Scatter(**bars, **shape, name=name, hovertemplate=hover))
     return figure(
         traces,
-        alt=f"Histogram of {tap}, over all tokens and at {visible(trace.tokens[query])}.",
+        alt=f"Histogram of {tap}, over all tokens and at {quoted(trace.tokens[query])}.",
         xaxis={"title": {"text": "value"}},
         yaxis={"title": {"text": "share of values"}, "tickformat": ".0%", "rangemode": "tozero"},
     )
@@ -122,7 +122,7 @@ def norms(trace: Trace, query: int = 0) -> go.Figure:
     return figure(
         traces,
         alt=(
-            f"Length of the residual stream at {visible(trace.tokens[query])}: "
+            f"Length of the residual stream at {quoted(trace.tokens[query])}: "
             f"{number(lengths.stream[0, query])} at the embedding, "
             f"{number(lengths.stream[-1, query])} after the last block."
         ),
@@ -149,7 +149,7 @@ def formula(trace: Trace, selection: Selection) -> str:
         f"standard deviation {number(everything.std)}, RMS {number(everything.rms)}, "
         f"from {number(everything.smallest)} to {number(everything.largest)}, "
         f"{everything.zeros:.1%} zeros\n"
-        f"at {visible(trace.tokens[selection.query])} ({selection.query}): "
+        f"at {quoted(trace.tokens[selection.query])} ({selection.query}): "
         f"length ‖x‖₂ = √Σx² = {number(np.linalg.norm(token.astype(np.float64)))}, "
         f"element {dim} = {number(token[dim])}"
     )

@@ -5,7 +5,7 @@ import plotly.graph_objects as go
 
 from explorer.analysis.attention import attention_cell
 from explorer.selection import Selection
-from explorer.style import SELECTED, figure, number, positions, token_axis, visible
+from explorer.style import SELECTED, figure, number, positions, quoted, token_axis
 from explorer.trace import Trace
 from explorer.views.view import Panel, SmallMultiples, View
 
@@ -36,7 +36,7 @@ def pattern(trace: Trace, layer: int, head: int, query: int | None = None, key: 
             colorbar={"title": {"text": "weight", "side": "right"}},
         ),
         alt=f"Attention pattern of layer {layer} head {head}, {len(trace)} queries by {len(trace)} keys.",
-        xaxis={**token_axis(trace.tokens, "key (looked at)"), "tickangle": -60},
+        xaxis={**token_axis(trace.tokens, "key (looked at)", most=24), "tickangle": -60},
         yaxis={**token_axis(trace.tokens, "query (looks back)"), "autorange": "reversed"},
     )
     if query is not None:
@@ -55,20 +55,22 @@ def row(trace: Trace, layer: int, head: int, query: int, key: int | None = None)
     weights = trace[f"blocks.{layer}.attn.pattern"][head, query, : query + 1]
     strongest = int(weights.argmax())
     tokens = trace.tokens[: query + 1]
+    places = positions(tokens)
+    hover = "key %{x}<br>weight %{y:.3f}<extra></extra>"
+    bars = [go.Bar(x=places, y=weights, hovertemplate=hover)]
+    if key is not None:
+        bars.append(go.Bar(x=[places[key]], y=[weights[key]], hovertemplate=hover, marker={"color": SELECTED}))
     return figure(
-        go.Bar(
-            x=positions(tokens),
-            y=weights,
-            marker={"color": [SELECTED if i == key else "#5450b0" for i in range(query + 1)]},
-            hovertemplate="key %{x}<br>weight %{y:.3f}<extra></extra>",
-        ),
+        bars,
         alt=(
-            f"Attention of {visible(trace.tokens[query])} at position {query}: most, "
-            f"{number(weights[strongest])}, to {visible(tokens[strongest])} at {strongest}."
+            f"Attention of {quoted(trace.tokens[query])} at position {query}: most, "
+            f"{number(weights[strongest])}, to {quoted(tokens[strongest])} at {strongest}."
         ),
         xaxis={**token_axis(tokens, "key"), "tickangle": -60},
         yaxis={"range": [0, 1], "title": {"text": "weight"}},
         bargap=0.15,
+        barmode="overlay",
+        showlegend=False,
     )
 
 
@@ -77,8 +79,8 @@ def formula(trace: Trace, selection: Selection) -> str:
     cell = attention_cell(trace, layer, head, query, key)
     d = trace.config.d_head
     return (
-        f"layer {layer} head {head}, query {visible(trace.tokens[query])} ({query}) → "
-        f"key {visible(trace.tokens[key])} ({key})\n"
+        f"layer {layer} head {head}, query {quoted(trace.tokens[query])} ({query}) → "
+        f"key {quoted(trace.tokens[key])} ({key})\n"
         f"score  = q·k / √d = {number(cell.dot)} / √{d} = {number(cell.score)}\n"
         f"weight = e^(score − max) / Σ e^(scores − max) = {number(cell.exp_score)} / {number(cell.exp_total)} "
         f"= {number(cell.weight)}   recomputed from q and k, off by {number(cell.error)}"

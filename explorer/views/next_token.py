@@ -6,9 +6,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.next_token import NextToken
-from explorer.style import MONO, RESIDUAL, SELECTED, figure, label, number, visible
+from explorer.style import MONO, RESIDUAL, SELECTED, figure, label, number, quoted
 
-BARS = 12
+BARS = 10
 
 
 def distribution(prediction: NextToken, vocabulary: Sequence[str], after: str) -> go.Figure:
@@ -24,14 +24,14 @@ def distribution(prediction: NextToken, vocabulary: Sequence[str], after: str) -
         x=sampled,
         y=places,
         orientation="h",
-        marker={"color": [SELECTED if i == prediction.actual else "#5450b0" for i in shown]},
-        text=[f"{p:.3f}" if p else "cut" for p in sampled],
-        textposition="outside",
-        cliponaxis=False,
         customdata=plain,
         hovertext=names,
         hovertemplate="%{hovertext}<br>drawn with %{x:.4f}<br>model alone %{customdata:.4f}<extra></extra>",
         showlegend=False,
+    )
+    actual = [place for place, i in enumerate(shown) if i == prediction.actual]
+    marked = go.Bar(
+        x=sampled[actual], y=actual, orientation="h", marker={"color": SELECTED}, hoverinfo="skip", showlegend=False
     )
     ticks = go.Scatter(
         x=plain,
@@ -41,10 +41,21 @@ def distribution(prediction: NextToken, vocabulary: Sequence[str], after: str) -
         name="the model alone (temperature 1, all tokens)",
         hoverinfo="skip",
     )
+    right = 1.3 * max(sampled.max(), plain.max())
+    numbers = go.Scatter(
+        x=np.full(len(shown), right),
+        y=places,
+        mode="text",
+        text=[f"{p:.3f}" if p else "cut" for p in sampled],
+        textposition="middle left",
+        textfont={"family": MONO, "size": 12},
+        hoverinfo="skip",
+        showlegend=False,
+    )
     return figure(
-        [bars, ticks],
-        alt=f"Next token after {visible(after)}: most likely {visible(vocabulary[shown[0]])}, {number(sampled[0])}.",
-        xaxis={"range": [0, min(1.0, 1.25 * max(sampled.max(), plain.max()))], "title": {"text": "probability"}},
+        [bars, marked, ticks, numbers],
+        alt=f"Next token after {quoted(after)}: most likely {quoted(vocabulary[shown[0]])}, {number(sampled[0])}.",
+        xaxis={"range": [0, right], "title": {"text": "probability"}},
         yaxis={
             "tickvals": places,
             "ticktext": names,
@@ -53,6 +64,7 @@ def distribution(prediction: NextToken, vocabulary: Sequence[str], after: str) -
             "showgrid": False,
         },
         bargap=0.25,
+        barmode="overlay",
         margin={"l": 8, "r": 8, "t": 28, "b": 8},
         legend={"font": {"size": 11}, "x": 0, "xanchor": "left"},
     )
@@ -62,13 +74,13 @@ def summary(prediction: NextToken, vocabulary: Sequence[str], after: str, positi
     """The distribution in a sentence or two."""
     kept = int((prediction.sampled > 0).sum())
     text = (
-        f"After {visible(after)} (position {position}): {kept:,} of {len(prediction.sampled):,} tokens can be drawn, "
+        f"After {quoted(after)} (position {position}): {kept:,} of {len(prediction.sampled):,} tokens can be drawn, "
         f"entropy {number(prediction.entropy)} bits."
     )
     if prediction.actual is not None:
         probability = prediction.plain[prediction.actual]
         text += (
-            f" The text goes on with {visible(vocabulary[prediction.actual])}, "
+            f" The text goes on with {quoted(vocabulary[prediction.actual])}, "
             f"rank {prediction.rank(prediction.actual):,}, probability {number(probability)}."
         )
     return text

@@ -14,8 +14,8 @@ from explorer.style import (
     label,
     number,
     positions,
+    quoted,
     token_axis,
-    visible,
 )
 from explorer.trace import Trace
 from explorer.views.view import Panel, View
@@ -47,7 +47,7 @@ def angles(trace: Trace, query: int | None = None, key: int | None = None) -> go
         xaxis={
             "title": {"text": "pair of dimensions (fast → slow)"},
             "showgrid": False,
-            "dtick": 1 if pairs < 33 else 4,
+            "tickangle": 0,
         },
         yaxis={**token_axis(trace.tokens, "position"), "autorange": "reversed"},
     )
@@ -125,9 +125,9 @@ def formula(trace: Trace, selection: Selection) -> str:
     norms = np.linalg.norm(pairs.before), np.linalg.norm(pairs.after)
     return (
         f"angle(position, pair) = position · θ^(−2·pair/d), θ = {theta:g}, d = {d}\n"
-        f"query {visible(trace.tokens[query])} ({query}): pair 0 turns by {number(pairs.angles[0])} rad, "
+        f"query {quoted(trace.tokens[query])} ({query}): pair 0 turns by {number(pairs.angles[0])} rad, "
         f"pair {slow} by {number(pairs.angles[slow])} rad; "
-        f"its distance to key {visible(trace.tokens[key])} ({key}) is {query - key}\n"
+        f"its distance to key {quoted(trace.tokens[key])} ({key}) is {query - key}\n"
         f"‖q‖ = {number(norms[0])} before, {number(norms[1])} after: turning changes no length   "
         f"recomputed from q and the angles, off by {number(pairs.error)}"
     )
@@ -151,7 +151,8 @@ VIEW = View(
             name="clocks",
             title="The chosen head's q and k, pair by pair, before (faint) and after rotation",
             draw=lambda trace, s: clocks(trace, s.layer, s.head, s.query, s.key),
-            height=420,
+            height=320,
+            min_width=640,
         ),
         Panel(
             name="angles",

@@ -34,6 +34,7 @@ class Panel:
         kind: which of the two `draw` returns.
         selects: what a click on a point selects: the point's "x", "y" or "customdata" -> a field of `Selection`.
         height: of the picture, pixels.
+        min_width: of the picture, pixels; on a narrower screen it scrolls sideways.
         width: share of the row it takes on a wide screen.
     """
 
@@ -43,6 +44,7 @@ class Panel:
     kind: Literal["figure", "head_grid"] = "figure"
     selects: Mapping[str, str] = field(default_factory=dict)
     height: int = 360
+    min_width: int = 0
     width: Literal["whole", "half"] = "whole"
 
 
