@@ -22,8 +22,7 @@ def sampling_distribution(logits: np.ndarray, temperature: float = 1.0, top_k: i
     logits = np.asarray(logits, dtype=np.float64)
     k = 1 if temperature == 0 else top_k or len(logits)
     kept = largest(logits, k) if k < len(logits) else slice(None)
-    scaled = logits[kept] / (temperature or 1.0)
-    weights = np.exp(scaled - scaled.max())
+    weights = np.exp((logits[kept] - logits.max()) / (temperature or 1.0))
     probabilities = np.zeros_like(logits)
     probabilities[kept] = weights / weights.sum()
     return probabilities

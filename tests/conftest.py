@@ -12,6 +12,8 @@ from model.tokenizer import Tokenizer
 from model.training.bpe import train_bpe
 from model.transformer_lm import TransformerLM
 
+torch.set_num_threads(1)  # the models are tiny: a second thread only waits, and for long where cores are shared
+
 SENTENCES = [
     "Once upon a time there was a fox who wanted the moon.",
     "The fox asked the owl, and the owl asked the moon, and the moon said nothing.",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 import torch
@@ -21,6 +22,20 @@ def seeded():
 def token_ids(tiny_config) -> Tensor:
     """(2, 20) random ids: two different sequences."""
     return torch.randint(tiny_config.vocab_size, (2, 20), generator=torch.Generator().manual_seed(1))
+
+
+@pytest.fixture
+def make_lm(tiny_config) -> Callable[..., TransformerLM]:
+    """`make_lm(**changes)`: a model whose gains differ and whose patterns are far from uniform, so that slips show."""
+
+    def make_lm(**changes) -> TransformerLM:
+        torch.manual_seed(0)
+        lm = TransformerLM(replace(tiny_config, **changes)).eval()
+        for name, parameter in lm.named_parameters():
+            parameter.data.uniform_(0.5, 2) if "norm" in name else parameter.data.mul_(2)
+        return lm
+
+    return make_lm
 
 
 @pytest.fixture

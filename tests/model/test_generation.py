@@ -1,0 +1,183 @@
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+
+from model.generation import generate, window_start
+from model.sampling import draw, sampling_distribution
+
+PROMPT = [5, 17, 250, 3]
+PAST_THE_CONTEXT = 60  # tokens, with a context of 32: the window moves several times
+
+
+def tokens(lm, prompt=PROMPT, max_new_tokens=PAST_THE_CONTEXT, **settings) -> list[int]:
+    return [step.token_id for step in generate(lm, prompt, max_new_tokens=max_new_tokens, **settings)]
+
+
+@pytest.mark.parametrize("position", ["rope", "none"])
+@pytest.mark.parametrize("tie_embeddings", [False, True], ids=["untied", "tied"])
+@pytest.mark.parametrize(
+    "settings", [{"seed": 0}, {"seed": 1}, {"seed": 2, "temperature": 0.7, "top_k": 20}, {"temperature": 0}], ids=str
+)
+def test_decoder_cache_and_scratch_draw_the_same_tokens(make_lm, position, tie_embeddings, settings):
+    lm = make_lm(position=position, tie_embeddings=tie_embeddings)
+    by_decoder = tokens(lm, **settings)
+    from_scratch = tokens(lm, use_cache=False, **settings)
+    lm.blocks[1].ffn.gate.register_forward_hook(lambda module, inputs, output: None)  # somebody looks
+    by_cache = tokens(lm, **settings)
+    assert by_decoder == by_cache == from_scratch
+    assert len(by_decoder) == PAST_THE_CONTEXT
+
+
+@pytest.mark.parametrize("num_tokens", [1, 31, 32, 33, 70])
+def test_prompts_of_any_length_are_continued(make_lm, num_tokens):
+    lm = make_lm()
+    prompt = torch.randint(lm.config.vocab_size, (num_tokens,)).tolist()
+    assert tokens(lm, prompt, seed=0) == tokens(lm, prompt, seed=0, use_cache=False)
+
+
+def test_single_tokens_do_not_run_the_model(make_lm, monkeypatch):
+    """Else the decoder would be dead code and the tests above would compare the model with itself."""
+    lm = make_lm()
+    forward, lengths = lm.forward, []
+    monkeypatch.setattr(lm, "forward", lambda ids, *rest: lengths.append(ids.shape[1]) or forward(ids, *rest))
+    tokens(lm, max_new_tokens=20)
+    assert lengths == [len(PROMPT)]
+
+
+@pytest.mark.parametrize("tie_embeddings", [False, True], ids=["untied", "tied"])
+def test_temperature_zero_is_the_greedy_search_of_transformers(make_lm, tie_embeddings):
+    pytest.importorskip("transformers")
+    from tests.hugging_face import as_llama
+
+    lm = make_lm(tie_embeddings=tie_embeddings)
+    theirs = as_llama(lm).generate(torch.tensor([PROMPT]), do_sample=False, max_new_tokens=28, pad_token_id=0)
+    assert tokens(lm, max_new_tokens=28, temperature=0) == theirs[0, len(PROMPT) :].tolist()
+
+
+@torch.no_grad()
+def test_each_step_says_what_drew_it(make_lm):
+    """Replayed from the definition: the distribution from the tokens in the window, the draw from u."""
+    lm = make_lm()
+    ids, random = list(PROMPT), np.random.default_rng(7)
+    for step in generate(lm, PROMPT, max_new_tokens=50, temperature=0.9, top_k=30, seed=7):
+        window = ids[window_start(len(ids), lm.config.context_length) :]
+        probabilities = sampling_distribution(lm(torch.tensor([window]))[0, -1].numpy(), 0.9, 30)
+        assert step.u == random.random()
+        assert step.token_id == draw(probabilities, step.u)
+        assert step.probability == pytest.approx(probabilities[step.token_id], abs=1e-4)
+        ids.append(step.token_id)
+
+
+def test_a_seed_decides_the_tokens_and_no_seed_takes_fresh_ones(make_lm):
+    lm = make_lm()
+    assert tokens(lm, seed=3) == tokens(lm, seed=3)
+    assert tokens(lm, seed=3) != tokens(lm, seed=4)
+    assert tokens(lm) != tokens(lm)
+
+
+def test_the_window_starts_at_zero_and_moves_by_a_quarter_of_the_context():
+    assert [window_start(n, 8) for n in range(14)] == [0] * 9 + [2, 2, 4, 4, 6]
+    assert [window_start(n, 1) for n in range(1, 4)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("context_length", [1, 2, 3, 32, 257])
+def test_the_window_always_fits_and_is_never_empty(context_length):
+    lengths = [n - window_start(n, context_length) for n in range(1, 4 * context_length)]
+    assert max(lengths) == context_length
+    assert min(lengths) > 0
+
+
+def test_a_model_of_context_one_generates(make_lm):
+    assert len(tokens(make_lm(context_length=1), max_new_tokens=5)) == 5
+
+
+def test_generation_ends_with_a_stop_token(make_lm):
+    lm = make_lm()
+    free = tokens(lm, seed=0)
+    stop = free[10]
+    assert tokens(lm, seed=0, stop_tokens={stop}) == free[: free.index(stop) + 1]
+
+
+def test_no_tokens_are_generated_when_none_are_asked_for(make_lm):
+    assert tokens(make_lm(), max_new_tokens=0) == []
+
+
+@pytest.mark.parametrize(
+    ("prompt", "settings", "message"),
+    [
+        ([], {}, "a prompt of at least one token, got none"),
+        (PROMPT, {"max_new_tokens": -1}, "max_new_tokens must be 0 or more, got -1"),
+        (PROMPT, {"temperature": -1}, "temperature must be 0 or more, got -1"),
+        (PROMPT, {"top_k": -5}, "top_k must be 0"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(make_lm, prompt, settings, message):
+    with pytest.raises(ValueError, match=message):
+        tokens(make_lm(), prompt, **settings)
+
+
+def test_a_head_ablated_by_a_hook_stays_silent_at_every_step(make_lm, hooked):
+    def ablate(module, inputs, z):
+        return z.index_fill(1, torch.tensor(2), 0)
+
+    lm, without_head = make_lm(), make_lm()
+    without_head.blocks[0].attn.o_proj.weight.data[:, 16:] = 0  # head 2 of 3, each 8 wide
+    with hooked(lm, {"blocks.0.attn.z": ablate}):
+        ablated = tokens(lm, seed=0)
+    assert ablated == tokens(without_head, seed=0)
+    assert ablated != tokens(lm, seed=0)
+
+
+@pytest.mark.parametrize("kind", ["register_forward_hook", "register_forward_pre_hook"])
+def test_hooks_that_come_and_go_between_steps_see_just_those_steps(make_lm, kind):
+    lm = make_lm()
+    undisturbed = tokens(lm, max_new_tokens=12, seed=0)
+    steps = generate(lm, PROMPT, max_new_tokens=12, seed=0)
+    drawn, calls = [next(steps).token_id for _ in range(4)], []
+    handle = getattr(lm.blocks[0].attn.q, kind)(lambda module, inputs, *output: calls.append(inputs[0].shape[2]))
+    drawn += [next(steps).token_id for _ in range(5)]
+    handle.remove()
+    drawn += [step.token_id for step in steps]
+    assert calls == [1] * 5
+    assert drawn == undisturbed
+
+
+def test_dropout_acts_while_the_model_is_in_training(make_lm):
+    lm = make_lm(dropout=0.5)
+    assert tokens(lm, seed=0) == tokens(lm, seed=0)
+    lm.train()
+    assert tokens(lm, seed=0) != tokens(lm, seed=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_other_precisions_generate(make_lm, dtype):
+    lm = make_lm().to(dtype)
+    assert len(tokens(lm, max_new_tokens=40)) == 40
+
+
+def test_changed_weights_count_from_the_next_generation_on(make_lm):
+    lm = make_lm()
+    before = tokens(lm, seed=0)
+    for parameter in lm.parameters():
+        parameter.data *= 1.5
+    after = tokens(lm, seed=0)
+    assert after == tokens(lm, seed=0, use_cache=False)
+    assert after != before
+
+
+def test_generations_side_by_side_do_not_disturb_one_another(make_lm):
+    lm = make_lm()
+    alone = [tokens(lm, seed=seed) for seed in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(lambda seed: tokens(lm, seed=seed), range(8)))
+    assert together == alone
+
+
+def test_interleaved_generations_do_not_disturb_one_another(make_lm):
+    lm = make_lm()
+    pairs = zip(*(generate(lm, PROMPT, max_new_tokens=40, seed=seed) for seed in (0, 1)), strict=True)
+    first, second = zip(*((a.token_id, b.token_id) for a, b in pairs), strict=True)
+    assert list(first) == tokens(lm, max_new_tokens=40, seed=0)
+    assert list(second) == tokens(lm, max_new_tokens=40, seed=1)
