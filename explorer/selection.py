@@ -66,7 +66,8 @@ def as_index(value: Any) -> int | None:
     """A whole number of at most nine digits, written as an int or as text; None for anything else."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int | str):
+    if isinstance(value, str):
+        return int(value) if value.isascii() and value.isdigit() and len(value) <= 9 else None
+    if isinstance(value, bool) or not isinstance(value, int):
         return None
-    text = str(value)
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else None
+    return value if 0 <= value < 10**9 else None

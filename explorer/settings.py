@@ -1,5 +1,6 @@
 """How the next token is drawn."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -28,11 +29,12 @@ class GenerationSettings:
         """The settings in a mapping that anybody may have written, brought into their limits; defaults for nonsense."""
         known = {}
         for name, (low, high) in LIMITS.items():
-            kind = type(getattr(cls, name))
             try:
-                known[name] = kind(max(low, min(high, float(values[name]))))
-            except (KeyError, TypeError, ValueError):
+                value = float(values[name])
+            except (KeyError, TypeError, ValueError, OverflowError):
                 continue
+            if not math.isnan(value):
+                known[name] = type(getattr(cls, name))(max(low, min(high, value)))
         return cls(**known)
 
     def checked(self) -> "GenerationSettings":

@@ -1,0 +1,83 @@
+"""One small model of each kind that the explorer shows, their captured runs, and prompts made to break things."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+import pytest
+import torch
+
+from explorer.capture import capture
+from explorer.library import Library
+from explorer.trace import Trace
+from model.checkpoint import save_checkpoint
+from model.tokenizer import Tokenizer
+from model.transformer_lm import TransformerLM
+
+# Whatever is asked of every kind of model is tested once for each of these; a new kind is a new line.
+STYLES = {"rope": {}, "none": {"position": "none"}}
+
+TEXT = "Once upon a time there was <b>a fox</b> &amp; the moon.\n\tשלום 🌙 é"
+NASTY_PROMPTS = [
+    " ",
+    "\n\n\t\r\n",
+    "<b>bold</b> &lt; <img src=x onerror=alert(1)>",
+    "${1+1} {{value}} @children %{x} $x$",
+    "\x00\x07\x1b[31m\x7f",
+    "שלום עולם \u202etxt.exe\u2069",
+    "e\u0301 🌙 👩‍👩‍👧 \ufeff\u200b\u00a0",
+    "<|endoftext|>",
+    "'; DROP TABLE tokens; --",
+    "\U0010ffff\ufffd",
+]
+
+
+@pytest.fixture(scope="session", params=STYLES)
+def style(request) -> str:
+    """Each kind of model in turn."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def lms(tiny_config) -> dict[str, TransformerLM]:
+    """A model of each style, shared by all tests: not to be changed."""
+    torch.manual_seed(0)
+    return {style: TransformerLM(replace(tiny_config, **choices)).eval() for style, choices in STYLES.items()}
+
+
+@pytest.fixture(scope="session")
+def trace_of(lms, tiny_tokenizer) -> Callable[..., Trace]:
+    """`trace_of(style, length)` is the run of a model over the first tokens of a text with all kinds of characters."""
+    ids = tiny_tokenizer.encode(TEXT)
+
+    @cache
+    def trace_of(style: str, length: int = 12) -> Trace:
+        return capture(lms[style], ids[:length], tokenizer=tiny_tokenizer)
+
+    return trace_of
+
+
+@pytest.fixture
+def trace(trace_of, style) -> Trace:
+    """12 tokens through each kind of model."""
+    return trace_of(style)
+
+
+@pytest.fixture
+def rope_trace(trace_of) -> Trace:
+    return trace_of("rope")
+
+
+@pytest.fixture(params=NASTY_PROMPTS, ids=ascii)
+def nasty_prompt(request) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def library(lms, tiny_tokenizer: Tokenizer, tmp_path_factory) -> Library:
+    """A library of one checkpoint a style, named after it; their weights are exactly those of `lms`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("model.checkpoint.CHECKPOINTS", tmp_path_factory.mktemp("checkpoints"))
+        for style, lm in lms.items():
+            save_checkpoint(lm, tiny_tokenizer, style, dtype=torch.float32)
+        yield Library("cpu")

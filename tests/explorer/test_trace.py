@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+
+from explorer.trace import Trace
+
+
+@pytest.fixture
+def small(tiny_config) -> Trace:
+    values = {
+        "embed": np.zeros((3, 4), np.float32),
+        "blocks.0.resid_pre": np.full((3, 4), 0, np.float32),
+        "blocks.1.resid_pre": np.full((3, 4), 1, np.float32),
+        "blocks.1.attn.z": np.zeros((2, 3, 2), np.float32),
+    }
+    return Trace(tiny_config, token_ids=(2, 0, 2), vocabulary=("a", " b", "\n"), values=values)
+
+
+def test_a_value_by_its_name(small):
+    assert small["blocks.1.resid_pre"] is small.values["blocks.1.resid_pre"]
+
+
+def test_a_wrong_name_is_answered_with_the_near_ones(small):
+    with pytest.raises(KeyError, match=r"blocks\.1\.resid_pro.*nearest names are blocks\.1\.resid_pre, blocks\.0"):
+        small["blocks.1.resid_pro"]
+    with pytest.raises(KeyError, match="nearest names are none"):
+        small["?"]
+
+
+def test_stack_puts_the_layers_first(small):
+    stacked = small.stack("blocks.*.resid_pre")
+    assert stacked.shape == (2, 3, 4)
+    assert stacked[:, 0, 0].tolist() == [0, 1]
+
+
+def test_stack_of_a_captured_run_is_every_layer_of_it(trace):
+    patterns = trace.stack("blocks.*.attn.pattern")
+    assert patterns.shape == (2, 3, 12, 12)
+    for layer, pattern in enumerate(patterns):
+        np.testing.assert_array_equal(pattern, trace[f"blocks.{layer}.attn.pattern"])
+
+
+def test_stack_of_what_a_layer_lacks_names_it(small):
+    with pytest.raises(KeyError, match=r"blocks\.0\.attn\.z"):
+        small.stack("blocks.*.attn.z")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "there"),
+    [
+        ("embed", True),
+        ("embe", False),
+        ("mbed", False),
+        ("blocks.*.resid_pre", True),
+        ("blocks.*.attn.z", True),
+        ("blocks.*.attn.pattern", False),
+        ("blocks.*", False),
+        ("*", False),
+        ("blocks.1.attn.z", True),
+        ("blocks.0.attn.z", False),
+        ("blocksX1Xattn.z", False),
+        ("(", False),
+    ],
+)
+def test_has_knows_layers_by_a_star(small, pattern, there):
+    assert small.has(pattern) is there
+
+
+def test_contains_is_exact(small):
+    assert "embed" in small
+    assert "blocks.*.resid_pre" not in small
+
+
+def test_length_and_tokens(small):
+    assert len(small) == 3
+    assert small.tokens == ("\n", "a", "\n")
+
+
+def test_num_bytes_is_that_of_all_values(small):
+    assert small.num_bytes == 4 * (3 * 12 + 12)
