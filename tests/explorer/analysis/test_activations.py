@@ -1,0 +1,50 @@
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from explorer.analysis.activations import Statistics, matrix_at, residual_norms
+
+
+def test_statistics_in_closed_form():
+    statistics = Statistics.of(np.array([[3, -1], [0, 2]], np.float32))
+    assert statistics == Statistics(mean=1, std=math.sqrt(2.5), rms=math.sqrt(3.5), smallest=-1, largest=3, zeros=0.25)
+
+
+def test_statistics_of_nothing_but_one_value():
+    assert Statistics.of(np.zeros((2, 3), np.float32)) == Statistics(0, 0, 0, 0, 0, zeros=1)
+
+
+def test_statistics_of_values_whose_squares_do_not_fit_float32():
+    assert Statistics.of(np.full(3, 1e30, np.float32)).rms == pytest.approx(1e30)
+
+
+def test_rms_mean_and_std_belong_together(trace):
+    for value in trace.values.values():
+        statistics = Statistics.of(value)
+        assert statistics.rms**2 == pytest.approx(statistics.mean**2 + statistics.std**2)
+        assert statistics.smallest <= statistics.mean <= statistics.largest
+
+
+def test_half_of_a_pattern_is_zeros(trace):
+    tokens = len(trace)
+    assert Statistics.of(trace["blocks.0.attn.pattern"]).zeros == pytest.approx((tokens - 1) / (2 * tokens))
+
+
+def test_a_value_a_head_is_cut_to_the_head(trace):
+    assert_array_equal(matrix_at(trace, "blocks.1.attn.q", 2), trace["blocks.1.attn.q"][2])
+
+
+def test_other_values_are_matrices_already(trace):
+    assert matrix_at(trace, "embed", 2) is trace["embed"]
+
+
+def test_lengths_along_the_residual_stream(trace):
+    norms = residual_norms(trace)
+    assert norms.stages == ("embed", "0 attn", "0 ffn", "1 attn", "1 ffn")
+    stream = ["embed", "blocks.0.resid_mid", "blocks.0.resid_post", "blocks.1.resid_mid", "blocks.1.resid_post"]
+    updates = ["blocks.0.attn.out", "blocks.0.ffn.out", "blocks.1.attn.out", "blocks.1.ffn.out"]
+    for lengths, names in ((norms.stream, stream), (norms.updates, updates)):
+        expected = [[math.sqrt(sum(float(x) ** 2 for x in row)) for row in trace[name]] for name in names]
+        assert_allclose(lengths, expected, rtol=1e-5)

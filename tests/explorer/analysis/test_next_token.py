@@ -1,0 +1,96 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from explorer.analysis.next_token import next_token, surprisal
+from explorer.trace import Trace
+
+
+@pytest.fixture
+def with_logits(tiny_config):
+    """A run whose last logits are given."""
+
+    def with_logits(*logits: float) -> Trace:
+        values = {"logits": np.array([logits], np.float32)}
+        return Trace(tiny_config, (0,), tuple(map(str, range(len(logits)))), values)
+
+    return with_logits
+
+
+@pytest.mark.parametrize("position", [0, 5, 11])
+def test_plain_is_the_softmax_of_the_logits(trace, position):
+    prediction = next_token(trace, position, temperature=0.3, top_k=2)
+    expected = torch.tensor(trace["logits"][position]).double().softmax(-1)
+    np.testing.assert_allclose(prediction.plain, expected, atol=1e-12)
+
+
+def test_sampled_follows_the_settings(trace):
+    prediction = next_token(trace, 4, temperature=0.5, top_k=3)
+    top = torch.tensor(trace["logits"][4]).double().topk(3)
+    np.testing.assert_allclose(prediction.sampled[top.indices], (top.values / 0.5).softmax(-1), atol=1e-12)
+    assert (prediction.sampled > 0).sum() == 3
+
+
+def test_a_setting_out_of_its_range_is_refused(trace):
+    with pytest.raises(ValueError, match="temperature"):
+        next_token(trace, 0, temperature=-1)
+
+
+def test_actual_is_the_token_that_comes_next(trace):
+    assert next_token(trace, 0).actual == trace.token_ids[1]
+    assert next_token(trace, 10).actual == trace.token_ids[11]
+    assert next_token(trace, 11).actual is None
+
+
+def test_top_lists_likeliest_first_and_of_equal_ones_the_lower_id(with_logits):
+    prediction = next_token(with_logits(1, 3, 2, 3, 1), 0)
+    assert prediction.top(4).tolist() == [1, 3, 2, 0]
+    assert prediction.top(99).tolist() == [1, 3, 2, 0, 4]
+
+
+def test_rank_counts_the_likelier_tokens(with_logits):
+    prediction = next_token(with_logits(1, 3, 2, 3, 1), 0)
+    assert [prediction.rank(i) for i in range(5)] == [4, 1, 3, 1, 4]
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 8])
+def test_entropy_of_k_equal_tokens_is_log_k(with_logits, k):
+    assert next_token(with_logits(*[7.0] * 8), 0, top_k=k).entropy == pytest.approx(math.log2(k))
+
+
+def test_entropy_of_a_coin_with_a_known_bias(with_logits):
+    p = 0.11
+    entropy = next_token(with_logits(math.log(p), math.log(1 - p)), 0).entropy
+    assert entropy == pytest.approx(-p * math.log2(p) - (1 - p) * math.log2(1 - p), rel=1e-6)
+
+
+def test_entropy_of_certainty_is_0(with_logits):
+    assert str(next_token(with_logits(1, 2, 3), 0, temperature=0).entropy) == "0.0"
+    assert next_token(with_logits(-1000, 1000, 0), 0).entropy == 0
+
+
+def test_surprisal_is_the_cross_entropy_in_bits(trace):
+    loss = F.cross_entropy(
+        torch.tensor(trace["logits"][:-1]).double(), torch.tensor(trace.token_ids[1:]), reduction="none"
+    )
+    bits = surprisal(trace)
+    assert bits.shape == (len(trace),)
+    assert math.isnan(bits[0])
+    np.testing.assert_allclose(bits[1:], loss / math.log(2), rtol=1e-5)
+
+
+def test_surprisal_agrees_with_the_prediction(trace):
+    prediction = next_token(trace, 6)
+    assert surprisal(trace)[7] == pytest.approx(-math.log2(prediction.plain[prediction.actual]), rel=1e-5)
+
+
+def test_surprisal_of_huge_logits_is_finite(tiny_config):
+    values = {"logits": np.array([[1e4, -1e4], [0, 0]], np.float32)}
+    assert surprisal(Trace(tiny_config, (0, 1), ("a", "b"), values))[1] == pytest.approx(2e4 / math.log(2))
+
+
+def test_of_a_single_token_there_is_no_surprisal(trace_of, style):
+    np.testing.assert_array_equal(surprisal(trace_of(style, 1)), [np.nan])

@@ -1,0 +1,71 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from explorer.analysis.rope import rotated_pairs, wrapped
+
+
+@pytest.mark.parametrize(
+    ("angle", "expected"),
+    [
+        (0, 0),
+        (1, 1),
+        (-1, -1),
+        (math.pi, math.pi),
+        (-math.pi, math.pi),
+        (3 * math.pi, math.pi),
+        (4, 4 - 2 * math.pi),
+        (-4, 2 * math.pi - 4),
+        (100, 100 - 32 * math.pi),
+    ],
+)
+def test_wrapped_angles_are_within_half_a_turn(angle, expected):
+    assert wrapped(np.array([[angle]])).item() == pytest.approx(expected)
+
+
+def test_wrapped_is_the_same_direction():
+    angles = np.linspace(-50, 50, 1001)
+    inside = wrapped(angles)
+    assert ((-math.pi < inside) & (inside <= math.pi)).all()
+    assert_allclose(np.exp(1j * inside), np.exp(1j * angles), atol=1e-12)
+
+
+@pytest.mark.parametrize("vector", ["q", "k"])
+@pytest.mark.parametrize("position", [0, 1, 11])
+def test_pairs_turn_by_position_times_a_power_of_theta(rope_trace, vector, position):
+    config = rope_trace.config
+    pairs = rotated_pairs(rope_trace, vector, 1, 2, position)
+    angles = position * config.rope_theta ** (-2 * np.arange(config.d_head // 2) / config.d_head)
+    assert_allclose(pairs.angles, angles, rtol=1e-6)
+    for (x, y), (turned_x, turned_y), angle in zip(pairs.before, pairs.after, angles, strict=True):
+        assert turned_x == pytest.approx(x * math.cos(angle) - y * math.sin(angle), abs=1e-5)
+        assert turned_y == pytest.approx(x * math.sin(angle) + y * math.cos(angle), abs=1e-5)
+    assert pairs.error < 1e-5
+
+
+def test_pair_i_is_dimensions_2i_and_2i_plus_1(rope_trace):
+    pairs = rotated_pairs(rope_trace, "k", 0, 1, 5)
+    k, k_rot = rope_trace["blocks.0.attn.k"][1, 5], rope_trace["blocks.0.attn.k_rot"][1, 5]
+    for i in range(len(k) // 2):
+        assert_array_equal(pairs.before[i], k[2 * i : 2 * i + 2])
+        assert_array_equal(pairs.after[i], k_rot[2 * i : 2 * i + 2])
+
+
+def test_the_error_shows_a_vector_that_was_not_turned_so(rope_trace):
+    values = {**rope_trace.values, "blocks.0.attn.q_rot": rope_trace["blocks.0.attn.q"]}
+    assert rotated_pairs(replace(rope_trace, values=values), "q", 0, 0, 5).error > 0.1
+
+
+def test_scores_depend_on_the_distance_alone(rope_trace):
+    """What the rotation is for: of the same two vectors, moved together, the product stays."""
+
+    def turned(vector: np.ndarray, position: int) -> np.ndarray:
+        pairs = vector.reshape(-1, 2) @ np.array([1, 1j])
+        return pairs * np.exp(1j * rope_trace["rope.angles"][position])
+
+    q, k = rope_trace["blocks.0.attn.q"][0, 0], rope_trace["blocks.0.attn.k"][0, 0]
+    products = [(turned(q, m + 3) * turned(k, m).conj()).sum().real for m in range(9)]
+    assert_allclose(products, products[0], atol=1e-5)
