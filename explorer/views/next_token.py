@@ -46,7 +46,7 @@ def distribution(prediction: NextToken, vocabulary: Sequence[str], after: str) -
         x=np.full(len(shown), right),
         y=places,
         mode="text",
-        text=[f"{p:.3f}" if p else "cut" for p in sampled],
+        text=[number(p) if p else "cut" for p in sampled],
         textposition="middle left",
         textfont={"family": MONO, "size": 12},
         hoverinfo="skip",
