@@ -70,7 +70,7 @@ def template(theme: Theme) -> go.layout.Template:
             "colorway": [theme.accent],  # of bars and lines that stand for no component
             "colorscale": {
                 "sequential": scale(theme.sequential),
-                "sequentialminus": scale(theme.diverging[2::-1]),
+                "sequentialminus": scale(theme.diverging[:3]),
                 "diverging": scale(theme.diverging),
             },
             "hoverlabel": {"font": {"family": MONO, "size": 12}, "align": "left"},
@@ -149,11 +149,12 @@ def token_axis(tokens: Sequence[str], title: str, most: int = 48) -> dict:
 
 def number(value: float) -> str:
     """Three significant digits, with a true minus sign."""
-    value = float(value)
+    value = float(value) + 0.0  # no negative zero
     if value == 0 or not np.isfinite(value):
         text = f"{value:g}"
-    elif 1e-3 <= abs(value) < 1e4:
-        text = f"{value:.{max(0, 2 - int(np.floor(np.log10(abs(value)))))}f}"
     else:
         text = f"{value:.2e}"
+        exponent = int(text.partition("e")[2])  # of the rounded value: 9.999 is 10.0
+        if -3 <= exponent < 4:
+            text = f"{value:.{max(0, 2 - exponent)}f}"
     return text.replace("-", "−")
