@@ -1,5 +1,6 @@
 """Writing on: one token after another."""
 
+import secrets
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -46,7 +47,7 @@ def generate(
     Args:
         token_ids: the prompt, at least one token.
         temperature, top_k: see `sampling_distribution`.
-        seed: of the random numbers; None takes fresh ones.
+        seed: of the random numbers, 0 or more; None takes a fresh one.
         stop_tokens: token ids after which to stop.
         use_cache: keep keys and values of earlier positions; without, every step runs over the whole window.
 
@@ -57,17 +58,26 @@ def generate(
         raise ValueError("generation continues a prompt of at least one token, got none")
     if max_new_tokens < 0:
         raise ValueError(f"max_new_tokens must be 0 or more, got {max_new_tokens}")
+    if seed is None:
+        seed = secrets.randbits(32)
     ids = list(token_ids)
-    random = np.random.default_rng(seed)
     next_logits = CachedLogits(lm) if use_cache else UncachedLogits(lm)
     for _ in range(max_new_tokens):
         probabilities = sampling_distribution(next_logits(ids), temperature, top_k)
-        u = random.random()
+        u = luck(seed, position=len(ids))
         token_id = draw(probabilities, u)
         ids.append(token_id)
         yield GenerationStep(token_id, float(probabilities[token_id]), u)
         if token_id in stop_tokens:
             return
+
+
+def luck(seed: int, position: int) -> float:
+    """The uniform random number in [0, 1) that draws the token at a position.
+
+    It depends on nothing else, so that writing on step by step draws the same tokens as writing in one go.
+    """
+    return np.random.default_rng((seed, position)).random()
 
 
 def window_start(num_tokens: int, context_length: int) -> int:
