@@ -1,0 +1,117 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from explorer.analysis.activations import Statistics, residual_norms
+from explorer.selection import Selection
+from explorer.style import number, positions
+from explorer.trace import Trace
+from explorer.views import activations
+from explorer.views.activations import MOST_COLUMNS
+
+
+@pytest.fixture
+def wide(tiny_config) -> Trace:
+    """One value of 2,500 columns."""
+    values = np.arange(3 * 2500, dtype=np.float32).reshape(3, 2500)
+    return Trace(tiny_config, (0, 1, 2), ("a", "b", "c"), {"logits": values})
+
+
+def test_the_heatmap_is_any_captured_value(trace):
+    for tap, value in trace.values.items():
+        for head in (0, 2):
+            heatmap = activations.heatmap(trace, tap, head).data[0]
+            assert_array_equal(heatmap.z, value[head] if value.ndim == 3 else value)
+            assert list(heatmap.y) == positions(trace.tokens)
+
+
+def test_signed_values_are_centred_at_0_and_others_begin_there(trace):
+    signed = activations.heatmap(trace, "embed").data[0]
+    assert (signed.zmin, signed.zmax) == (-np.abs(trace["embed"]).max(), np.abs(trace["embed"]).max())
+    pattern = activations.heatmap(trace, "blocks.0.attn.pattern").data[0]
+    assert (pattern.zmin, pattern.zmax) == (0, trace["blocks.0.attn.pattern"][0].max())
+
+
+def test_a_value_of_zeros_still_has_a_scale(rope_trace):
+    only_zeros = replace(rope_trace, values={"embed": np.zeros((12, 4), np.float32)})
+    heatmap = activations.heatmap(only_zeros, "embed").data[0]
+    assert heatmap.zmin < heatmap.zmax
+
+
+def test_scores_and_patterns_have_tokens_on_both_axes(trace):
+    for tap in ("blocks.0.attn.scores", "blocks.1.attn.pattern"):
+        figure = activations.heatmap(trace, tap)
+        assert list(figure.data[0].x) == positions(trace.tokens)
+        assert figure.layout.xaxis.type == "category"
+
+
+@pytest.mark.parametrize(
+    ("dim", "start", "end"), [(0, 0, 1024), (1023, 0, 1024), (1024, 1024, 2048), (2048, 2048, 2500), (2499, 2048, 2500)]
+)
+def test_of_a_wide_value_the_window_with_the_chosen_dimension_is_shown(wide, dim, start, end):
+    assert MOST_COLUMNS == 1024
+    figure = activations.heatmap(wide, "logits", query=1, dim=dim)
+    assert_array_equal(figure.data[0].x, np.arange(start, end))
+    assert_array_equal(figure.data[0].z, wide["logits"][:, start:end])
+    assert f"{start} to {end - 1} of 2500" in figure.layout.xaxis.title.text
+
+
+def test_the_scale_of_a_wide_value_is_the_same_in_every_window(wide):
+    assert {activations.heatmap(wide, "logits", dim=dim).data[0].zmax for dim in (0, 1500, 2400)} == {7499}
+
+
+def test_the_chosen_element_is_framed(trace):
+    shapes = activations.heatmap(trace, "embed", query=3, dim=5).layout.shapes
+    assert (4.5, 5.5, 2.5, 3.5) in [(shape.x0, shape.x1, shape.y0, shape.y1) for shape in shapes]
+
+
+@pytest.mark.parametrize("tap", ["logits", "embed", "blocks.0.attn.pattern", "blocks.1.ffn.gate", "blocks.0.attn.q"])
+@pytest.mark.parametrize("query", [0, 11])
+def test_the_shares_of_a_histogram_sum_to_1(trace, tap, query):
+    values = trace[tap][1] if trace[tap].ndim == 3 else trace[tap]
+    everything, chosen = activations.histogram(trace, tap, 1, query).data
+    for shown, counted in ((everything, values), (chosen, values[query])):
+        assert np.sum(shown.y) == pytest.approx(1)
+        width = shown.x[1] - shown.x[0]
+        middle = np.sum(np.multiply(shown.x, shown.y))
+        assert middle == pytest.approx(float(counted.astype(float).mean()), abs=width / 2)
+
+
+def test_equal_values_have_a_histogram(trace_of):
+    everything, chosen = activations.histogram(trace_of("rope", 1), "rope.angles").data
+    assert np.sum(everything.y) == np.sum(chosen.y) == 1
+
+
+def test_the_lengths_of_the_residual_stream(trace):
+    lengths = residual_norms(trace)
+    median, stream, updates = activations.norms(trace, query=7).data
+    assert_allclose(median.y, np.median(lengths.stream, axis=1))
+    assert_allclose(stream.y, lengths.stream[:, 7])
+    assert_allclose(updates.y, lengths.updates[:, 7])
+    assert_array_equal(updates.x, stream.x[1:])
+    assert list(stream.text) == ["embed", "0 attn", "0 ffn", "1 attn", "1 ffn"]
+    assert list(updates.text) == list(stream.text)[1:]
+
+
+def test_attention_and_feed_forward_take_turns_in_colour(trace):
+    colors = activations.norms(trace).data[2].marker.color
+    assert list(colors) == [activations.ATTENTION, activations.FEED_FORWARD] * trace.config.num_layers
+
+
+def test_the_formula_has_the_numbers_of_the_chosen_value(trace):
+    selection = Selection(tap="blocks.1.attn.q", head=2, query=7, dim=3)
+    values = trace["blocks.1.attn.q"]
+    everything = Statistics.of(values)
+    formula = activations.VIEW.formula(trace, selection)
+    assert formula.startswith("blocks.1.attn.q: 3 × 12 × 8 numbers")
+    assert f"RMS {number(everything.rms)}" in formula
+    assert f"{number(everything.smallest)} to {number(everything.largest)}" in formula
+    assert f"= {number(np.linalg.norm(values[2, 7]))}" in formula
+    assert f"element 3 = {number(values[2, 7, 3])}" in formula
+
+
+def test_every_value_has_a_formula(trace):
+    for tap in trace.values:
+        assert activations.VIEW.formula(trace, Selection(tap=tap, dim=10**6)).startswith(tap)

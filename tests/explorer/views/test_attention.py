@@ -1,0 +1,87 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from explorer.analysis.attention import attention_cell
+from explorer.selection import Selection
+from explorer.style import number, positions
+from explorer.views import attention
+
+
+def only(figure, kind: str):
+    """The figure's first trace of a kind."""
+    return next(trace for trace in figure.data if trace.type == kind)
+
+
+def framed(figure) -> list[tuple[float, ...]]:
+    """x0, x1, y0, y1 of the shapes on the cells."""
+    return [(s.x0, s.x1, s.y0, s.y1) for s in figure.layout.shapes if s.xref in (None, "x")]
+
+
+def test_all_heads_are_the_captured_patterns(trace):
+    assert_array_equal(attention.all_heads(trace).values, trace.stack("blocks.*.attn.pattern"))
+
+
+@pytest.mark.parametrize(("layer", "head"), [(0, 0), (1, 2)])
+def test_the_picture_is_the_pattern_with_gaps_where_nobody_may_look(trace, layer, head):
+    shown = np.asarray(only(attention.pattern(trace, layer, head), "heatmap").z, dtype=float)
+    captured = trace[f"blocks.{layer}.attn.pattern"][head]
+    below = np.tri(len(trace), dtype=bool)
+    assert_array_equal(shown[below], captured[below])
+    assert np.isnan(shown[~below]).all()
+
+
+def test_rows_are_queries_from_above_and_columns_are_keys(trace):
+    figure = attention.pattern(trace, 0, 0)
+    heatmap = only(figure, "heatmap")
+    assert list(heatmap.x) == list(heatmap.y) == positions(trace.tokens)
+    assert figure.layout.yaxis.autorange == "reversed"
+    assert "key" in figure.layout.xaxis.title.text
+    assert "query" in figure.layout.yaxis.title.text
+
+
+def test_every_pattern_has_the_same_colours(trace):
+    heatmap = only(attention.pattern(trace, 1, 1), "heatmap")
+    assert (heatmap.zmin, heatmap.zmax) == (0, 1)
+
+
+def test_the_chosen_cell_is_framed(trace):
+    assert (1.5, 2.5, 6.5, 7.5) in framed(attention.pattern(trace, 0, 0, query=7, key=2))
+    assert attention.pattern(trace, 0, 0).layout.shapes == ()
+
+
+@pytest.mark.parametrize("query", [0, 5, 11])
+def test_the_bars_of_a_query_are_its_weights_and_sum_to_1(trace, query):
+    bars = only(attention.row(trace, 1, 2, query), "bar")
+    assert_array_equal(bars.y, trace["blocks.1.attn.pattern"][2, query, : query + 1])
+    assert np.sum(bars.y) == pytest.approx(1, abs=1e-5)
+    assert list(bars.x) == positions(trace.tokens)[: query + 1]
+
+
+def test_the_chosen_key_is_marked_at_its_own_weight(trace):
+    plain, marked = attention.row(trace, 0, 1, 9, key=4).data
+    assert list(marked.x) == [plain.x[4]]
+    assert_allclose(marked.y, [plain.y[4]])
+
+
+def test_the_text_alternative_names_the_key_that_gets_most(trace):
+    weights = trace["blocks.0.attn.pattern"][0, 9, :10]
+    alt = attention.row(trace, 0, 0, 9).layout.meta["alt"]
+    assert f"{number(weights.max())}, to" in alt
+    assert alt.endswith(f"at {weights.argmax()}.")
+
+
+def test_the_formula_has_the_numbers_of_the_chosen_cell(trace):
+    cell = attention_cell(trace, 1, 2, 9, 4)
+    formula = attention.VIEW.formula(trace, Selection(layer=1, head=2, query=9, key=4))
+    for value in (cell.dot, cell.score, cell.exp_score, cell.exp_total, cell.weight):
+        assert f" {number(value)}" in formula
+    assert f"√{trace.config.d_head}" in formula
+
+
+def test_a_panel_shows_what_is_chosen(trace):
+    selection = Selection(layer=1, head=2, query=9, key=4)
+    heads, pattern, row = (panel.draw(trace, selection) for panel in attention.VIEW.panels)
+    assert heads.values.shape == (2, 3, 12, 12)
+    assert pattern == attention.pattern(trace, 1, 2, 9, 4)
+    assert row == attention.row(trace, 1, 2, 9, 4)

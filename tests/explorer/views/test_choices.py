@@ -1,0 +1,33 @@
+from explorer.selection import Selection
+from explorer.views.choices import OPTIONS, Choice, choices
+
+
+def test_layers_and_heads_are_those_of_the_model(trace):
+    layer, head = choices(["layer", "head"], trace, Selection())
+    assert layer == Choice("layer", "layer", [(0, "0"), (1, "1")])
+    assert [value for value, _ in head.options] == [0, 1, 2]
+
+
+def test_tokens_are_listed_with_their_positions(trace):
+    (query,) = choices(["query"], trace, Selection())
+    assert [value for value, _ in query.options] == list(range(12))
+    assert all(text.startswith(f"{value}  ") for value, text in query.options)
+
+
+def test_keys_end_at_the_query(trace):
+    (key,) = choices(["key"], trace, Selection(query=3))
+    assert [value for value, _ in key.options] == [0, 1, 2, 3]
+
+
+def test_values_are_those_captured(trace):
+    (tap,) = choices(["tap"], trace, Selection())
+    assert [value for value, _ in tap.options] == list(trace.values)
+
+
+def test_whatever_is_chosen_exists(trace):
+    """Choosing any option is a selection that need not be changed."""
+    selection = Selection(query=11, key=5).within(trace)
+    for choice in choices(list(OPTIONS), trace, selection):
+        for value, _ in choice.options:
+            chosen = Selection.parse(selection.as_dict() | {choice.field: value}).within(trace)
+            assert getattr(chosen, choice.field) == value

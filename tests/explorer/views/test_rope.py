@@ -1,0 +1,100 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from explorer.analysis.rope import rotated_pairs, wrapped
+from explorer.selection import Selection
+from explorer.style import label, number, positions
+from explorer.views import rope
+
+QUERY, KEY = 9, 4
+
+
+@pytest.fixture
+def clocks(rope_trace):
+    return rope.clocks(rope_trace, layer=1, head=2, query=QUERY, key=KEY)
+
+
+def group(figure, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of one vector at one stage: where its arrows begin, where they end, and where their tips are, (F, 2) each."""
+    arrows, tips = (trace for trace in figure.data if trace.legendgroup == name)
+    points = np.stack([arrows.x, arrows.y], axis=1)
+    assert np.isnan(points[2::3]).all()  # gaps between the arrows
+    return points[0::3], points[1::3], np.stack([tips.x, tips.y], axis=1)
+
+
+def test_the_heatmap_has_the_captured_angles_within_a_turn(rope_trace):
+    heatmap = rope.angles(rope_trace).data[0]
+    assert_array_equal(heatmap.customdata, rope_trace["rope.angles"])
+    assert_allclose(heatmap.z, wrapped(rope_trace["rope.angles"]))
+    assert list(heatmap.y) == positions(rope_trace.tokens)
+    assert (heatmap.zmin, heatmap.zmax) == (-np.pi, np.pi)
+
+
+def test_query_and_key_are_marked_on_it(rope_trace):
+    marked = [(shape.y0, shape.y1) for shape in rope.angles(rope_trace, query=QUERY, key=KEY).layout.shapes]
+    assert marked == [(8.5, 9.5), (3.5, 4.5)]
+
+
+@pytest.mark.parametrize(("vector", "position"), [("q", QUERY), ("k", KEY)])
+@pytest.mark.parametrize("stage", ["before", "after"])
+def test_arrows_end_where_the_pairs_are(rope_trace, clocks, vector, position, stage):
+    pairs = rotated_pairs(rope_trace, vector, 1, 2, position)
+    begins, ends, tips = group(clocks, f"{vector} of {label(rope_trace.tokens[position])} {stage}")
+    longest = np.linalg.norm(pairs.before, axis=1).max()
+    assert_allclose(ends - begins, getattr(pairs, stage) / longest, atol=1e-5)
+    assert_allclose(tips, ends)
+
+
+def test_every_arrow_begins_in_the_middle_of_its_circle_and_stays_inside(rope_trace, clocks):
+    circles = clocks.data[0]
+    gaps = np.flatnonzero(np.isnan(circles.x))
+    middles = [
+        [(np.min(part) + np.max(part)) / 2 for part in (x[~np.isnan(x)], y[~np.isnan(y)])]
+        for x, y in zip(np.split(circles.x, gaps), np.split(circles.y, gaps), strict=True)
+        if not np.isnan(x).all()
+    ]
+    for name in {trace.legendgroup for trace in clocks.data} - {None}:
+        begins, ends, _ = group(clocks, name)
+        assert_allclose(begins, middles, atol=1e-2)
+        assert (np.linalg.norm(ends - begins, axis=1) <= 1 + 1e-5).all()
+    assert len(middles) == rope_trace["rope.angles"].shape[1]
+
+
+def test_hover_has_the_numbers(rope_trace, clocks):
+    pairs = rotated_pairs(rope_trace, "k", 1, 2, KEY)
+    name = f"k of {label(rope_trace.tokens[KEY])}, after"
+    texts = next(trace.text for trace in clocks.data if trace.name == name)
+    assert f"({number(pairs.after[1, 0])}, {number(pairs.after[1, 1])})" in texts[1]
+    assert f"turned by {number(pairs.angles[1])} rad" in texts[1]
+
+
+def test_no_two_circles_overlap(clocks):
+    begins, _, _ = group(clocks, next(trace.legendgroup for trace in clocks.data if trace.legendgroup))
+    distances = np.linalg.norm(begins[:, None] - begins, axis=-1) + 9 * np.eye(len(begins))
+    assert (distances > 2).all()
+
+
+def test_a_vector_of_zeros_is_drawn(rope_trace):
+    zeros = {name: value * 0 for name, value in rope_trace.values.items() if ".attn.q" in name}
+    figure = rope.clocks(replace(rope_trace, values={**rope_trace.values, **zeros}), 0, 0, 3, 1)
+    begins, ends, _ = group(figure, f"q of {label(rope_trace.tokens[3])} after")
+    assert_array_equal(begins, ends)
+
+
+def test_the_formula_has_the_numbers_of_the_query(rope_trace):
+    pairs = rotated_pairs(rope_trace, "q", 1, 2, QUERY)
+    formula = rope.VIEW.formula(rope_trace, Selection(layer=1, head=2, query=QUERY, key=KEY))
+    assert f"θ = 10000, d = {rope_trace.config.d_head}" in formula
+    assert f"pair 0 turns by {number(pairs.angles[0])} rad" in formula
+    assert f"is {QUERY - KEY}\n" in formula
+    assert f"‖q‖ = {number(np.linalg.norm(pairs.before))} before" in formula
+
+
+def test_a_panel_shows_what_is_chosen(rope_trace, clocks):
+    panels = {panel.name: panel.draw for panel in rope.VIEW.panels}
+    selection = Selection(layer=1, head=2, query=QUERY, key=KEY)
+    assert panels["clocks"](rope_trace, selection) == clocks
+    assert panels["angles"](rope_trace, selection) == rope.angles(rope_trace, QUERY, KEY)

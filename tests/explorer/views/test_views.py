@@ -1,0 +1,183 @@
+"""What holds for every panel of every view, of every kind of model."""
+
+import json
+import re
+from dataclasses import fields, replace
+
+import plotly.graph_objects as go
+import pytest
+import torch
+
+from explorer.capture import capture
+from explorer.selection import Selection
+from explorer.trace import Trace
+from explorer.views import VIEWS
+from explorer.views.choices import OPTIONS, TITLES
+from explorer.views.view import SmallMultiples
+from model.config import ModelConfig
+from model.transformer_lm import TransformerLM
+
+PANELS = {f"{view.name}-{panel.name}": (view, panel) for view in VIEWS for panel in view.panels}
+LARGEST = 3_000_000  # bytes of JSON
+FIELDS = {field.name: field.type for field in fields(Selection)}
+CLICKED = {"figure": {"x", "y", "customdata"}, "head_grid": {"x", "y", "layer", "head"}}
+HOSTILE = "\u202e\n<b>{}&lt;"  # turns the text, breaks the line, and is markup and an entity
+
+every_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+every_panel = pytest.mark.parametrize(("view", "panel"), PANELS.values(), ids=PANELS)
+
+
+def selections(trace: Trace) -> list[Selection]:
+    """The corners of what can be chosen."""
+    most = 10**8
+    corners = [
+        Selection(),
+        Selection(layer=most, head=most, query=most, key=most, tap="logits", dim=most),
+        Selection(layer=most, query=most, key=0, tap="blocks.1.attn.pattern", dim=most),
+        Selection(head=most, query=len(trace) // 2, key=len(trace) // 2, tap="blocks.0.ffn.hidden", dim=3),
+    ]
+    return list(dict.fromkeys(selection.within(trace) for selection in corners))
+
+
+def texts(value) -> list[str]:
+    """All strings in a JSON value but the text alternative, which is plain text and no plotly text."""
+    if isinstance(value, dict):
+        return [text for name, part in value.items() if name not in ("alt", "bdata") for text in texts(part)]
+    if isinstance(value, list):
+        return [text for part in value for text in texts(part)]
+    return [value] if isinstance(value, str) else []
+
+
+def check(drawn, panel) -> str:
+    """What is drawn can be sent and says what it shows; its JSON."""
+    if panel.kind == "head_grid":
+        assert isinstance(drawn, SmallMultiples)
+        assert drawn.alt.strip()
+        assert ((drawn.values >= 0) & (drawn.values <= 1)).all()
+        return ""
+    assert isinstance(drawn, go.Figure)
+    text = drawn.to_json()
+    assert json.loads(text)["layout"]["meta"]["alt"].strip()
+    return text
+
+
+def test_names_are_unique_and_fit_into_a_url():
+    names = [view.name for view in VIEWS]
+    assert len(set(names)) == len(names)
+    for view in VIEWS:
+        panels = [panel.name for panel in view.panels]
+        assert panels and len(set(panels)) == len(panels)
+        assert all(re.fullmatch("[a-z_]+", name) for name in [view.name, *panels])
+    assert len({f"{view.name}-{panel.name}" for view in VIEWS for panel in view.panels}) == len(PANELS)
+
+
+@every_view
+def test_a_view_speaks_in_sentences(view):
+    assert view.title.strip()
+    for text in (view.words, view.otherwise):
+        assert text[0].isupper() and text.endswith(".")
+    assert 2 <= len(re.findall(r"\.(?= |$)", view.words)) <= 4
+    assert all(panel.title.strip() for panel in view.panels)
+
+
+@every_view
+def test_every_control_is_a_field_that_can_be_chosen(view):
+    assert set(view.controls) <= set(OPTIONS) & set(TITLES) & set(FIELDS)
+    assert len(set(view.controls)) == len(view.controls)
+
+
+@every_panel
+def test_a_click_selects_what_there_is(view, panel):
+    assert set(panel.selects) <= CLICKED[panel.kind]
+    assert all(FIELDS.get(field) is int for field in panel.selects.values())
+
+
+@every_panel
+@pytest.mark.parametrize("length", [1, 12, 32], ids="{} tokens".format)
+def test_every_panel_can_be_drawn(trace_of, style, view, panel, length):
+    trace = trace_of(style, length)
+    assert len(trace) == length
+    if not view.applies_to(trace):
+        return
+    for selection in selections(trace):
+        check(panel.draw(trace, selection), panel)
+
+
+@every_view
+@pytest.mark.parametrize("length", [1, 12, 32], ids="{} tokens".format)
+def test_every_formula_has_numbers_in_it(trace_of, style, view, length):
+    trace = trace_of(style, length)
+    if not view.applies_to(trace):
+        return
+    for selection in selections(trace):
+        formula = view.formula(trace, selection)
+        assert re.search(r"= −?\d", formula)
+        assert not re.search(r"\b(nan|inf|None)\b", formula)
+
+
+def test_a_view_applies_if_all_it_needs_was_captured(trace_of, style):
+    trace = trace_of(style)
+    for view in VIEWS:
+        missing = [name for name in view.needs if not trace.has(name)]
+        assert view.applies_to(trace) is not bool(missing)
+        for needed in view.needs:
+            pattern = re.compile(re.escape(needed).replace(r"\*", r"\d+"))
+            rest = {name: value for name, value in trace.values.items() if not pattern.fullmatch(name)}
+            assert not view.applies_to(replace(trace, values=rest))
+
+
+def test_only_a_model_that_rotates_has_rotations_to_show(trace_of):
+    names = {style: [view.name for view in VIEWS if view.applies_to(trace_of(style))] for style in ("rope", "none")}
+    assert names["rope"] == [view.name for view in VIEWS]
+    assert names["none"] == [name for name in names["rope"] if name != "rope"]
+
+
+@every_panel
+def test_no_token_is_read_as_markup(rope_trace, view, panel):
+    vocabulary = tuple(HOSTILE.format(i) for i in range(len(rope_trace.vocabulary)))
+    hostile = replace(rope_trace, vocabulary=vocabulary)
+    for selection in selections(hostile):
+        for text in texts(json.loads(check(panel.draw(hostile, selection), panel) or "{}")):
+            assert not re.search(r"<(?!br>|/?extra>)", text), text
+            assert not re.search(r"&(?!lt;b&gt;|gt;|amp;)", text), text
+            assert not re.search(r"[\n\u202e]", text), text
+
+
+@every_panel
+def test_no_token_is_part_of_a_template(rope_trace, view, panel):
+    """Plotly fills in what stands in %{braces}, in a token too."""
+    if panel.kind == "head_grid":
+        return
+    hostile = replace(rope_trace, vocabulary=("%{x}",) * len(rope_trace.vocabulary))
+    for selection in selections(hostile):
+        plain, filled = (panel.draw(trace, selection).data for trace in (rope_trace, hostile))
+        assert [t.hovertemplate for t in plain] == [t.hovertemplate for t in filled]
+        assert not any("texttemplate" in t and t.texttemplate for t in filled)
+
+
+@every_panel
+def test_the_same_question_draws_the_same_picture(rope_trace, view, panel):
+    selection = selections(rope_trace)[-1]
+    first, second = (panel.draw(rope_trace, selection) for _ in range(2))
+    if panel.kind == "figure":
+        assert first.to_json() == second.to_json()
+    else:
+        assert (first.values == second.values).all()
+
+
+@pytest.fixture(scope="module")
+def long_trace() -> Trace:
+    """256 tokens through a model with every kind of value as wide as in the largest models we ship, or wider."""
+    torch.manual_seed(0)
+    config = ModelConfig.llama_style(
+        vocab_size=6000, context_length=256, d_model=512, num_layers=1, num_heads=8, d_ff=2048
+    )
+    lm = TransformerLM(config).eval()
+    return capture(lm, torch.randint(6000, (256,)).tolist())
+
+
+@every_panel
+@pytest.mark.parametrize("tap", ["logits", "blocks.0.ffn.hidden", "blocks.0.attn.scores"])
+def test_a_picture_of_many_numbers_is_small_enough_to_send(long_trace, view, panel, tap):
+    selection = Selection(query=255, key=100, tap=tap, dim=5999).within(long_trace)
+    assert len(check(panel.draw(long_trace, selection), panel)) < LARGEST
