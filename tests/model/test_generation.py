@@ -1,10 +1,9 @@
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pytest
 import torch
 
-from model.generation import generate, window_start
+from model.generation import generate, luck, window_start
 from model.sampling import draw, sampling_distribution
 
 PROMPT = [5, 17, 250, 3]
@@ -60,14 +59,28 @@ def test_temperature_zero_is_the_greedy_search_of_transformers(make_lm, tie_embe
 def test_each_step_says_what_drew_it(make_lm):
     """Replayed from the definition: the distribution from the tokens in the window, the draw from u."""
     lm = make_lm()
-    ids, random = list(PROMPT), np.random.default_rng(7)
+    ids = list(PROMPT)
     for step in generate(lm, PROMPT, max_new_tokens=50, temperature=0.9, top_k=30, seed=7):
         window = ids[window_start(len(ids), lm.config.context_length) :]
         probabilities = sampling_distribution(lm(torch.tensor([window]))[0, -1].numpy(), 0.9, 30)
-        assert step.u == random.random()
+        assert step.u == luck(7, position=len(ids))
         assert step.token_id == draw(probabilities, step.u)
         assert step.probability == pytest.approx(probabilities[step.token_id], abs=1e-4)
         ids.append(step.token_id)
+
+
+def test_step_by_step_draws_what_one_go_draws(make_lm):
+    lm, ids = make_lm(), list(PROMPT)
+    for _ in range(40):
+        ids += tokens(lm, ids, max_new_tokens=1, seed=9)
+    assert ids[len(PROMPT) :] == tokens(lm, max_new_tokens=40, seed=9)
+
+
+def test_luck_is_uniform():
+    """By the Kolmogorov-Smirnov distance, over positions and over seeds; 1.63 / √n is passed once in a hundred."""
+    n = 2000
+    for draws in ([luck(0, i) for i in range(n)], [luck(i, 5) for i in range(n)]):
+        assert np.abs(np.sort(draws) - np.arange(n) / n).max() < 1.63 / np.sqrt(n)
 
 
 def test_a_seed_decides_the_tokens_and_no_seed_takes_fresh_ones(make_lm):
@@ -75,6 +88,22 @@ def test_a_seed_decides_the_tokens_and_no_seed_takes_fresh_ones(make_lm):
     assert tokens(lm, seed=3) == tokens(lm, seed=3)
     assert tokens(lm, seed=3) != tokens(lm, seed=4)
     assert tokens(lm) != tokens(lm)
+
+
+@pytest.mark.parametrize("use_cache", [True, False])
+def test_writing_on_step_by_step_draws_what_one_go_draws(make_lm, use_cache):
+    lm, ids = make_lm(), list(PROMPT)
+    for _ in range(40):
+        ids += tokens(lm, ids, max_new_tokens=1, seed=5, use_cache=use_cache)
+    assert ids[len(PROMPT) :] == tokens(lm, max_new_tokens=40, seed=5)
+
+
+def test_luck_is_uniform_and_differs_between_seeds_and_positions():
+    numbers = [luck(seed, position) for seed in range(30) for position in range(30)]
+    assert len(set(numbers)) == 900
+    tenths = [sum(tenth <= 10 * number < tenth + 1 for number in numbers) for tenth in range(10)]
+    assert sum(tenths) == 900
+    assert sum((count - 90) ** 2 / 90 for count in tenths) < 27.9  # chi-square, 9 degrees of freedom, one in a thousand
 
 
 def test_the_window_starts_at_zero_and_moves_by_a_quarter_of_the_context():
