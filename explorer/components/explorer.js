@@ -85,7 +85,11 @@
       if (ask && bus) bus.pick();
       else if (ask) unasked = true; // it came before the widget that can ask
     },
-    copyLink() { writeUrl(); navigator.clipboard?.writeText(location.href); },
+    async copyLink() {
+      writeUrl();
+      try { await navigator.clipboard.writeText(location.href); }
+      catch { prompt("Copy this link:", location.href); } // browsers lend the clipboard to https and localhost alone
+    },
     onState: (element, listener) => listen(STATE_EVENT, element, listener),
     onTheme: (element, listener) => listen(THEME_EVENT, element, listener),
     theme: () => window.ExplorerThemes[isDark() ? "dark" : "light"],
