@@ -13,7 +13,8 @@ from model.config import ModelConfig
 from model.tokenizer import Tokenizer
 from model.training.bpe import train_bpe
 from model.training.data import Batches, encode_documents, read_documents
-from model.training.evaluation import copying_head_scores, evaluate
+from model.training.evaluation import evaluate
+from model.training.head_scores import copying_head_scores
 from model.training.optimizer import build_optimizers
 from model.training.options import TrainingOptions
 from model.training.schedule import learning_rate_factor

@@ -5,10 +5,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from model.training.evaluation import copying_head_scores, evaluate
+from model.training.evaluation import evaluate
+from model.training.head_scores import copying_head_scores
 from model.transformer_lm import TransformerLM
-
-PERIOD = 16  # half of the tiny model's context
 
 
 @pytest.mark.parametrize("length", [2, 20, 32, 33, 34, 65, 200])
@@ -45,32 +44,3 @@ def test_measuring_leaves_dropout_out_and_the_mode_as_it_was(dropping_lm, tiny_c
     assert evaluate(dropping_lm, ids, num_bytes=1).loss == loss
     assert torch.equal(copying_head_scores(dropping_lm)["induction"], scores["induction"])
     assert dropping_lm.training is training
-
-
-def constant_pattern(earlier: int):
-    """A hook: every query looks only at the key so many positions before it, or at the first."""
-
-    def hook(tap, inputs, pattern):
-        keys = (torch.arange(pattern.shape[-1]) - earlier).clamp(min=0)
-        return F.one_hot(keys, pattern.shape[-1]).to(pattern).expand_as(pattern)
-
-    return hook
-
-
-@pytest.mark.parametrize(
-    ("earlier", "previous_token", "induction"), [(1, 1, 0), (PERIOD - 1, 0, 1), (PERIOD, 0, 0), (0, 0, 0)]
-)
-def test_scores_tell_what_a_head_looks_at(tiny_lm, hooked, earlier, previous_token, induction):
-    """The induction target is the position after the token's first occurrence: period - 1 positions before."""
-    with hooked(tiny_lm, {"blocks.1.attn.pattern": constant_pattern(earlier)}):
-        scores = copying_head_scores(tiny_lm)
-    chance = 1 / (2 * PERIOD - 1)  # queries that look at the first position may hit the target there
-    assert scores["previous_token"].shape == scores["induction"].shape == (2, 3)
-    assert scores["previous_token"][1].tolist() == pytest.approx([previous_token] * 3, abs=chance + 1e-6)
-    assert scores["induction"][1].tolist() == pytest.approx([induction] * 3, abs=1e-6)
-    assert 0 < scores["previous_token"][0].max() < 0.5
-
-
-def test_scoring_leaves_no_hooks_behind(tiny_lm):
-    copying_head_scores(tiny_lm)
-    assert not any(block.attn.pattern.is_watched for block in tiny_lm.blocks)

@@ -1,0 +1,30 @@
+"""The models that are measured."""
+
+import torch
+
+from model import CheckpointError, ModelConfig, TransformerLM, load_checkpoint
+
+
+def reference() -> TransformerLM:
+    """Six layers, d_model 256, 8 heads, with random weights."""
+    return random(d_model=256, num_heads=8, d_ff=704)
+
+
+def bundled() -> TransformerLM:
+    """The checkpoint `llama-fables`; where it is missing, a random model of the same shape."""
+    try:
+        return load_checkpoint("llama-fables")[0]
+    except CheckpointError as error:
+        print(f"random weights in place of the bundled ones: {error}")
+        return random(d_model=192, num_heads=6, d_ff=512, tie_embeddings=True)
+
+
+def random(**sizes) -> TransformerLM:
+    torch.manual_seed(0)
+    config = ModelConfig.llama_style(vocab_size=4096, context_length=256, num_layers=6, **sizes)
+    return TransformerLM(config).eval().requires_grad_(False)
+
+
+def prompt(lm: TransformerLM, num_tokens: int) -> torch.Tensor:
+    """(1, num_tokens) random token ids, the same each time."""
+    return torch.randint(lm.config.vocab_size, (1, num_tokens), generator=torch.Generator().manual_seed(0))
