@@ -102,7 +102,7 @@ BYTES = "".join(line(bytes([i]), i) for i in range(256))
         (b"", "is incomplete"),
         (b"\x80\x04K\x01.", "is not a tiktoken vocabulary"),
         ("é 0\n".encode(), "is not a tiktoken vocabulary"),
-        (b"not-base64! 0\n", "is not a tiktoken vocabulary"),
+        (b"Y!Q== 0\n", "is not a tiktoken vocabulary"),
         (b"YQ==\n", "is not a tiktoken vocabulary"),
         (b"YQ== one\n", "is not a tiktoken vocabulary"),
         (BYTES.replace(line(b"a", 97), "").encode(), "is incomplete"),

@@ -64,6 +64,17 @@ def test_the_seed_fixes_the_result(options):
     assert not torch.equal(first.lm_head.weight, other.lm_head.weight)
 
 
+def test_the_learning_rate_follows_the_schedule(options, monkeypatch):
+    monkeypatch.setattr(trainer, "learning_rate_factor", lambda step, *others: 1.0 if step == 0 else 0.0)
+    one, five = train(replace(options, steps=1)), train(replace(options, steps=5))
+    assert torch.equal(one.lm_head.weight, five.lm_head.weight)
+
+
+def test_gradients_are_cleared_after_every_step(options):
+    lm = train(replace(options, steps=1))
+    assert all(parameter.grad is None for parameter in lm.parameters())
+
+
 def test_without_a_tokenizer_one_is_trained_on_the_text(options):
     train(replace(options, tokenizer=None, vocab_size=270, steps=1))
     _, tokenizer = load_checkpoint("trained")
