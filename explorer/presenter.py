@@ -28,7 +28,10 @@ class Question:
     @classmethod
     def parse(cls, state: Mapping[str, Any]) -> "Question":
         """ValueError where the run makes no sense; of the selection, what makes none is left out."""
-        return cls(Run.parse(state), Selection.parse(state))
+        selection = Selection.parse(state)
+        if selection.view not in {view.name for view in VIEWS}:
+            selection = replace(selection, view=VIEWS[0].name)
+        return cls(Run.parse(state), selection)
 
     def as_dict(self) -> dict[str, Any]:
         return self.run.as_dict() | self.selection.as_dict()

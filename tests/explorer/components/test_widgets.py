@@ -1,0 +1,67 @@
+"""Text is data: no value passes through a template, and no script makes markup of it."""
+
+import importlib
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+from explorer import components
+from explorer.components.assets import plotly_script, shared_script
+from explorer.components.widget import Widget
+
+FOLDER = Path(components.__file__).parent
+for module in pkgutil.iter_modules(components.__path__):
+    importlib.import_module(f"explorer.components.{module.name}")
+WIDGETS = sorted(Widget.__subclasses__(), key=lambda widget: widget.__name__)
+SCRIPTS = sorted(FOLDER.glob("*.js"))
+
+every_widget = pytest.mark.parametrize("widget", WIDGETS, ids=lambda widget: widget.__name__)
+
+
+def made(widget: type[Widget]) -> Widget:
+    """A widget with the arguments it cannot do without."""
+    required = {"selects"} & set(inspect.signature(widget).parameters)
+    return widget(**{name: {} for name in required})
+
+
+@every_widget
+def test_templates_are_static(widget):
+    instance = made(widget)
+    for template in (instance.html_template, instance.css_template):
+        assert not re.search(r"\$\{|\{\{|@children", template)
+
+
+@every_widget
+def test_each_widget_has_its_own_script(widget):
+    script = Path(inspect.getfile(widget)).with_suffix(".js")
+    assert made(widget).js_on_load == script.read_text(encoding="utf-8")
+    assert script in SCRIPTS
+
+
+@every_widget
+def test_values_pass_as_they_are_into_python(widget):
+    """Gradio's own HTML component would turn them into text."""
+    value = {"prompt": [1, 2], "<b>": None}
+    assert made(widget).preprocess(value) is value
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_no_script_makes_markup_of_text(script):
+    forbidden = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|\beval\(|new Function"
+    assert not re.search(forbidden, script.read_text(encoding="utf-8"))
+
+
+def test_shared_scripts_have_relative_addresses():
+    """So that the app works below any path."""
+    for tag in (shared_script(), plotly_script()):
+        assert re.fullmatch(r'<script src="gradio_api/file=[^"]+\.js"></script>', tag)
+
+
+def test_plotly_leaves_gradio_s_own_copy_alone():
+    path = re.search(r"file=([^\"]+)", plotly_script())[1]
+    source = Path(path).read_text(encoding="utf-8")
+    assert "window.ExplorerPlotly = module.exports" in source
+    assert "plotly.js v" in source[:1000]

@@ -1,0 +1,178 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from explorer.presenter import Presenter, Question
+from explorer.run import Run
+from explorer.selection import Selection
+from explorer.settings import GenerationSettings
+from explorer.views import VIEWS
+from model.checkpoint import CheckpointError
+
+CONTEXT = 32
+
+
+@pytest.fixture
+def presenter(library) -> Presenter:
+    return Presenter(library)
+
+
+@pytest.fixture
+def question(presenter) -> Question:
+    return Question(presenter.run_of("rope", "the fox asked the owl"), Selection(query=2, key=1))
+
+
+def test_the_text_is_exactly_what_was_typed(presenter, style, nasty_prompt):
+    run = presenter.run_of(style, nasty_prompt)
+    assert presenter.text(run) == (nasty_prompt, "")
+    assert presenter.text(Run.parse(run.as_dict())) == (nasty_prompt, "")
+    assert run.dropped == 0
+
+
+def test_tokens_of_nasty_text_can_be_looked_at(presenter, nasty_prompt):
+    question = presenter.restored({"checkpoint": "rope", "text": nasty_prompt})
+    for view in VIEWS:
+        _, content = presenter.view(replace(question, selection=replace(question.selection, view=view.name)))
+        assert all(content.pictures.values())
+    picture, words = presenter.next_token(question, GenerationSettings())
+    assert picture.to_json() and words
+
+
+def test_of_a_long_prompt_the_end_is_kept(presenter, library):
+    text = "the moon " * 40
+    run = presenter.run_of("rope", text)
+    ids = library.model("rope")[1].encode(text)
+    assert run.prompt == tuple(ids[-CONTEXT:])
+    assert run.dropped == len(ids) - CONTEXT > 0
+
+
+def test_a_prompt_as_long_as_the_context_is_whole(presenter):
+    run = presenter.run_of("rope", "\x00" * CONTEXT)
+    assert (len(run.prompt), run.dropped) == (CONTEXT, 0)
+    assert presenter.run_of("rope", "\x00" * (CONTEXT + 1)).dropped == 1
+
+
+def test_an_empty_prompt_is_refused_in_a_sentence(presenter):
+    with pytest.raises(ValueError, match="The prompt is empty"):
+        presenter.run_of("rope", "")
+
+
+@pytest.mark.parametrize("checkpoint", ["missing", "../rope", ""])
+def test_an_unknown_model_is_refused(presenter, checkpoint):
+    with pytest.raises(CheckpointError, match="there is no checkpoint"):
+        presenter.run_of(checkpoint, "the moon")
+    with pytest.raises(CheckpointError, match="there is no checkpoint"):
+        presenter.trace(Run(checkpoint, (1,)))
+
+
+@pytest.mark.parametrize("ids", [(), (300,), (10**8,)])
+def test_tokens_of_no_model_are_refused(presenter, ids):
+    with pytest.raises(ValueError, match="run has 1 to 32 tokens|token ids run from 0 to 299"):
+        presenter.trace(Run("rope", ids))
+
+
+def test_a_question_is_restored_from_what_was_written(presenter, question):
+    assert presenter.restored(question.as_dict()) == question
+    asked = {name: ".".join(map(str, v)) if isinstance(v, list) else str(v) for name, v in question.as_dict().items()}
+    assert presenter.restored(asked) == question
+
+
+def test_a_text_is_looked_at_from_its_end(presenter):
+    question = presenter.restored({"checkpoint": "rope", "text": "the fox", "view": "rope"})
+    last = len(question.run.prompt) - 1
+    assert (question.selection.query, question.selection.key, question.selection.view) == (last, last - 1, "rope")
+
+
+def test_a_text_is_looked_at_where_one_was_asked_to(presenter):
+    question = presenter.restored({"checkpoint": "rope", "text": "the fox", "query": "1", "key": "0"})
+    assert (question.selection.query, question.selection.key) == (1, 0)
+
+
+def test_ids_count_more_than_text(presenter):
+    assert presenter.restored({"checkpoint": "rope", "prompt": "5.6", "text": "ignored"}).run.prompt == (5, 6)
+
+
+def test_a_hostile_selection_is_brought_within_the_run(presenter):
+    asked = {"checkpoint": "rope", "prompt": "5.6.7", "layer": "999999", "query": "9" * 5000, "tap": "<b>", "dim": -1}
+    selection = presenter.restored(asked).selection
+    assert selection == selection.within(presenter.trace(Run("rope", (5, 6, 7))))
+
+
+def test_at_the_end_the_last_token_looks_at_the_one_before(presenter, question):
+    at_end = presenter.at_end(question)
+    last = len(question.run.prompt) - 1
+    assert (at_end.selection.query, at_end.selection.key) == (last, last - 1)
+    assert at_end.run is question.run
+    assert replace(at_end.selection, query=2, key=1) == question.selection
+    single = presenter.at_end(Question(Run("rope", (5,)), Selection()))
+    assert (single.selection.query, single.selection.key) == (0, 0)
+
+
+def test_the_strip_tells_prompt_from_generated(presenter):
+    strip = presenter.strip(Run("rope", (5, 6, 7), (8, 9), dropped=4))
+    assert len(strip["tokens"]) == len(strip["surprisal"]) == 5
+    assert (strip["num_prompt"], strip["earlier"]) == (3, 4)
+    assert np.isnan(strip["surprisal"][0])
+
+
+@pytest.mark.parametrize("num_prompt", [30, 3])
+def test_the_strip_counts_what_the_model_no_longer_sees(presenter, num_prompt):
+    ids = tuple(range(40))
+    run = Run("rope", ids[:num_prompt], ids[num_prompt:], dropped=5)
+    strip = presenter.strip(run)
+    assert len(strip["tokens"]) + strip["earlier"] == 40 + 5
+    unseen = 40 - len(strip["tokens"])
+    assert unseen == 8  # the window moves by a quarter of 32
+    assert strip["num_prompt"] == max(0, num_prompt - unseen)
+    assert presenter.trace(run).token_ids == ids[8:]
+
+
+def test_the_open_view_has_everything_it_shows(presenter, question):
+    for expected in VIEWS:
+        selection = replace(question.selection, view=expected.name)
+        view, content = presenter.view(replace(question, selection=selection))
+        assert view is expected
+        assert content.words == view.words
+        assert content.formula == view.formula(presenter.trace(question.run), selection)
+        assert [choice.field for choice in content.choices] == list(view.controls)
+        assert list(content.pictures) == [panel.name for panel in view.panels]
+
+
+def test_an_unknown_view_is_the_first(presenter, question):
+    selection = replace(question.selection, view="<script>")
+    assert presenter.view(replace(question, selection=selection))[0] is VIEWS[0]
+
+
+def test_a_view_that_does_not_apply_says_why_and_draws_nothing(presenter):
+    rope = next(view for view in VIEWS if view.name == "rope")
+    view, content = presenter.view(Question(Run("none", (5, 6)), Selection(view="rope")))
+    assert view is rope
+    assert content.words == rope.otherwise
+    assert (content.formula, content.choices, content.pictures) == ("", [], {})
+
+
+def test_views_draw_within_the_run_whatever_is_selected(presenter, question):
+    far = Selection(layer=99, head=99, query=99, key=99, tap="nothing", dim=10**8)
+    for view in VIEWS:
+        _, content = presenter.view(Question(question.run, replace(far, view=view.name)))
+        assert len(content.pictures) == len(view.panels)
+
+
+def test_the_prediction_is_that_after_the_selected_token(presenter, question):
+    _, words = presenter.next_token(question, GenerationSettings(temperature=0))
+    assert "(position 2): 1 of 300 tokens can be drawn, entropy 0 bits." in words
+    _, words = presenter.next_token(presenter.at_end(question), GenerationSettings(top_k=7))
+    assert "7 of 300 tokens" in words
+    assert "goes on" not in words
+
+
+def test_facts_name_the_kind_and_the_size(presenter, lms):
+    size = sum(parameter.numel() for parameter in lms["rope"].parameters())
+    common = f"SwiGLU · {size / 1e6:.1f} M parameters · 2 layers × 3 heads · context 32 · cpu"
+    assert presenter.facts("rope") == f"RMSNorm · RoPE · {common}"
+    assert presenter.facts("none") == f"RMSNorm · no positions · {common}"
+
+
+def test_every_kind_of_model_has_facts(presenter, style):
+    assert presenter.facts(style)
