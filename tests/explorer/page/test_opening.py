@@ -1,0 +1,62 @@
+"""Opening the page by a link that anybody may have written, and texts that anybody may type."""
+
+import json
+
+import pytest
+
+from explorer.run import Run
+from explorer.selection import Selection
+from explorer.settings import LIMITS, GenerationSettings
+from explorer.views import VIEWS
+
+
+def test_a_link_opens_what_it_says(page, load):
+    answer = load(checkpoint="none", prompt="5.6.7", generated="8", view="activations", query="1", seed="9")
+    change = answer[page.update]["change"]
+    expected = {"checkpoint": "none", "prompt": [5, 6, 7], "generated": [8], "view": "activations", "query": 1}
+    assert {name: change[name] for name in expected} == expected
+    assert (change["seed"], answer[page.seed]) == (9, 9)
+    assert answer[page.picker] == "none"
+    assert answer[page.tabs].selected == "activations"
+    assert answer[page.update]["ask"] is True
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"checkpoint": "../../etc/passwd"},
+        {"checkpoint": "<b>"},
+        {"prompt": "1.x"},
+        {"prompt": "299999"},
+        {"prompt": "." * 9000},
+        {"text": ""},
+        {"generated": "-1"},
+    ],
+    ids=lambda asked: str(asked)[:30],
+)
+def test_a_hostile_link_opens_the_first_example_and_says_why(page, told, asked, load):
+    answer = load(**asked)
+    assert answer[page.update] == load()[page.update]
+    assert len(told) == 1
+    assert "<" not in told[0]
+
+
+@pytest.mark.parametrize("value", ["-1", "1e99", "9" * 5000, "nan", "<b>", "٣", ""], ids=lambda value: ascii(value)[:8])
+def test_a_hostile_selection_or_setting_is_brought_within_its_limits(page, told, value, load):
+    names = [*Selection().as_dict(), *LIMITS, "dropped"]
+    answer = load(text="the fox asked the owl", **dict.fromkeys(names, value))
+    change = answer[page.update]["change"]
+    assert answer[page.tabs].selected == change["view"] == VIEWS[0].name
+    selection = Selection.parse(change)
+    assert selection == selection.within(page.presenter.trace(Run.parse(change)))
+    assert GenerationSettings.parse(change).checked()
+    assert page.on_pick(change)
+    assert told == []
+
+
+def test_text_is_shown_as_it_was_typed(page, state, nasty_prompt, load):
+    answer = page.on_prompt(nasty_prompt, "rope", state)
+    assert answer[page.story]["prompt"] == nasty_prompt
+    assert json.loads(json.dumps(page.story.postprocess(answer[page.story])))["prompt"] == nasty_prompt
+    opened = load(text=nasty_prompt)
+    assert opened[page.prompt] == nasty_prompt
