@@ -70,13 +70,6 @@ def test_each_step_says_what_drew_it(make_lm):
         ids.append(step.token_id)
 
 
-def test_step_by_step_draws_what_one_go_draws(make_lm):
-    lm, ids = make_lm(), list(PROMPT)
-    for _ in range(40):
-        ids += tokens(lm, ids, max_new_tokens=1, seed=9)
-    assert ids[len(PROMPT) :] == tokens(lm, max_new_tokens=40, seed=9)
-
-
 def test_luck_is_uniform():
     """By the Kolmogorov-Smirnov distance, over positions and over seeds; 1.63 / √n is passed once in a hundred."""
     n = 2000
@@ -97,14 +90,6 @@ def test_writing_on_step_by_step_draws_what_one_go_draws(make_lm, use_cache):
     for _ in range(40):
         ids += tokens(lm, ids, max_new_tokens=1, seed=5, use_cache=use_cache)
     assert ids[len(PROMPT) :] == tokens(lm, max_new_tokens=40, seed=5)
-
-
-def test_luck_is_uniform_and_differs_between_seeds_and_positions():
-    numbers = [luck(seed, position) for seed in range(30) for position in range(30)]
-    assert len(set(numbers)) == 900
-    tenths = [sum(tenth <= 10 * number < tenth + 1 for number in numbers) for tenth in range(10)]
-    assert sum(tenths) == 900
-    assert sum((count - 90) ** 2 / 90 for count in tenths) < 27.9  # chi-square, 9 degrees of freedom, one in a thousand
 
 
 def test_the_window_starts_at_zero_and_moves_by_a_quarter_of_the_context():
