@@ -175,15 +175,17 @@ class Page:
         for button, text in self.examples:
             button.click(lambda text=text: text, None, self.prompt, **quiet).then(self.on_prompt, **ask)
 
-        self.state.pick(self.on_pick, self.state, [*prediction, *views], trigger_mode="always_last", **quiet)
-        self.state.tune(self.on_tune, self.state, prediction, trigger_mode="always_last", **quiet)
+        latest = {"inputs": self.state, "trigger_mode": "always_last", **quiet}
+        self.state.show(self.on_show, outputs=[*prediction, *views], **latest)
+        self.state.pick(self.on_pick, outputs=[*prediction, *views], **latest)
+        self.state.tune(self.on_tune, outputs=prediction, **latest)
         gr.on([setting.input for setting in self.settings], None, self.settings, None, js=TUNE)
         for name, tab in self.tab.items():
             tab.select(None, None, None, js=f"() => Explorer.open({name!r})")
 
         step = self.step.click(self.on_step, self.state, [*run, *prediction], **quiet)
         writing = self.write.click(self.on_generate, self.state, [*run, *prediction], **quiet)
-        self.stop.click(None, None, None, js="() => Explorer.pick({})", cancels=[step, writing])
+        self.stop.click(None, None, None, js="() => Explorer.show()", cancels=[step, writing])
         self.share.click(None, None, None, js="() => Explorer.copyLink()")
         self.theme.click(None, None, None, js="() => Explorer.toggleTheme()")
 
@@ -223,12 +225,19 @@ class Page:
             )
         return self.show_run(question) | self.show_model(checkpoint, GenerationSettings.parse(state).top_k)
 
+    def on_show(self, state: dict) -> dict:
+        """The whole open view and the prediction, after a new run or a change of view."""
+        return self.shown(state, newly=True)
+
     def on_pick(self, state: dict) -> dict:
-        """The open view and the prediction, after anything was selected."""
+        """What of them follows the selection, after that changed."""
+        return self.shown(state, newly=False)
+
+    def shown(self, state: dict, newly: bool) -> dict:
         question = self.asked(state)
         if question is None:
             return {self.prediction: gr.skip()}
-        return self.show_view(question) | self.show_prediction(question, GenerationSettings.parse(state))
+        return self.show_view(question, newly) | self.show_prediction(question, GenerationSettings.parse(state))
 
     def on_tune(self, state: dict) -> dict:
         """The prediction, after a slider was moved; nothing is drawn anew from it."""
@@ -291,9 +300,9 @@ class Page:
             self.top_k: gr.Slider(value=min(top_k, most), maximum=most),
         }
 
-    def show_view(self, question: Question) -> dict:
-        view, content = self.presenter.view(question)
-        pictures = {self.pictures[view.name, panel.name]: content.pictures.get(panel.name) for panel in view.panels}
+    def show_view(self, question: Question, newly: bool) -> dict:
+        view, content = self.presenter.view(question, newly)
+        pictures = {self.pictures[view.name, name]: picture for name, picture in content.pictures.items()}
         return pictures | {
             self.words[view.name]: content.words,
             self.formulas[view.name]: content.formula,
@@ -314,15 +323,16 @@ def page_theme() -> gr.themes.Base:
 
 
 def place_panel(view: str, panel: Panel) -> Figure | HeadGrid:
-    """The widget of a panel, below its title."""
-    with gr.Column(min_width=320, elem_classes=f"panel-{panel.width}"):
-        gr.Markdown(f"#### {panel.title}")
-        place = {"selects": panel.selects, "elem_id": f"{view}-{panel.name}"}
-        return (
-            HeadGrid(**place)
-            if panel.kind == "head_grid"
-            else Figure(height=panel.height, min_plot_width=panel.min_width, **place)
-        )
+    """The widget of a panel."""
+    place = {
+        "title": panel.title,
+        "selects": panel.selects,
+        "elem_id": f"{view}-{panel.name}",
+        "elem_classes": f"panel-{panel.width}",
+    }
+    if panel.kind == "head_grid":
+        return HeadGrid(**place)
+    return Figure(height=panel.height, min_plot_width=panel.min_width, **place)
 
 
 def warn(error: ValueError):

@@ -39,12 +39,12 @@ class Question:
 
 @dataclass(frozen=True)
 class ViewContent:
-    """What an open view shows; without pictures where it does not apply to the model.
+    """What an open view shows.
 
     Attributes:
         words, formula: texts.
         choices: lists to choose from.
-        pictures: name of each panel -> what it draws.
+        pictures: name of each panel -> what it draws, None where the view does not apply to the model.
     """
 
     words: str
@@ -66,6 +66,8 @@ class Presenter:
     def run_of(self, checkpoint: str, text: str) -> Run:
         """The run of a prompt; of one longer than the context its last part. ValueError if it is empty."""
         lm, tokenizer = self.library.model(checkpoint)
+        if not isinstance(text, str):
+            raise ValueError(f"The prompt must be text, got {text!r}.")
         ids = tokenizer.encode(text)
         if not ids:
             raise ValueError("The prompt is empty. Type a few words for the model to continue.")
@@ -109,18 +111,18 @@ class Presenter:
             "earlier": unseen + run.dropped,
         }
 
-    def view(self, question: Question) -> tuple[View, ViewContent]:
-        """The open view and what it shows."""
+    def view(self, question: Question, newly: bool = True) -> tuple[View, ViewContent]:
+        """The open view and what it shows; unless it is `newly` shown, only the pictures that follow the selection."""
         trace = self.trace(question.run)
         view = next((view for view in VIEWS if view.name == question.selection.view), VIEWS[0])
         if not view.applies_to(trace):
-            return view, ViewContent(words=view.otherwise)
+            return view, ViewContent(words=view.otherwise, pictures=dict.fromkeys(panel.name for panel in view.panels))
         selection = question.selection.within(trace)
         return view, ViewContent(
             words=view.words,
             formula=view.formula(trace, selection),
             choices=choices(view.controls, trace, selection),
-            pictures={panel.name: panel.draw(trace, selection) for panel in view.panels},
+            pictures={panel.name: panel.draw(trace, selection) for panel in view.panels if newly or not panel.once},
         )
 
     def next_token(self, question: Question, settings: GenerationSettings) -> tuple[go.Figure, str]:

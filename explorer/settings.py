@@ -38,10 +38,11 @@ class GenerationSettings:
         return cls(**known)
 
     def checked(self) -> "GenerationSettings":
-        """These settings; ValueError where one is outside its limits."""
+        """These settings; ValueError where one is outside its limits or of another type."""
         for name, (low, high) in LIMITS.items():
-            if not low <= getattr(self, name) <= high:
-                raise ValueError(f"{name} must be {low} to {high}, got {getattr(self, name)}")
+            value, whole = getattr(self, name), isinstance(getattr(type(self), name), int)
+            if not isinstance(value, int if whole else int | float) or not low <= value <= high:
+                raise ValueError(f"{name} must be {low} to {high}, got {value!r}{' (whole numbers only)' * whole}")
         return self
 
     def as_dict(self) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import html
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import plotly.graph_objects as go
@@ -47,6 +48,7 @@ DARK = Theme(
 )
 
 
+@cache
 def template(theme: Theme) -> go.layout.Template:
     """The theme as a plotly template; heatmaps of values from 0 up take its sequential scale, signed ones the other."""
 

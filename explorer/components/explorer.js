@@ -71,18 +71,23 @@
     connect(connection) {
       bus = connection;
       bus.write(state);
-      if (unasked) bus.pick();
+      if (unasked) bus.show();
       unasked = false;
     },
     // A person's choice: shown at once, then Python is asked for what follows from it.
     pick(change) { set(change); bus.pick(); },
     // A slider moved: the next token's distribution follows.
     tune(change) { set(change); bus.tune(); },
-    open(view) { if (state.checkpoint && view !== state.view) this.pick({ view }); }, // Gradio also says so at the start
+    show() { bus.show(); },
+    open(view) {
+      if (!state.checkpoint || view === state.view) return; // Gradio also names the first tab, before anything runs
+      set({ view });
+      bus.show();
+    },
     // Python's change.
     merge(change, ask) {
       set(change);
-      if (ask && bus) bus.pick();
+      if (ask && bus) bus.show();
       else if (ask) unasked = true; // it came before the widget that can ask
     },
     async copyLink() {

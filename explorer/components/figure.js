@@ -1,5 +1,6 @@
 const plot = element.querySelector(".plot");
 const CONFIG = { responsive: false, displaylogo: false, showSendToCloud: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+const selects = JSON.parse(plot.dataset.selects);
 let drawing = false, stale = false;
 
 // One draw at a time; what arrives meanwhile is drawn once, at the end, in its latest state.
@@ -15,7 +16,7 @@ async function draw() {
 }
 
 async function drawOnce() {
-  plot.hidden = !props.value;
+  element.hidden = props.value === null;
   if (!props.value || !plot.clientWidth) return;
   const { data, layout } = JSON.parse(props.value);
   const theme = Explorer.theme();
@@ -23,7 +24,7 @@ async function drawOnce() {
     ...layout,
     template: theme.template,
     width: plot.clientWidth,
-    height: props.height,
+    height: plot.clientHeight,
     uirevision: "kept",
   }, CONFIG);
   plot.setAttribute("aria-label", layout.meta.alt);
@@ -36,7 +37,7 @@ const positionOf = (point, axis) => point[`${axis}axis`].d2c(point[axis]);
 
 function click({ points: [point] }) {
   const change = {};
-  for (const [source, field] of Object.entries(props.selects))
+  for (const [source, field] of Object.entries(selects))
     change[field] = source === "customdata" ? point.customdata : positionOf(point, source);
   if (Object.keys(change).length) Explorer.pick(change);
 }

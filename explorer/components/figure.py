@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 
 import plotly.graph_objects as go
+from plotly.io.json import to_json_plotly
 
 from explorer.components.assets import plotly_script
-from explorer.components.widget import Widget
+from explorer.components.widget import Widget, attribute
 
 
 class Figure(Widget):
@@ -19,13 +20,19 @@ class Figure(Widget):
     def __init__(
         self, *, selects: Mapping[str, str] | None = None, height: int = 360, min_plot_width: int = 0, **kwargs
     ):
-        html = f'<div class="plot" role="img" style="height:{height}px;min-width:{min_plot_width}px"></div>'
-        super().__init__(None, html=html, scripts=plotly_script(), selects=dict(selects or {}), height=height, **kwargs)
+        html = (
+            f'<div class="plot" role="img" data-selects="{attribute(dict(selects or {}))}" '
+            f'style="height:{height}px;min-width:{min_plot_width}px"></div>'
+        )
+        super().__init__("", html=html, scripts=plotly_script(), **kwargs)
 
-    def postprocess(self, value: go.Figure | None) -> str | None:
-        """The figure as JSON, without its template: the page has the template of each theme."""
-        if value is None:
-            return None
-        value = go.Figure(value)
-        value.layout.template = None
-        return value.to_json()
+    def postprocess(self, value: go.Figure | str | None) -> str | None:
+        """The figure as JSON, without its template: the page has the template of each theme.
+
+        "" stands for a figure still to come, whose place is kept; None for none, whose place is given up.
+        """
+        if not value:
+            return value
+        content = value.to_plotly_json()
+        content["layout"].pop("template", None)
+        return to_json_plotly(content)

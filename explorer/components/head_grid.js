@@ -1,4 +1,5 @@
 const grid = element.querySelector(".grid"), readout = element.querySelector(".readout");
+const selects = JSON.parse(grid.dataset.selects);
 let value = null, bytes = null;
 
 function load() {
@@ -91,7 +92,7 @@ grid.addEventListener("click", (event) => {
   if (!cell) return;
   if (cell.x > cell.y) delete cell.x, delete cell.y; // above the diagonal nobody looks: choose the head alone
   const change = {};
-  for (const [source, field] of Object.entries(props.selects)) if (source in cell) change[field] = cell[source];
+  for (const [source, field] of Object.entries(selects)) if (source in cell) change[field] = cell[source];
   Explorer.pick(change);
 });
 grid.addEventListener("keydown", (event) => {

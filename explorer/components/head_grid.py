@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from explorer.components.widget import Widget
+from explorer.components.widget import Widget, attribute
 from explorer.views.view import SmallMultiples
 
 MOST_PIXELS = 96
@@ -20,8 +20,11 @@ class HeadGrid(Widget):
     """
 
     def __init__(self, *, selects: Mapping[str, str], **kwargs):
-        html = '<div class="grid" role="group"></div><output class="readout" aria-live="off"></output>'
-        super().__init__(None, html=html, selects=dict(selects), **kwargs)
+        html = (
+            f'<div class="grid" role="group" data-selects="{attribute(dict(selects))}"></div>'
+            '<output class="readout" aria-live="off"></output>'
+        )
+        super().__init__(None, html=html, **kwargs)
 
     def postprocess(self, value: SmallMultiples | None) -> dict[str, Any] | None:
         """The pictures as bytes, 0 to 255 for 0 to 1; above 96 tokens a pixel is the largest of several cells."""

@@ -1,6 +1,8 @@
 """What all widgets share."""
 
 import inspect
+import json
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -9,19 +11,25 @@ import gradio as gr
 from explorer.components.assets import shared_script
 
 
+def attribute(value: Any) -> str:
+    """A value as JSON within the double quotes of an HTML attribute."""
+    return escape(json.dumps(value))
+
+
 class Widget(gr.HTML):
     """A `gr.HTML` whose `value` is data, drawn by the `.js` file and styled by the `.css` file beside its class.
 
     The template is static: Gradio's template engine runs what it is given, so text of prompts must never pass through
-    it. The script builds the DOM from `props.value` with `textContent` alone.
+    it. The script builds the DOM from `props.value` with `textContent` alone. What a script needs besides goes into
+    the template as `attribute`s: other props of a widget are lost when it is updated before its tab was ever open.
     """
 
-    def __init__(self, value: Any = None, *, html: str, scripts: str = "", **kwargs):
+    def __init__(self, value: Any = None, *, html: str, title: str = "", scripts: str = "", **kwargs):
         source = Path(inspect.getfile(type(self)))
         css = source.with_suffix(".css")
         super().__init__(
             value,
-            html_template=html,
+            html_template=(f"<h4>{escape(title)}</h4>" if title else "") + html,
             js_on_load=source.with_suffix(".js").read_text(encoding="utf-8"),
             css_template=css.read_text(encoding="utf-8") if css.exists() else "",
             head=shared_script() + scripts,  # loaded before the widget's own script runs

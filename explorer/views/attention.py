@@ -105,6 +105,7 @@ VIEW = View(
             title="All heads: rows are layers, columns are heads",
             draw=lambda trace, selection: all_heads(trace),
             kind="head_grid",
+            once=True,
             selects={"layer": "layer", "head": "head", "x": "key", "y": "query"},
             width="half",
         ),

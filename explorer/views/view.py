@@ -32,6 +32,7 @@ class Panel:
         title: what it shows, in a line.
         draw: (trace, selection) -> `go.Figure`, or `SmallMultiples` for a head grid.
         kind: which of the two `draw` returns.
+        once: whether the picture is the same whatever is selected, so that it is drawn once a run.
         selects: what a click on a point selects: the point's "x", "y" or "customdata" -> a field of `Selection`.
         height: of the picture, pixels.
         min_width: of the picture, pixels; on a narrower screen it scrolls sideways.
@@ -42,6 +43,7 @@ class Panel:
     title: str
     draw: Callable[[Trace, Selection], Any]
     kind: Literal["figure", "head_grid"] = "figure"
+    once: bool = False
     selects: Mapping[str, str] = field(default_factory=dict)
     height: int = 360
     min_width: int = 0

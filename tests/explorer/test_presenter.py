@@ -149,7 +149,8 @@ def test_a_view_that_does_not_apply_says_why_and_draws_nothing(presenter):
     view, content = presenter.view(Question(Run("none", (5, 6)), Selection(view="rope")))
     assert view is rope
     assert content.words == rope.otherwise
-    assert (content.formula, content.choices, content.pictures) == ("", [], {})
+    assert (content.formula, content.choices) == ("", [])
+    assert content.pictures == {panel.name: None for panel in rope.panels}
 
 
 def test_views_draw_within_the_run_whatever_is_selected(presenter, question):

@@ -24,6 +24,7 @@ def test_handlers_only_answer_with_what_their_events_may_change(page, state, tol
     answers = {
         "on_load": [load(), load(checkpoint="missing")],
         "on_prompt": [page.on_prompt(PROMPT, "none", state), page.on_prompt("", "rope", state)],
+        "on_show": [page.on_show(state | {"view": view.name}) for view in VIEWS] + [page.on_show({})],
         "on_pick": [page.on_pick(state | {"view": view.name}) for view in VIEWS] + [page.on_pick({})],
         "on_tune": [page.on_tune(state), page.on_tune({})],
         "on_step": list(page.on_step(state)),
@@ -43,7 +44,7 @@ def test_handlers_only_answer_with_what_their_events_may_change(page, state, tol
 def test_python_never_writes_the_state_that_its_events_read(page):
     events = page.blocks.fns.values()
     assert all(page.state not in event.outputs for event in events)
-    for handler in ("on_pick", "on_tune", "on_step", "on_generate"):
+    for handler in ("on_show", "on_pick", "on_tune", "on_step", "on_generate"):
         assert [event.inputs for event in events if event.name == handler] == [[page.state]]
 
 
@@ -93,17 +94,19 @@ def test_a_prompt_that_cannot_run_changes_nothing_and_says_why(page, state, told
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
-def test_a_pick_draws_the_open_view_and_the_prediction(page, state, view):
-    answer = page.on_pick(state | {"view": view.name})
+@pytest.mark.parametrize("handler", ["on_show", "on_pick"])
+def test_the_open_view_and_the_prediction_are_drawn(page, state, view, handler):
+    """On a pick, all but the pictures that are the same whatever is selected."""
+    answer = getattr(page, handler)(state | {"view": view.name})
     drawn = {name for name, component in page.pictures.items() if component in answer}
-    assert drawn == {(view.name, panel.name) for panel in view.panels}
+    assert drawn == {(view.name, panel.name) for panel in view.panels if handler == "on_show" or not panel.once}
     assert all(answer[page.pictures[name]] is not None for name in drawn)
     assert answer[page.formulas[view.name]]
     assert answer[page.prediction]
 
 
 def test_a_view_that_does_not_apply_loses_its_pictures(page, state):
-    answer = page.on_pick(page.on_prompt(PROMPT, "none", state)[page.update]["change"] | {"view": "rope"})
+    answer = page.on_show(page.on_prompt(PROMPT, "none", state)[page.update]["change"] | {"view": "rope"})
     rope = next(view for view in VIEWS if view.name == "rope")
     assert answer[page.words["rope"]] == rope.otherwise
     assert all(answer[page.pictures["rope", panel.name]] is None for panel in rope.panels)

@@ -165,6 +165,13 @@ def test_the_same_question_draws_the_same_picture(rope_trace, view, panel):
         assert (first.values == second.values).all()
 
 
+@every_panel
+def test_what_is_drawn_once_is_the_same_whatever_is_selected(rope_trace, view, panel):
+    drawn = [panel.draw(rope_trace, selection) for selection in selections(rope_trace)]
+    same = [d.to_json() if panel.kind == "figure" else d.values.tobytes() for d in drawn]
+    assert panel.once is (len(set(same)) == 1)
+
+
 @pytest.fixture(scope="module")
 def long_trace() -> Trace:
     """256 tokens through a model with every kind of value as wide as in the largest models we ship, or wider."""

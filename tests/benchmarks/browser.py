@@ -1,0 +1,105 @@
+"""What a person waits for, in headless Chromium on the bundled model: `python -m tests.benchmarks.browser`."""
+
+import argparse
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+from playwright.sync_api import Page, sync_playwright
+
+CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+WORDS = ("Once", "upon", "a", "time", "there", "was", "a", "fox", "who", "lived", "near", "the", "lake", "and", "slept")
+
+# Resolves with the milliseconds from the event to the frame after the figure's next drawing.
+UNTIL_PAINTED = """([event, figure]) => new Promise((resolve, reject) => {
+  const plot = document.querySelector(figure);
+  let started;
+  document.addEventListener(event, () => { started = performance.now(); }, { capture: true, once: true });
+  const observer = new MutationObserver(() => {
+    observer.disconnect();
+    requestAnimationFrame(() => requestAnimationFrame(() => resolve(performance.now() - started)));
+  });
+  setTimeout(() => reject(new Error("nothing was drawn within 10 seconds")), 10000);
+  observer.observe(plot, { attributes: true, attributeFilter: ["data-draws"] });
+})"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--tokens", type=int, default=64)
+    options = parser.parse_args()
+    port = free_port()
+    started = time.monotonic()
+    app = subprocess.Popen([sys.executable, "app.py", "--port", str(port)], stdout=subprocess.DEVNULL)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        wait_until_served(url)
+        print(f"python app.py -> first page served: {time.monotonic() - started:.1f} s")
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_FLAGS)
+            page = browser.new_page(viewport={"width": 1440, "height": 900})
+            page.goto(url)
+            page.wait_for_selector("#attention-pattern .plot[data-draws]")
+            tell("prompt submitted -> attention painted", prompts(page, options.rounds, options.tokens))
+            tell("click on a token -> attention painted", clicks(page, options.rounds, options.tokens))
+            browser.close()
+    finally:
+        app.terminate()
+
+
+def prompts(page: Page, rounds: int, num_tokens: int) -> list[float]:
+    """Milliseconds a prompt, each a different text of about the same number of tokens."""
+    waits = []
+    for turn in range(rounds):
+        words = [WORDS[(turn + i) % len(WORDS)] for i in range(num_tokens)]
+        page.fill("#prompt textarea", " ".join(words))
+        waits.append(wait(page, "keydown", lambda: page.press("#prompt textarea", "Enter")))
+    return waits
+
+
+def clicks(page: Page, rounds: int, num_tokens: int) -> list[float]:
+    """Milliseconds a click on a chip of the token strip."""
+    waits = []
+    for turn in range(rounds):
+        chip = page.locator(f"#strip [data-position='{(turn * 7) % (num_tokens // 2)}']")
+        waits.append(wait(page, "click", chip.click))
+    return waits
+
+
+def wait(page: Page, event: str, act) -> float:
+    """Milliseconds from the event that `act` causes to the large attention pattern on the screen."""
+    page.evaluate(f"() => {{ window.painted = ({UNTIL_PAINTED})(['{event}', '#attention-pattern .plot']); }}")
+    act()
+    return page.evaluate("window.painted")
+
+
+def tell(what: str, milliseconds: list[float]):
+    ordered = sorted(milliseconds)
+    p95 = ordered[int(0.95 * (len(ordered) - 1))]
+    print(f"{what}: p50 {statistics.median(ordered):.0f} ms, p95 {p95:.0f} ms, {len(ordered)} times")
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def wait_until_served(url: str):
+    for _ in range(1200):
+        try:
+            urllib.request.urlopen(url)
+            return
+        except (urllib.error.URLError, ConnectionError):
+            time.sleep(0.05)
+    sys.exit("the app did not answer within a minute")
+
+
+if __name__ == "__main__":
+    main()
