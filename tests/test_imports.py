@@ -14,11 +14,13 @@ LAYERS = {
     "explorer.components": 2,
     "explorer.library": 2,
     "explorer.presenter": 3,
-    "explorer.api": 3,
-    "explorer.page": 3,
-    "app": 4,
+    "explorer.api": 4,
+    "explorer.layout": 4,
+    "explorer.events": 5,
+    "explorer.page": 6,
+    "app": 7,
 }
-MAY_IMPORT_GRADIO = ("app", "explorer.page", "explorer.components")
+MAY_IMPORT_GRADIO = ("app", "explorer.page", "explorer.layout", "explorer.events", "explorer.components")
 
 
 def project_sources() -> dict[str, str]:

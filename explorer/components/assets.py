@@ -1,6 +1,8 @@
 """Scripts that widgets share."""
 
+import atexit
 import json
+import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -52,5 +54,6 @@ def script_tag(name: str, text: str) -> str:
 @cache
 def folder() -> Path:
     path = Path(tempfile.mkdtemp(prefix="transformerlm-explorer-"))
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
     gr.set_static_paths([path])
     return path

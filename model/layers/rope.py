@@ -25,8 +25,9 @@ class RotaryPositionalEmbedding(nn.Module):
         super().__init__()
         if d_head % 2:
             raise ValueError(f"RoPE rotates pairs of dimensions: d_head must be even, got {d_head}")
-        frequencies = theta ** (-torch.arange(0, d_head, 2, dtype=torch.float64) / d_head)  # (F,) with F = d_head / 2
-        positions = torch.arange(context_length, dtype=torch.float64)
+        exact = {"dtype": torch.float64, "device": "cpu"}  # not every device has float64
+        frequencies = theta ** (-torch.arange(0, d_head, 2, **exact) / d_head)  # (F,) with F = d_head / 2
+        positions = torch.arange(context_length, **exact)
         self.register_buffer("table", torch.outer(positions, frequencies).float(), persistent=False)  # (C, F)
         self.angles = Tap()
 

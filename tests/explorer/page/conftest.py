@@ -18,21 +18,21 @@ def page(library) -> Page:
 @pytest.fixture(autouse=True)
 def unpaced(monkeypatch):
     """New tokens do not wait for eyes."""
-    monkeypatch.setattr("explorer.page.SECONDS_A_TOKEN", 0)
+    monkeypatch.setattr("explorer.events.SECONDS_A_TOKEN", 0)
 
 
 @pytest.fixture
 def told(monkeypatch) -> list[str]:
     """What the visitor was warned of."""
     warnings = []
-    monkeypatch.setattr("explorer.page.gr.Warning", warnings.append)
+    monkeypatch.setattr("explorer.events.gr.Warning", warnings.append)
     return warnings
 
 
 @pytest.fixture
 def load(page) -> Callable[..., dict]:
     """`load(seed="3")` is the answer to a link with these parameters."""
-    return lambda **query_params: page.on_load(SimpleNamespace(query_params=query_params))
+    return lambda **query_params: page.events.on_load(SimpleNamespace(query_params=query_params))
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def merged(page) -> Callable[[dict, Iterable[dict]], dict]:
 
     def merged(state: dict, answers: Iterable[dict]) -> dict:
         for answer in answers:
-            state = state | answer[page.update]["change"]
+            state = state | answer[page.layout.update]["change"]
         return state
 
     return merged

@@ -12,13 +12,13 @@ from explorer.views import VIEWS
 
 def test_a_link_opens_what_it_says(page, load):
     answer = load(checkpoint="none", prompt="5.6.7", generated="8", view="activations", query="1", seed="9")
-    change = answer[page.update]["change"]
+    change = answer[page.layout.update]["change"]
     expected = {"checkpoint": "none", "prompt": [5, 6, 7], "generated": [8], "view": "activations", "query": 1}
     assert {name: change[name] for name in expected} == expected
-    assert (change["seed"], answer[page.seed]) == (9, 9)
-    assert answer[page.picker] == "none"
-    assert answer[page.tabs].selected == "activations"
-    assert answer[page.update]["ask"] is True
+    assert (change["seed"], answer[page.layout.seed]) == (9, 9)
+    assert answer[page.layout.picker] == "none"
+    assert answer[page.layout.tabs].selected == "activations"
+    assert answer[page.layout.update]["ask"] is True
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_link_opens_what_it_says(page, load):
 )
 def test_a_hostile_link_opens_the_first_example_and_says_why(page, told, asked, load):
     answer = load(**asked)
-    assert answer[page.update] == load()[page.update]
+    assert answer[page.layout.update] == load()[page.layout.update]
     assert len(told) == 1
     assert "<" not in told[0]
 
@@ -45,18 +45,18 @@ def test_a_hostile_link_opens_the_first_example_and_says_why(page, told, asked, 
 def test_a_hostile_selection_or_setting_is_brought_within_its_limits(page, told, value, load):
     names = [*Selection().as_dict(), *LIMITS, "dropped"]
     answer = load(text="the fox asked the owl", **dict.fromkeys(names, value))
-    change = answer[page.update]["change"]
-    assert answer[page.tabs].selected == change["view"] == VIEWS[0].name
+    change = answer[page.layout.update]["change"]
+    assert answer[page.layout.tabs].selected == change["view"] == VIEWS[0].name
     selection = Selection.parse(change)
-    assert selection == selection.within(page.presenter.trace(Run.parse(change)))
+    assert selection == selection.within(page.events.presenter.trace(Run.parse(change)))
     assert GenerationSettings.parse(change).checked()
-    assert page.on_pick(change)
+    assert page.events.on_pick(change)
     assert told == []
 
 
 def test_text_is_shown_as_it_was_typed(page, state, nasty_prompt, load):
-    answer = page.on_prompt(nasty_prompt, "rope", state)
-    assert answer[page.story]["prompt"] == nasty_prompt
-    assert json.loads(json.dumps(page.story.postprocess(answer[page.story])))["prompt"] == nasty_prompt
+    answer = page.events.on_prompt(nasty_prompt, "rope", state)
+    assert answer[page.layout.story]["prompt"] == nasty_prompt
+    assert json.loads(json.dumps(page.layout.story.postprocess(answer[page.layout.story])))["prompt"] == nasty_prompt
     opened = load(text=nasty_prompt)
-    assert opened[page.prompt] == nasty_prompt
+    assert opened[page.layout.prompt] == nasty_prompt

@@ -17,18 +17,18 @@ def test_everything_that_is_drawn_has_its_place(page):
     ids = [block.elem_id for block in page.blocks.blocks.values() if getattr(block, "elem_id", None)]
     assert len(set(ids)) == len(ids)
     assert {f"{view.name}-{panel.name}" for view in VIEWS for panel in view.panels} <= set(ids)
-    assert [tab.id for tab in page.tab.values()] == [view.name for view in VIEWS]
+    assert [tab.id for tab in page.layout.tab.values()] == [view.name for view in VIEWS]
 
 
 def test_handlers_only_answer_with_what_their_events_may_change(page, state, told, load):
     answers = {
         "on_load": [load(), load(checkpoint="missing")],
-        "on_prompt": [page.on_prompt(PROMPT, "none", state), page.on_prompt("", "rope", state)],
-        "on_show": [page.on_show(state | {"view": view.name}) for view in VIEWS] + [page.on_show({})],
-        "on_pick": [page.on_pick(state | {"view": view.name}) for view in VIEWS] + [page.on_pick({})],
-        "on_tune": [page.on_tune(state), page.on_tune({})],
-        "on_step": list(page.on_step(state)),
-        "on_generate": list(page.on_generate(state | {"max_new_tokens": 3})),
+        "on_prompt": [page.events.on_prompt(PROMPT, "none", state), page.events.on_prompt("", "rope", state)],
+        "on_show": [page.events.on_show(state | {"view": view.name}) for view in VIEWS] + [page.events.on_show({})],
+        "on_pick": [page.events.on_pick(state | {"view": view.name}) for view in VIEWS] + [page.events.on_pick({})],
+        "on_tune": [page.events.on_tune(state), page.events.on_tune({})],
+        "on_step": list(page.events.on_step(state)),
+        "on_generate": list(page.events.on_generate(state | {"max_new_tokens": 3})),
     }
     for handler, given in answers.items():
         events = [event for event in page.blocks.fns.values() if event.name == handler]
@@ -43,9 +43,9 @@ def test_handlers_only_answer_with_what_their_events_may_change(page, state, tol
 
 def test_python_never_writes_the_state_that_its_events_read(page):
     events = page.blocks.fns.values()
-    assert all(page.state not in event.outputs for event in events)
+    assert all(page.layout.state not in event.outputs for event in events)
     for handler in ("on_show", "on_pick", "on_tune", "on_step", "on_generate"):
-        assert [event.inputs for event in events if event.name == handler] == [[page.state]]
+        assert [event.inputs for event in events if event.name == handler] == [[page.layout.state]]
 
 
 def test_programs_are_offered_two_functions(page):
@@ -69,26 +69,26 @@ def test_programs_get_to_read_what_was_wrong():
 
 
 def test_a_new_prompt_is_looked_at_from_its_last_token(page, state, merged):
-    answer = page.on_prompt("the owl", "none", state | {"generated": [4, 5]})
+    answer = page.events.on_prompt("the owl", "none", state | {"generated": [4, 5]})
     now = merged(state, [answer])
     last = len(now["prompt"]) - 1
     assert (now["checkpoint"], now["generated"], now["layer"]) == ("none", [], 0)
     assert (now["query"], now["key"]) == (last, last - 1)
-    assert answer[page.story] == {"prompt": "the owl", "generated": ""}
-    assert "no positions" in answer[page.facts]
-    assert answer[page.update]["ask"] is True
+    assert answer[page.layout.story] == {"prompt": "the owl", "generated": ""}
+    assert "no positions" in answer[page.layout.facts]
+    assert answer[page.layout.update]["ask"] is True
 
 
 def test_a_prompt_longer_than_the_context_is_told(page, state, told):
-    answer = page.on_prompt("\x00" * 40, "rope", state)
+    answer = page.events.on_prompt("\x00" * 40, "rope", state)
     assert told == ["The prompt has 40 tokens; the model sees 32 at once: the last are used."]
-    assert answer[page.update]["change"]["dropped"] == 8
-    assert answer[page.strip]["earlier"] == 8
+    assert answer[page.layout.update]["change"]["dropped"] == 8
+    assert answer[page.layout.strip]["earlier"] == 8
 
 
 @pytest.mark.parametrize(("prompt", "checkpoint"), [("", "rope"), ("the owl", "<b>missing</b>")])
 def test_a_prompt_that_cannot_run_changes_nothing_and_says_why(page, state, told, prompt, checkpoint):
-    assert page.on_prompt(prompt, checkpoint, state) == {page.picker: "rope"}
+    assert page.events.on_prompt(prompt, checkpoint, state) == {page.layout.picker: "rope"}
     assert len(told) == 1
     assert "<b>" not in told[0]
 
@@ -97,19 +97,21 @@ def test_a_prompt_that_cannot_run_changes_nothing_and_says_why(page, state, told
 @pytest.mark.parametrize("handler", ["on_show", "on_pick"])
 def test_the_open_view_and_the_prediction_are_drawn(page, state, view, handler):
     """On a pick, all but the pictures that are the same whatever is selected."""
-    answer = getattr(page, handler)(state | {"view": view.name})
-    drawn = {name for name, component in page.pictures.items() if component in answer}
+    answer = getattr(page.events, handler)(state | {"view": view.name})
+    drawn = {name for name, component in page.layout.pictures.items() if component in answer}
     assert drawn == {(view.name, panel.name) for panel in view.panels if handler == "on_show" or not panel.once}
-    assert all(answer[page.pictures[name]] is not None for name in drawn)
-    assert answer[page.formulas[view.name]]
-    assert answer[page.prediction]
+    assert all(answer[page.layout.pictures[name]] is not None for name in drawn)
+    assert answer[page.layout.formulas[view.name]]
+    assert answer[page.layout.prediction]
 
 
 def test_a_view_that_does_not_apply_loses_its_pictures(page, state):
-    answer = page.on_show(page.on_prompt(PROMPT, "none", state)[page.update]["change"] | {"view": "rope"})
+    answer = page.events.on_show(
+        page.events.on_prompt(PROMPT, "none", state)[page.layout.update]["change"] | {"view": "rope"}
+    )
     rope = next(view for view in VIEWS if view.name == "rope")
-    assert answer[page.words["rope"]] == rope.otherwise
-    assert all(answer[page.pictures["rope", panel.name]] is None for panel in rope.panels)
+    assert answer[page.layout.words["rope"]] == rope.otherwise
+    assert all(answer[page.layout.pictures["rope", panel.name]] is None for panel in rope.panels)
 
 
 @pytest.mark.parametrize(
@@ -117,22 +119,29 @@ def test_a_view_that_does_not_apply_loses_its_pictures(page, state):
     [{}, {"checkpoint": 1}, {"checkpoint": "missing", "prompt": [1]}, {"checkpoint": "rope", "prompt": [10**6]}],
 )
 def test_a_state_that_makes_no_sense_is_told(page, told, broken):
-    for handler in (page.on_pick, page.on_tune):
-        assert list(handler(broken)) == [page.prediction]
-    assert list(page.on_step(broken)) == list(page.on_generate(broken)) == []
+    for handler in (page.events.on_pick, page.events.on_tune):
+        assert list(handler(broken)) == [page.layout.prediction]
+    assert list(page.events.on_step(broken)) == list(page.events.on_generate(broken)) == []
     assert len(told) == 4
 
 
 def test_a_slider_changes_the_prediction_and_nothing_else(page, state):
-    cold, hot = (page.on_tune(state | {"temperature": temperature}) for temperature in (0, 2))
-    assert set(cold) == set(hot) == {page.prediction, page.prediction_words}
-    assert "1 of 300 tokens can be drawn" in cold[page.prediction_words]
-    assert "300 of 300" in hot[page.prediction_words]
-    alone = [[list(t.x) for t in answer[page.prediction].data if t.type == "scatter"][0] for answer in (cold, hot)]
+    cold, hot = (page.events.on_tune(state | {"temperature": temperature}) for temperature in (0, 2))
+    assert set(cold) == set(hot) == {page.layout.prediction, page.layout.prediction_words}
+    assert "1 of 300 tokens can be drawn" in cold[page.layout.prediction_words]
+    assert "300 of 300" in hot[page.layout.prediction_words]
+    alone = [
+        [list(t.x) for t in answer[page.layout.prediction].data if t.type == "scatter"][0] for answer in (cold, hot)
+    ]
     assert alone[0] == alone[1]  # what the model alone would say stays
 
 
 def test_no_handler_changes_the_state_it_was_given(page, state):
     before = deepcopy(state)
-    page.on_pick(state), page.on_tune(state), list(page.on_step(state)), page.on_prompt(PROMPT, "rope", state)
+    (
+        page.events.on_pick(state),
+        page.events.on_tune(state),
+        list(page.events.on_step(state)),
+        page.events.on_prompt(PROMPT, "rope", state),
+    )
     assert state == before

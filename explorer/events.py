@@ -1,0 +1,162 @@
+"""What the page answers to each event: a dictionary of widgets and their new values."""
+
+import html
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import gradio as gr
+
+from explorer.components.token_strip import TokenStrip
+from explorer.layout import EXAMPLES, Layout
+from explorer.library import Library
+from explorer.presenter import Presenter, Question
+from explorer.selection import Selection
+from explorer.settings import GenerationSettings
+from model.generation import generate
+
+FIRST_PROMPT = EXAMPLES["a story"]
+SECONDS_A_TOKEN = 1 / 18  # the pace at which new tokens are shown: eyes and browsers follow this, not 400 a second
+
+
+class Events:
+    """The events' handlers. All but two take the page's state alone.
+
+    Args:
+        layout: the widgets they answer with.
+        library: the models.
+        checkpoint: name of the one a new visitor sees.
+    """
+
+    def __init__(self, layout: Layout, library: Library, checkpoint: str):
+        self.layout, self.library, self.presenter, self.checkpoint = layout, library, Presenter(library), checkpoint
+
+    def on_load(self, request: gr.Request) -> dict:
+        """What a visitor sees first: what the URL says, or else the first example."""
+        first = {"checkpoint": self.checkpoint, "text": FIRST_PROMPT}
+        asked = dict(request.query_params)
+        settings = GenerationSettings.parse(asked)
+        try:
+            question = self.presenter.restored(first | asked)
+        except ValueError as error:
+            warn(error)
+            question = self.presenter.restored(first)
+        prompt, _ = self.presenter.text(question.run)
+        return {
+            **self.show_run(question, settings.as_dict()),
+            **self.show_model(question.run.checkpoint, settings.top_k),
+            self.layout.prompt: prompt,
+            self.layout.tabs: gr.Tabs(selected=question.selection.view),
+            self.layout.temperature: settings.temperature,
+            self.layout.max_new_tokens: settings.max_new_tokens,
+            self.layout.seed: settings.seed,
+        }
+
+    def on_prompt(self, prompt: str, checkpoint: str, state: dict) -> dict:
+        """A new run, looked at as the last one was, at its last token."""
+        try:
+            run = self.presenter.run_of(checkpoint, prompt)
+            question = self.presenter.at_end(Question(run, Selection.parse(state)))
+        except ValueError as error:
+            warn(error)
+            return {self.layout.picker: state.get("checkpoint", self.checkpoint)}
+        if run.dropped:
+            seen = len(run.prompt)
+            gr.Warning(
+                f"The prompt has {run.dropped + seen:,} tokens; the model sees {seen} at once: the last are used."
+            )
+        return self.show_run(question) | self.show_model(checkpoint, GenerationSettings.parse(state).top_k)
+
+    def on_show(self, state: dict) -> dict:
+        """The whole open view and the prediction, after a new run or a change of view."""
+        return self.shown(state, newly=True)
+
+    def on_pick(self, state: dict) -> dict:
+        """What of them follows the selection, after that changed."""
+        return self.shown(state, newly=False)
+
+    def shown(self, state: dict, newly: bool) -> dict:
+        question = self.asked(state)
+        if question is None:
+            return {self.layout.prediction: gr.skip()}
+        return self.show_view(question, newly) | self.show_prediction(question, GenerationSettings.parse(state))
+
+    def on_tune(self, state: dict) -> dict:
+        """The prediction, after a slider was moved; nothing is drawn anew from it."""
+        question = self.asked(state)
+        if question is None:
+            return {self.layout.prediction: gr.skip()}
+        return self.show_prediction(question, GenerationSettings.parse(state))
+
+    def on_step(self, state: dict) -> Iterator[dict]:
+        yield from self.written(state, replace(GenerationSettings.parse(state), max_new_tokens=1))
+
+    def on_generate(self, state: dict) -> Iterator[dict]:
+        yield from self.written(state, GenerationSettings.parse(state))
+
+    def written(self, state: dict, settings: GenerationSettings) -> Iterator[dict]:
+        """The run and its prediction after each new token, at a pace that can be followed."""
+        question = self.asked(state)
+        if question is None:
+            return
+        lm, tokenizer = self.library.model(question.run.checkpoint)
+        steps = generate(lm, question.run.token_ids, stop_tokens={tokenizer.end_of_text}, **settings.as_dict())
+        shown = 0.0
+        for done, step in enumerate(steps, start=1):
+            run = replace(question.run, generated=(*question.run.generated, step.token_id))
+            question = self.presenter.at_end(replace(question, run=run))
+            last = done == settings.max_new_tokens or step.token_id == tokenizer.end_of_text
+            time.sleep(max(0.0, shown + SECONDS_A_TOKEN - time.monotonic()))
+            shown = time.monotonic()
+            yield self.show_run(question, ask=last) | self.show_prediction(question, settings)
+
+    def asked(self, state: dict) -> Question | None:
+        """The state's question if it makes sense; else None, and a warning says why not."""
+        try:
+            question = Question.parse(state)
+            self.presenter.trace(question.run)
+        except ValueError as error:
+            warn(error)
+            return None
+        return question
+
+    def show_run(self, question: Question, settings: dict[str, Any] | None = None, ask: bool = True) -> dict:
+        """The tokens, the text, and the change of state; with `ask` the browser asks for the pictures of it."""
+        prompt, generated = self.presenter.text(question.run)
+        selection = question.selection
+        change = question.run.as_dict() | {"query": selection.query, "key": selection.key}
+        if settings is not None:
+            change = question.as_dict() | settings
+        return {
+            self.layout.update: {"change": change, "ask": ask},
+            self.layout.strip: TokenStrip.pack(**self.presenter.strip(question.run)),
+            self.layout.story: {"prompt": prompt, "generated": generated},
+        }
+
+    def show_model(self, checkpoint: str, top_k: int) -> dict:
+        lm, _ = self.library.model(checkpoint)
+        most = lm.config.vocab_size
+        return {
+            self.layout.facts: self.presenter.facts(checkpoint),
+            self.layout.picker: checkpoint,
+            self.layout.top_k: gr.Slider(value=min(top_k, most), maximum=most),
+        }
+
+    def show_view(self, question: Question, newly: bool) -> dict:
+        view, content = self.presenter.view(question, newly)
+        pictures = {self.layout.pictures[view.name, name]: picture for name, picture in content.pictures.items()}
+        return pictures | {
+            self.layout.words[view.name]: content.words,
+            self.layout.formulas[view.name]: content.formula,
+            self.layout.choosers[view.name]: content.choices,
+        }
+
+    def show_prediction(self, question: Question, settings: GenerationSettings) -> dict:
+        picture, words = self.presenter.next_token(question, settings)
+        return {self.layout.prediction: picture, self.layout.prediction_words: words}
+
+
+def warn(error: ValueError):
+    """Show an error's sentence as text; Gradio would read it as HTML."""
+    gr.Warning(html.escape(str(error)))

@@ -1,0 +1,130 @@
+"""What stands where on the page."""
+
+import gradio as gr
+
+from explorer.components.choosers import Choosers
+from explorer.components.figure import Figure
+from explorer.components.head_grid import HeadGrid
+from explorer.components.state import State
+from explorer.components.state_update import StateUpdate
+from explorer.components.story import Story
+from explorer.components.token_strip import TokenStrip
+from explorer.components.words import Words
+from explorer.settings import LIMITS, GenerationSettings
+from explorer.views import VIEWS
+from explorer.views.view import Panel
+
+TITLE = "TransformerLM Explorer"
+EXAMPLES = {
+    "a story": "Once upon a time there was a fox who wanted the moon.",
+    "copy a name": "Zorblat met Mimi. Zorblat said hello to Mimi. Then Zorb",
+    "who is she?": "Lily gave Tom an apple because she was kind. Tom thanked",
+    "a list": "One day, two birds, three cats and four",
+}
+
+
+class Layout:
+    """The page's widgets, placed in the open `gr.Blocks`.
+
+    Args:
+        checkpoints: names of the models to choose from.
+        checkpoint: the one chosen first.
+    """
+
+    def __init__(self, checkpoints: list[str], checkpoint: str):
+        self.state, self.update = State(elem_id="state"), StateUpdate(elem_id="state-update")
+        self.place_header(checkpoints, checkpoint)
+        self.place_prompt()
+        with gr.Row(elem_id="columns"):
+            with gr.Column(scale=7, min_width=340):
+                self.place_views()
+            with gr.Column(scale=3, min_width=330, elem_id="generation"):
+                self.place_generation()
+
+    def place_header(self, checkpoints: list[str], checkpoint: str):
+        with gr.Row(elem_id="header"):
+            gr.Markdown(f"# {TITLE}", elem_id="title")
+            self.picker = gr.Dropdown(
+                checkpoints,
+                value=checkpoint,
+                label="model",
+                show_label=False,
+                container=False,
+                interactive=True,
+                elem_id="picker",
+                min_width=160,
+                scale=0,
+            )
+            self.facts = Words(elem_id="facts")
+            self.share = gr.Button("Copy link", size="sm", scale=0, min_width=90)
+            self.theme = gr.Button("Light / dark", size="sm", scale=0, min_width=100)
+
+    def place_prompt(self):
+        with gr.Row(elem_id="prompt-row"):
+            self.prompt = gr.Textbox(
+                label="prompt",
+                show_label=False,
+                container=False,
+                placeholder="Type the beginning of a story",
+                lines=1,
+                max_lines=4,
+                interactive=True,
+                elem_id="prompt",
+                scale=8,
+            )
+            self.run = gr.Button("Run", variant="primary", scale=0, min_width=90, elem_id="run")
+            with gr.Row(elem_id="examples"):
+                gr.Markdown("try")
+                self.examples = [
+                    (gr.Button(name, size="sm", scale=0, min_width=60), text) for name, text in EXAMPLES.items()
+                ]
+        self.strip = TokenStrip(elem_id="strip")
+
+    def place_views(self):
+        self.tab, self.words, self.formulas, self.choosers, self.pictures = {}, {}, {}, {}, {}
+        with gr.Tabs(elem_id="views") as self.tabs:
+            for view in VIEWS:
+                with gr.Tab(view.title, id=view.name) as self.tab[view.name]:
+                    self.words[view.name] = Words(view.words)
+                    self.choosers[view.name] = Choosers()
+                    self.formulas[view.name] = Words(kind="formula")
+                    with gr.Row(elem_classes="panels"):
+                        for panel in view.panels:
+                            self.pictures[view.name, panel.name] = place_panel(view.name, panel)
+
+    def place_generation(self):
+        defaults = GenerationSettings()
+        gr.Markdown("### Next token")
+        self.prediction_words = Words(elem_id="prediction-words")
+        self.prediction = Figure(height=264, elem_id="prediction")
+        self.temperature = gr.Slider(
+            *LIMITS["temperature"], defaults.temperature, step=0.05, label="temperature", interactive=True
+        )
+        self.top_k = gr.Slider(0, 4096, defaults.top_k, step=1, label="top-k (0 keeps all)", interactive=True)
+        with gr.Row():
+            self.max_new_tokens, self.seed = (
+                gr.Number(
+                    getattr(defaults, name), label=label, precision=0, minimum=LIMITS[name][0], maximum=LIMITS[name][1],
+                    min_width=90, interactive=True,
+                )
+                for name, label in (("max_new_tokens", "new tokens"), ("seed", "seed"))
+            )  # fmt: skip
+        with gr.Row():
+            self.step = gr.Button("Step", min_width=70, elem_id="step")
+            self.write = gr.Button("Generate", variant="primary", min_width=90, elem_id="generate")
+            self.stop = gr.Button("Stop", min_width=70, elem_id="stop")
+        self.story = Story(elem_id="story")
+        self.settings = [self.temperature, self.top_k, self.max_new_tokens, self.seed]
+
+
+def place_panel(view: str, panel: Panel) -> Figure | HeadGrid:
+    """The widget of a panel."""
+    place = {
+        "title": panel.title,
+        "selects": panel.selects,
+        "elem_id": f"{view}-{panel.name}",
+        "elem_classes": f"panel-{panel.width}",
+    }
+    if panel.kind == "head_grid":
+        return HeadGrid(**place)
+    return Figure(height=panel.height, min_plot_width=panel.min_width, **place)
