@@ -2,7 +2,7 @@
 
 import html
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from explorer.components.token_strip import TokenStrip
 from explorer.layout import EXAMPLES, Layout
 from explorer.library import Library
 from explorer.presenter import Presenter, Question
+from explorer.run import MOST_TOKENS
 from explorer.selection import Selection
 from explorer.settings import GenerationSettings
 from model.generation import generate
@@ -44,7 +45,7 @@ class Events:
             question = self.presenter.restored(first)
         prompt, _ = self.presenter.text(question.run)
         return {
-            **self.show_run(question, settings.as_dict()),
+            **self.show_run(question, question.selection.as_dict() | settings.as_dict()),
             **self.show_model(question.run.checkpoint, settings.top_k),
             self.layout.prompt: prompt,
             self.layout.tabs: gr.Tabs(selected=question.selection.view),
@@ -56,8 +57,8 @@ class Events:
     def on_prompt(self, prompt: str, checkpoint: str, state: dict) -> dict:
         """A new run, looked at as the last one was, at its last token."""
         try:
-            run = self.presenter.run_of(checkpoint, prompt)
-            question = self.presenter.at_end(Question(run, Selection.parse(state)))
+            run, selection = self.presenter.run_of(checkpoint, prompt), Selection.parse(state)
+            question = self.presenter.at_end(Question(run, selection))
         except ValueError as error:
             warn(error)
             return {self.layout.picker: state.get("checkpoint", self.checkpoint)}
@@ -66,7 +67,8 @@ class Events:
             gr.Warning(
                 f"The prompt has {run.dropped + seen:,} tokens; the model sees {seen} at once: the last are used."
             )
-        return self.show_run(question) | self.show_model(checkpoint, GenerationSettings.parse(state).top_k)
+        moved = dict(question.selection.as_dict().items() - selection.as_dict().items())  # what this model lacks
+        return self.show_run(question, moved) | self.show_model(checkpoint, GenerationSettings.parse(state).top_k)
 
     def on_show(self, state: dict) -> dict:
         """The whole open view and the prediction, after a new run or a change of view."""
@@ -100,6 +102,11 @@ class Events:
         question = self.asked(state)
         if question is None:
             return
+        room = MOST_TOKENS - len(question.run.generated)
+        if room < 1:
+            gr.Warning(f"{MOST_TOKENS:,} tokens were generated, as many as fit into a link: press Run to begin anew.")
+            return
+        settings = replace(settings, max_new_tokens=min(settings.max_new_tokens, room))
         lm, tokenizer = self.library.model(question.run.checkpoint)
         steps = generate(lm, question.run.token_ids, stop_tokens={tokenizer.end_of_text}, **settings.as_dict())
         shown = 0.0
@@ -121,15 +128,16 @@ class Events:
             return None
         return question
 
-    def show_run(self, question: Question, settings: dict[str, Any] | None = None, ask: bool = True) -> dict:
-        """The tokens, the text, and the change of state; with `ask` the browser asks for the pictures of it."""
+    def show_run(self, question: Question, change: Mapping[str, Any] | None = None, ask: bool = True) -> dict:
+        """The tokens, the text, and the change of state; with `ask` the browser asks for the pictures of it.
+
+        Of the selection only the tokens, and what is in `change`: the rest may have been changed since by clicks.
+        """
         prompt, generated = self.presenter.text(question.run)
         selection = question.selection
-        change = question.run.as_dict() | {"query": selection.query, "key": selection.key}
-        if settings is not None:
-            change = question.as_dict() | settings
+        tokens = {"query": selection.query, "key": selection.key}
         return {
-            self.layout.update: {"change": change, "ask": ask},
+            self.layout.update: {"change": question.run.as_dict() | tokens | (change or {}), "ask": ask},
             self.layout.strip: TokenStrip.pack(**self.presenter.strip(question.run)),
             self.layout.story: {"prompt": prompt, "generated": generated},
         }

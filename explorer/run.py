@@ -7,7 +7,7 @@ from typing import Any
 from explorer.selection import as_index
 from model.generation import window_start
 
-MOST_TOKENS = 4096
+MOST_TOKENS = 2048  # of the prompt and as many after it: their ids still fit into a URL
 
 
 @dataclass(frozen=True)

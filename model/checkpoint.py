@@ -75,7 +75,7 @@ def read_checkpoint(folder: Path) -> tuple[TransformerLM, Tokenizer]:
     config = ModelConfig.from_dict(json.loads((folder / "config.json").read_text(encoding="utf-8")))
     tokenizer = Tokenizer.load(folder / "tokenizer.tiktoken")
     weights = load_file(folder / "model.safetensors")
-    if tokenizer.vocab_size > config.vocab_size:
+    if tokenizer.vocab_size != config.vocab_size:
         raise ValueError(f"the tokenizer has {tokenizer.vocab_size} tokens, the model {config.vocab_size}")
     with torch.device("meta"):  # compare the shapes before taking memory for them
         check_weights(expected=stored_weights(TransformerLM(config)), found=weights)

@@ -43,3 +43,11 @@ def test_writing_ends_with_the_text(page, library, state, monkeypatch):
     monkeypatch.setattr(library.model("rope")[1], "end_of_text", likeliest)
     (only,) = page.events.on_generate(start | {"max_new_tokens": 5})
     assert only[page.layout.update]["ask"] is True
+
+
+def test_writing_ends_where_a_link_would_grow_too_long(page, state, told, monkeypatch):
+    monkeypatch.setattr("explorer.events.MOST_TOKENS", 3)
+    full = list(page.events.on_generate(state | {"max_new_tokens": 8}))[-1][page.layout.update]["change"]
+    assert len(full["generated"]) == 3
+    assert list(page.events.on_generate(state | full)) == []
+    assert len(told) == 1
