@@ -4,7 +4,6 @@ import threading
 from collections.abc import Sequence
 from functools import cache
 
-import numpy as np
 import torch
 
 from explorer.trace import Trace
@@ -30,13 +29,13 @@ def capture(lm: TransformerLM, token_ids: Sequence[int], *, tokenizer: Tokenizer
         raise ValueError(f"a run has 1 to {config.context_length} tokens, got {len(token_ids)}")
     if not all(0 <= token_id < config.vocab_size for token_id in token_ids):
         raise ValueError(f"token ids run from 0 to {config.vocab_size - 1}, got {min(token_ids)} to {max(token_ids)}")
-    values: dict[str, np.ndarray] = {}
+    outputs: dict[str, torch.Tensor] = {}
     thread = threading.get_ident()
 
     def keep_as(name: str):
-        def hook(module, inputs, value):
+        def hook(module, inputs, output):
             if threading.get_ident() == thread:
-                values[name] = value.numpy(force=True)[0]
+                outputs[name] = output
 
         return hook
 
@@ -49,9 +48,9 @@ def capture(lm: TransformerLM, token_ids: Sequence[int], *, tokenizer: Tokenizer
     finally:
         for handle in handles:
             handle.remove()
-    for name, value in values.items():
-        values[name] = value.astype(np.float32, copy=False)
-        values[name].flags.writeable = False
+    values = {name: output[0].float().cpu().numpy() for name, output in outputs.items()}
+    for value in values.values():
+        value.flags.writeable = False
     vocabulary = tokenizer.vocabulary if tokenizer else ids_as_text(config.vocab_size)
     return Trace(config, tuple(token_ids), vocabulary, values)
 
