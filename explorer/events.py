@@ -18,6 +18,7 @@ from explorer.settings import GenerationSettings
 from model.generation import generate
 
 FIRST_PROMPT = EXAMPLES["a story"]
+FIRST_HEAD = {"layer": 1, "head": 1}  # of the bundled model: it looks at the token before, which is easily seen
 SECONDS_A_TOKEN = 1 / 18  # the pace at which new tokens are shown: eyes and browsers follow this, not 400 a second
 
 
@@ -35,7 +36,7 @@ class Events:
 
     def on_load(self, request: gr.Request) -> dict:
         """What a visitor sees first: what the URL says, or else the first example."""
-        first = {"checkpoint": self.checkpoint, "text": FIRST_PROMPT}
+        first = {"checkpoint": self.checkpoint, "text": FIRST_PROMPT} | FIRST_HEAD
         asked = dict(request.query_params)
         settings = GenerationSettings.parse(asked)
         try:

@@ -18,8 +18,8 @@ TITLE = "TransformerLM Explorer"
 EXAMPLES = {
     "a story": "Once upon a time there was a fox who wanted the moon.",
     "copy a name": "Zorblat met Mimi. Zorblat said hello to Mimi. Then Zorb",
+    "a made-up word": "The wugly bird sat in a tree. A cat looked at the wugly",
     "who is she?": "Lily gave Tom an apple because she was kind. Tom thanked",
-    "a list": "One day, two birds, three cats and four",
 }
 
 

@@ -72,7 +72,7 @@ def test_a_new_prompt_is_looked_at_from_its_last_token(page, state, merged):
     answer = page.events.on_prompt("the owl", "none", state | {"generated": [4, 5]})
     now = merged(state, [answer])
     last = len(now["prompt"]) - 1
-    assert (now["checkpoint"], now["generated"], now["layer"]) == ("none", [], 0)
+    assert (now["checkpoint"], now["generated"], now["layer"]) == ("none", [], state["layer"])
     assert (now["query"], now["key"]) == (last, last - 1)
     assert answer[page.layout.story] == {"prompt": "the owl", "generated": ""}
     assert "no positions" in answer[page.layout.facts]
