@@ -39,13 +39,14 @@ def report(checkpoint: str, validation: Path) -> str:
             tokenizer.encode(prompt),
             max_new_tokens=120,
             temperature=0.8,
+            top_k=40,
             seed=seed,
             stop_tokens={tokenizer.end_of_text},
         )
         text = tokenizer.decode([s.token_id for s in steps if s.token_id != tokenizer.end_of_text])
         lines += [
             "",
-            f"Temperature 0.8, seed {seed}:",
+            f"Temperature 0.8, top-k 40, seed {seed}:",
             "",
             *(f"> {line}" for line in f"**{prompt}**{text}".split("\n")),
         ]
