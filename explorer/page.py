@@ -66,8 +66,13 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events):
     ]
 
     blocks.load(events.on_load, None, [*run, *model, layout.prompt, layout.tabs, *layout.settings], **quiet)
+    step = layout.step.click(events.on_step, layout.state, [*run, *prediction], **quiet)
+    writing = layout.write.click(events.on_generate, layout.state, [*run, *prediction], **quiet)
+    asking = [layout.prompt.submit, layout.run.click, layout.picker.input]
+    stopping = [layout.stop.click, *asking, *(button.click for button, _ in layout.examples)]
+    gr.on(stopping, None, cancels=[step, writing])  # before the events that ask: Gradio takes a trigger's in order
     ask = {"inputs": [layout.prompt, layout.picker, layout.state], "outputs": [*run, *model], **quiet}
-    gr.on([layout.prompt.submit, layout.run.click, layout.picker.input], events.on_prompt, **ask)
+    gr.on(asking, events.on_prompt, **ask)
     for button, text in layout.examples:
         button.click(lambda text=text: text, None, layout.prompt, **quiet).then(events.on_prompt, **ask)
 
@@ -75,13 +80,12 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events):
     layout.state.show(events.on_show, outputs=[*prediction, *views], **latest)
     layout.state.pick(events.on_pick, outputs=[*prediction, *views], **latest)
     layout.state.tune(events.on_tune, outputs=prediction, **latest)
-    gr.on([setting.input for setting in layout.settings], None, layout.settings, None, js=TUNE)
+    tuned = [setting.input for setting in layout.settings]
+    tuned += [layout.temperature.release, layout.top_k.release]  # a slider's reset button makes no input
+    gr.on(tuned, None, layout.settings, None, js=TUNE)
     for name, tab in layout.tab.items():
         tab.select(None, None, None, js=f"() => Explorer.open({name!r})")
 
-    step = layout.step.click(events.on_step, layout.state, [*run, *prediction], **quiet)
-    writing = layout.write.click(events.on_generate, layout.state, [*run, *prediction], **quiet)
-    layout.stop.click(None, None, None, js="() => Explorer.show()", cancels=[step, writing])
     layout.share.click(None, None, None, js="() => Explorer.copyLink()")
     layout.theme.click(None, None, None, js="() => Explorer.toggleTheme()")
 

@@ -1,7 +1,7 @@
 // What the widgets share: the page's state, the theme, and how tokens are shown. Loaded once, in the page's head.
 (() => {
   const STATE_EVENT = "explorer:state", THEME_EVENT = "explorer:theme";
-  let state = {}, bus = null, unasked = false, urlTimer = 0;
+  let state = {}, bus = null, unasked = false, urlTimer = 0, silence = 0;
 
   // Causal: a query looks at its own position and before.
   const tidy = (s) => (s.key > s.query ? { ...s, key: s.query } : s);
@@ -78,17 +78,19 @@
     pick(change) { set(change); bus.pick(); },
     // A slider moved: the next token's distribution follows.
     tune(change) { set(change); bus.tune(); },
-    show() { bus.show(); },
     open(view) {
       if (!state.checkpoint || view === state.view) return; // Gradio also names the first tab, before anything runs
       set({ view });
       bus.show();
     },
-    // Python's change.
+    // Python's change. While tokens stream in nothing else is asked for; once they stop coming, for whatever reason,
+    // the pictures follow.
     merge(change, ask) {
       set(change);
-      if (ask && bus) bus.show();
-      else if (ask) unasked = true; // it came before the widget that can ask
+      clearTimeout(silence);
+      if (!ask) silence = setTimeout(() => bus.show(), 300);
+      else if (bus) bus.show();
+      else unasked = true; // it came before the widget that can ask
     },
     async copyLink() {
       writeUrl();
