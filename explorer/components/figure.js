@@ -16,8 +16,8 @@ async function draw() {
 }
 
 async function drawOnce() {
-  element.hidden = props.value === null;
-  if (!props.value || !plot.clientWidth) return;
+  element.hidden = props.value === "null";
+  if (!props.value || element.hidden || !plot.clientWidth) return;
   const { data, layout } = JSON.parse(props.value);
   const theme = Explorer.theme();
   await ExplorerPlotly.react(plot, data, {

@@ -26,13 +26,16 @@ class Figure(Widget):
         )
         super().__init__("", html=html, scripts=plotly_script(), **kwargs)
 
-    def postprocess(self, value: go.Figure | str | None) -> str | None:
+    def postprocess(self, value: go.Figure | str | None) -> str:
         """The figure as JSON, without its template: the page has the template of each theme.
 
-        "" stands for a figure still to come, whose place is kept; None for none, whose place is given up.
+        "" stands for a figure still to come, whose place is kept; None for none, whose place is given up. The latter
+        is JSON too, as Gradio would make "" of it.
         """
-        if not value:
+        if value == "":
             return value
+        if value is None:
+            return "null"
         content = value.to_plotly_json()
         content["layout"].pop("template", None)
         return to_json_plotly(content)

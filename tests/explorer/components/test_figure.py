@@ -39,7 +39,7 @@ def test_gaps_are_json(component):
 
 
 def test_nothing_is_nothing(component):
-    assert component.postprocess(None) is None
+    assert component.postprocess(None) == "null"
 
 
 def test_what_a_click_selects_is_told_to_the_script(component):
