@@ -1,0 +1,97 @@
+"""A person at the page: what they see and what they do."""
+
+import re
+from contextlib import contextmanager
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from playwright.sync_api import Locator, Page, expect
+
+CELL = """(plot, [x, y]) => {
+  const { xaxis, yaxis } = plot._fullLayout, box = plot.getBoundingClientRect();
+  return [box.left + xaxis._offset + xaxis.c2p(x), box.top + yaxis._offset + yaxis.c2p(y)];
+}"""
+
+
+class Person:
+    """Every method waits for facts in the page, never for a time to pass."""
+
+    def __init__(self, page: Page, address: str):
+        self.page, self.address = page, address
+        self.prompt = page.locator("#prompt textarea")
+        self.strip = page.locator("#strip .strip")
+        self.chips = self.strip.locator(".chip")
+        self.story = page.locator("#story .story")
+        self.grid = page.locator("#attention-heads .grid")
+        self.pattern = page.locator("#attention-pattern .plot")
+        self.prediction = page.locator("#prediction .plot")
+        self.picker = page.locator("#picker input")
+        self.warning = page.locator(".toast-body.warning")
+
+    def open(self, **query) -> "Person":
+        """The page, with what it draws first."""
+        self.page.goto(f"{self.address}?{urlencode(query)}")
+        expect(self.prediction).to_have_attribute("data-draws", re.compile(r"\d"))
+        return self
+
+    def run(self, text: str):
+        """Type a prompt and press Enter; the strip has its tokens then."""
+        self.prompt.fill(text)
+        with self.redrawn(self.strip, self.prediction):
+            self.prompt.press("Enter")
+
+    def tab(self, title: str):
+        self.page.get_by_role("tab", name=title).click()
+
+    def chooser(self, field: str) -> Locator:
+        """The list of the open tab that chooses a field of the selection."""
+        return self.page.locator(f"select[data-field={field}]:visible")
+
+    def slider(self, name: str) -> Locator:
+        return self.page.get_by_role("slider", name=name)
+
+    def set(self, name: str, value: float):
+        """Write a value into a slider's box."""
+        self.set_number(f"number input for {name}", value)
+
+    def set_number(self, label: str, value: float):
+        """Write a value into a number box; the state has it then."""
+        box = self.page.get_by_label(label)
+        box.fill(str(value))
+        box.blur()
+
+    def choose_model(self, name: str):
+        self.picker.click()
+        self.page.get_by_role("option", name=name, exact=True).click()
+
+    @contextmanager
+    def redrawn(self, *drawings: Locator):
+        """Wait until each of the drawings has been drawn anew since the block began."""
+        before = [draws(drawing) for drawing in drawings]
+        yield
+        for drawing, count in zip(drawings, before, strict=True):
+            expect(drawing).not_to_have_attribute("data-draws", str(count))
+
+    def click_cell(self, plot: Locator, x: int, y: int):
+        """Click the cell of a heatmap at column x and row y."""
+        plot.scroll_into_view_if_needed()
+        self.page.mouse.click(*plot.evaluate(CELL, [x, y]))
+
+    def expect_selected(self, **fields):
+        """The state and, in time, the URL have these values."""
+        for name, value in fields.items():
+            expect(self.page).to_have_url(re.compile(rf"[?&]{name}={re.escape(str(value))}(&|$)"))
+        state = self.page.evaluate("Explorer.state")
+        assert {name: state[name] for name in fields} == fields
+
+    @property
+    def background(self) -> str:
+        """The page's colour."""
+        return self.page.evaluate("getComputedStyle(document.querySelector('gradio-app')).backgroundColor")
+
+    @property
+    def url(self) -> dict[str, str]:
+        return {name: values[0] for name, values in parse_qs(urlsplit(self.page.url).query).items()}
+
+
+def draws(drawing: Locator) -> int:
+    return int(drawing.get_attribute("data-draws") or 0)

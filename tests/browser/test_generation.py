@@ -1,0 +1,117 @@
+"""Step, Generate and Stop."""
+
+import re
+
+from playwright.sync_api import expect
+
+from explorer.library import Library
+from model.generation import generate
+
+LONG = {"temperature": 0, "max_new_tokens": 500}  # half a minute; greedy, as chance would soon end the text
+WATCH = """strip => {
+  window.seen = [];
+  const look = () => window.seen.push(strip.querySelectorAll(".chip.generated").length);
+  new MutationObserver(look).observe(strip, { attributeFilter: ["data-draws"] });
+}"""
+VIEWS_FOLLOW = """() => document.querySelector("#attention-pattern .plot")._fullLayout.yaxis._categories.length
+  === document.querySelectorAll("#strip .chip").length"""
+
+
+def continuation(prompt: str, max_new_tokens: int, **settings) -> str:
+    """What the first model writes on, by the library alone."""
+    lm, tokenizer = Library("cpu").model("tiny")
+    settings = {"temperature": 0.8, "top_k": 40, "seed": 0} | settings
+    steps = generate(lm, tokenizer.encode(prompt), max_new_tokens=max_new_tokens, **settings)
+    return tokenizer.decode([step.token_id for step in steps])
+
+
+def test_step_appends_one_token_that_can_be_selected(person):
+    tokens = person.chips.count()
+    person.page.get_by_role("button", name="Step").click()
+    expect(person.chips).to_have_count(tokens + 1)
+    new = person.chips.nth(tokens)
+    expect(new).to_contain_class("generated")
+    expect(new).to_have_attribute("aria-selected", "true")
+    person.page.wait_for_function(VIEWS_FOLLOW)
+    person.chips.nth(2).click()
+    new.click()
+    person.expect_selected(query=tokens)
+    expect(person.page.locator("#prediction-words")).to_contain_text(f"position {tokens}")
+
+
+def test_generate_streams_token_by_token(person):
+    person.run("The fox asked")
+    person.strip.evaluate(WATCH)
+    person.set_number("new tokens", 12)
+    person.page.get_by_role("button", name="Generate").click()
+    expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(12)
+    person.page.wait_for_function(VIEWS_FOLLOW)
+    seen = person.page.evaluate("window.seen")
+    assert seen == sorted(set(seen)) and len(seen) >= 6, seen
+    expect(person.story).to_have_text("The fox asked" + continuation("The fox asked", 12))
+
+
+def test_the_seed_decides(person):
+    texts = []
+    for seed in (0, 1, 0):
+        person.run(f"The moon {len(texts)}")
+        person.set_number("new tokens", 4)
+        person.set_number("seed", seed)
+        person.page.get_by_role("button", name="Generate").click()
+        expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(4)
+        texts.append(person.story.locator(".generated").text_content())
+        assert texts[-1] == continuation(f"The moon {len(texts) - 1}", 4, seed=seed)
+
+
+def test_more_than_the_context_slides_the_window(person):
+    person.run("the moon " * 60)
+    person.page.get_by_role("button", name="Step").click()
+    expect(person.chips.last).to_contain_class("generated")
+    expect(person.strip).to_contain_text("earlier tokens")
+    person.page.wait_for_function(VIEWS_FOLLOW)
+
+
+def test_stop_ends_a_long_generation_and_the_page_goes_on(newcomer):
+    person = newcomer().open(**LONG)
+    generated = person.chips.and_(person.page.locator(".generated"))
+    person.page.get_by_role("button", name="Generate").click()
+    expect(generated.nth(2)).to_be_attached()
+    person.grid.locator("[data-layer='1'][data-head='1']").click()
+    person.page.get_by_role("button", name="Stop").click()
+    person.page.wait_for_function(VIEWS_FOLLOW)
+    person.expect_selected(layer=1, head=1)
+    assert len(person.page.evaluate("Explorer.state.generated")) < 200
+    person.run("The owl said")
+    expect(person.strip).to_have_text("The owl said")
+    tokens = person.chips.count()
+    person.page.get_by_role("button", name="Step").click()
+    expect(person.chips).to_have_count(tokens + 1)
+    expect(person.strip).to_have_text(re.compile("^The owl said"))
+    person.page.wait_for_function(VIEWS_FOLLOW)
+
+
+def test_a_new_run_ends_a_generation(newcomer):
+    person = newcomer().open(**LONG)
+    generated = person.chips.and_(person.page.locator(".generated"))
+    for start_anew in (lambda: person.run("The owl said"), lambda: person.choose_model("no-positions")):
+        person.page.get_by_role("button", name="Generate").click()
+        expect(generated.nth(2)).to_be_attached()
+        start_anew()
+        expect(generated).to_have_count(0)
+        person.strip.evaluate(WATCH)
+        for tokens in (1, 2, 3):
+            person.page.get_by_role("button", name="Step").click()
+            expect(generated).to_have_count(tokens)
+        assert set(person.page.evaluate("window.seen")) == {1, 2, 3}
+
+
+def test_two_people_never_see_each_others_text(newcomer):
+    people = {text: newcomer().open(text=text) for text in ("The fox said", "An owl asked the lake")}
+    for seed, person in enumerate(people.values()):
+        person.set_number("new tokens", 25)
+        person.set_number("seed", seed)
+    for person in people.values():
+        person.page.get_by_role("button", name="Generate").click()
+    for seed, (text, person) in enumerate(people.items()):
+        expect(person.story).to_have_text(text + continuation(text, 25, seed=seed))
+        expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(25)

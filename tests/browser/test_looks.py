@@ -1,0 +1,42 @@
+"""Light and dark, wide and narrow."""
+
+from playwright.sync_api import expect
+
+from explorer.style import DARK, LIGHT
+from explorer.views import VIEWS
+
+FONT = "plot => plot._fullLayout.font.color"
+FITS = """() => [...document.querySelectorAll(".plot")]
+  .every((plot) => !plot.clientWidth || plot._fullLayout.width === plot.clientWidth)"""
+OVERFLOW = "document.scrollingElement.scrollWidth - innerWidth"
+
+
+def test_the_theme_changes_page_and_figures(person):
+    colours = []
+    for theme in (LIGHT, DARK, LIGHT):
+        assert person.pattern.evaluate(FONT) == person.prediction.evaluate(FONT) == theme.text
+        colours.append(person.background)
+        if len(colours) < 3:
+            with person.redrawn(person.pattern, person.prediction, person.grid):
+                person.page.get_by_role("button", name="Light / dark").click()
+    assert colours[0] == colours[2] != colours[1]
+
+
+def test_the_page_opens_dark_where_the_system_is(newcomer):
+    person = newcomer(color_scheme="dark").open()
+    assert person.pattern.evaluate(FONT) == DARK.text
+
+
+def test_nothing_overflows_a_telephone(newcomer):
+    person = newcomer(viewport={"width": 390, "height": 844}).open()
+    for view in VIEWS:
+        person.tab(view.title)
+        figure = person.page.locator(f"#{view.name}-{view.panels[-1].name} .plot")
+        expect(figure.locator(".main-svg").first).to_be_visible()
+        assert person.page.evaluate(OVERFLOW) <= 0, view.title
+
+
+def test_figures_take_the_width_they_are_given(person):
+    person.page.set_viewport_size({"width": 1100, "height": 900})
+    person.page.wait_for_function(FITS)
+    assert person.page.evaluate(OVERFLOW) <= 0

@@ -1,0 +1,61 @@
+"""Choosing among models, some of which cannot be loaded; and prompts that cannot be run."""
+
+import re
+
+from playwright.sync_api import expect
+
+from explorer.events import FIRST_PROMPT
+
+REFUSED = {
+    "truncated-weights": ("checkpoint 'truncated-weights' cannot be loaded", "incomplete"),
+    "wrong-config": ("checkpoint 'wrong-config' cannot be loaded", "should be (300, 48) by its config"),
+}
+
+
+def test_a_selection_that_the_new_model_lacks_moves_to_one_it_has(person):
+    person.chooser("layer").select_option("1")
+    person.chooser("head").select_option("1")
+    person.expect_selected(layer=1, head=1)
+    person.choose_model("one-head")
+    expect(person.grid.locator(".head")).to_have_count(1)
+    expect(person.chooser("layer").locator("option")).to_have_count(1)
+    expect(person.strip).to_have_text(FIRST_PROMPT)
+    expect(person.page.locator("#facts")).to_contain_text("1 layers × 1 heads")
+    person.expect_selected(checkpoint="one-head", layer=0, head=0)
+    expect(person.pattern).to_have_attribute("aria-label", re.compile("layer 0 head 0"))
+
+
+def test_a_model_that_rotates_nothing_says_so(person):
+    person.tab("RoPE")
+    figures = person.page.locator("#rope-clocks .plot, #rope-angles .plot")
+    expect(figures.first).to_be_visible()
+    person.choose_model("no-positions")
+    expect(person.page.get_by_text("it has no rotary positions")).to_be_visible()
+    for figure in figures.all():
+        expect(figure).to_be_hidden()
+    person.tab("Attention")
+    expect(person.pattern).to_be_visible()
+    person.tab("RoPE")
+    person.choose_model("tiny")
+    for figure in figures.all():
+        expect(figure).to_be_visible()
+
+
+def test_what_cannot_be_run_is_refused_and_the_page_keeps_what_it_had(person):
+    def seen():
+        return person.strip.text_content(), person.story.text_content(), person.page.evaluate("Explorer.state")
+
+    person.run("The owl asked")
+    before = seen()
+    for name, sentences in REFUSED.items():
+        person.choose_model(name)
+        for sentence in sentences:
+            expect(person.warning.last).to_contain_text(sentence)
+        expect(person.picker).to_have_value("tiny")
+        assert seen() == before
+    person.prompt.fill("")
+    person.page.get_by_role("button", name="Run").click()
+    expect(person.warning.last).to_contain_text("The prompt is empty")
+    assert seen() == before
+    person.run("The fox")
+    expect(person.strip).to_have_text("The fox")

@@ -1,0 +1,141 @@
+"""One selection, changed from anywhere and followed everywhere."""
+
+import re
+
+from playwright.sync_api import expect
+
+from explorer.layout import EXAMPLES
+
+SHAPES = "plot => plot._fullLayout.shapes.filter(s => s.type === 'rect').map(s => [s.x0, s.x1, s.y0, s.y1])"
+
+
+def test_a_small_head_becomes_the_large_one(person):
+    with person.redrawn(person.pattern):
+        person.grid.locator("[data-layer='1'][data-head='1']").click(position={"x": 20, "y": 30})
+    expect(person.chooser("layer")).to_have_value("1")
+    expect(person.chooser("head")).to_have_value("1")
+    expect(person.pattern).to_have_attribute("aria-label", re.compile("layer 1 head 1"))
+    person.expect_selected(layer=1, head=1)
+
+
+def test_the_small_head_chooses_the_cell_under_the_pointer(person):
+    person.grid.locator("[data-layer='0'][data-head='1']").click(position={"x": 10, "y": 30})
+    state = person.page.evaluate("Explorer.state")
+    tokens = person.chips.count()
+    assert state["head"] == 1
+    assert 0 <= state["key"] < state["query"] < tokens - 1
+
+
+def test_a_cell_of_the_large_pattern_sets_query_and_key(person):
+    with person.redrawn(person.pattern):
+        person.click_cell(person.pattern, x=2, y=5)
+    expect(person.chooser("query")).to_have_value("5")
+    expect(person.chooser("key")).to_have_value("2")
+    expect(person.chips.nth(5)).to_have_attribute("aria-selected", "true")
+    expect(person.chips.nth(2)).to_contain_class("key")
+    person.expect_selected(query=5, key=2)
+    assert [1.5, 2.5, 4.5, 5.5] in person.pattern.evaluate(SHAPES)
+
+
+def test_a_bar_of_the_querys_row_sets_the_key(person):
+    row = person.page.locator("#attention-row .plot")
+    with person.redrawn(row):
+        person.chips.nth(9).click()
+    for key in (3, 8, 8):  # the chosen one, which is drawn as a bar of its own, can be clicked too
+        weight = row.evaluate("(plot, key) => plot._fullData[0].y[key]", key)
+        person.click_cell(row, x=key, y=weight / 2)
+        person.expect_selected(query=9, key=key)
+
+
+def test_a_token_becomes_the_query_of_all_views(person):
+    with person.redrawn(person.pattern, person.prediction):
+        person.chips.nth(3).click()
+    person.expect_selected(query=3)
+    expect(person.page.locator("#prediction-words")).to_contain_text("position 3")
+    for title in ("RoPE", "Activations"):
+        person.tab(title)
+        expect(person.chooser("query")).to_have_value("3")
+    expect(person.chips.nth(3)).to_have_attribute("aria-selected", "true")
+
+
+def test_a_query_cannot_look_ahead(person):
+    person.chips.nth(8).click()
+    person.chooser("key").select_option("7")
+    person.chips.nth(4).click()
+    person.expect_selected(query=4, key=4)
+    expect(person.chooser("key")).to_have_value("4")
+    expect(person.chooser("key").locator("option")).to_have_count(5)
+
+
+def test_arrow_keys_walk_along_the_strip(person):
+    last = person.chips.count() - 1
+    person.chips.nth(2).click()
+    for key, position in (("ArrowRight", 3), ("ArrowLeft", 2), ("Home", 0), ("ArrowLeft", 0), ("End", last)):
+        person.page.keyboard.press(key)
+        expect(person.chips.nth(position)).to_be_focused()
+        expect(person.chips.nth(position)).to_have_attribute("aria-selected", "true")
+    person.expect_selected(query=last)
+    expect(person.page.locator("#prediction-words")).to_contain_text(f"position {last}")
+
+
+def test_arrow_keys_walk_over_the_heads(newcomer):
+    person = newcomer().open(layer=0, head=0)
+    person.grid.locator("[data-layer='0'][data-head='0']").focus()
+    for key, layer, head in (("ArrowRight", 0, 1), ("ArrowDown", 1, 1), ("ArrowRight", 1, 1), ("ArrowLeft", 1, 0)):
+        person.page.keyboard.press(key)
+        small = person.grid.locator(f"[data-layer='{layer}'][data-head='{head}']")
+        expect(small).to_be_focused()
+        expect(small).to_have_attribute("aria-pressed", "true")
+    person.expect_selected(layer=1, head=0)
+    person.page.keyboard.press("Enter")
+    person.expect_selected(layer=1, head=0)
+
+
+def test_lists_choose_layer_head_and_value(newcomer):
+    person = newcomer().open(layer=0, head=0)
+    with person.redrawn(person.pattern):
+        person.chooser("layer").select_option("1")
+        person.chooser("head").select_option("1")
+    small = person.grid.locator("[data-layer='1'][data-head='1']")
+    expect(small).to_have_attribute("aria-pressed", "true")
+    person.tab("Activations")
+    heatmap = person.page.locator("#activations-heatmap .plot")
+    with person.redrawn(heatmap):
+        person.chooser("tap").select_option("blocks.1.attn.scores")
+    expect(heatmap).to_have_attribute("aria-label", re.compile("blocks.1.attn.scores"))
+    person.expect_selected(layer=1, head=1, tap="blocks.1.attn.scores")
+
+
+def test_tabs_draw_the_same_selection(person):
+    person.click_cell(person.pattern, x=1, y=6)
+    person.expect_selected(query=6, key=1)
+    for title, panels in (("RoPE", ("rope-clocks", "rope-angles")), ("Activations", ("activations-heatmap",))):
+        person.tab(title)
+        for panel in panels:
+            plot = person.page.locator(f"#{panel} .plot")
+            expect(plot).to_be_visible()
+            expect(plot.locator(".main-svg").first).to_be_visible()
+        expect(person.chooser("query")).to_have_value("6")
+        person.expect_selected(view=title.lower(), query=6, key=1)
+
+
+def test_a_cell_of_the_activations_selects_token_and_dimension(person):
+    person.tab("Activations")
+    heatmap = person.page.locator("#activations-heatmap .plot")
+    expect(heatmap.locator(".main-svg").first).to_be_visible()
+    person.click_cell(heatmap, x=17, y=4)
+    person.expect_selected(query=4, dim=17)
+    expect(person.chips.nth(4)).to_have_attribute("aria-selected", "true")
+
+
+def test_examples_are_run_by_a_click(person):
+    for name, text in reversed(EXAMPLES.items()):
+        with person.redrawn(person.strip, person.prediction):
+            person.page.get_by_role("button", name=name, exact=True).click()
+        expect(person.strip).to_have_text(text)
+        expect(person.prompt).to_have_value(text)
+
+
+def test_no_figure_offers_to_upload_itself(person):
+    assert person.page.locator(".modebar-btn").count() > 0
+    expect(person.page.locator(".modebar-btn[data-title*='hare']")).to_have_count(0)

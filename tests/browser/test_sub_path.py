@@ -1,0 +1,38 @@
+"""The app below a path of another app."""
+
+import socket
+import threading
+
+import gradio as gr
+import pytest
+import uvicorn
+from fastapi import FastAPI, Response
+from playwright.sync_api import expect
+
+from explorer.library import Library
+from explorer.page import Page
+
+
+@pytest.fixture
+def mounted(checkpoints):
+    """Address of the app under /sub."""
+    app = FastAPI()
+    app.get("/favicon.ico")(lambda: Response(status_code=204))  # browsers ask for it, at the root
+    app = gr.mount_gradio_app(app, Page(Library("cpu"), "tiny").build(), path="/sub", ssr_mode=False)
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    yield f"http://127.0.0.1:{listening.getsockname()[1]}/sub/"
+    server.should_exit = True
+    thread.join()
+
+
+def test_the_app_works_below_a_path(newcomer, mounted):
+    person = newcomer(mounted).open()
+    person.run("The fox")
+    expect(person.strip).to_have_text("The fox")
+    with person.redrawn(person.pattern):
+        person.chips.nth(1).click()
+    person.expect_selected(query=1)

@@ -1,0 +1,88 @@
+"""The address of the page says all that is seen on it."""
+
+from playwright.sync_api import expect
+
+from explorer.events import FIRST_PROMPT
+
+HOSTILE_SELECTIONS = [
+    ({"layer": 99999, "head": 99999, "query": 99999, "key": 99999}, {"layer": 1, "head": 1}),
+    ({"layer": -1, "head": 0.5, "query": "abc", "key": "1e3"}, {"layer": 0, "head": 0}),
+    ({"layer": "9" * 5000, "dim": "٣", "tap": "__proto__", "view": "<b>"}, {"layer": 0, "dim": 0}),
+    ({"temperature": "nan", "top_k": "-inf", "max_new_tokens": "1e999", "seed": "0x10"}, {"max_new_tokens": 512}),
+]
+HOSTILE_RUNS = [
+    {"prompt": "1.2.x"},
+    {"prompt": ".".join(["7"] * 5000)},
+    {"prompt": "1.2", "generated": "-1"},
+    {"checkpoint": "truncated-weights"},
+    {"checkpoint": "<img src=x onerror=alert(1)>"},
+    {"layer": 99999, "head": -1, "query": "abc", "prompt": "1.2.x", "checkpoint": "../../etc"},
+]
+
+
+def test_a_reload_brings_everything_back(person):
+    person.run("The owl asked the moon")
+    person.page.get_by_role("button", name="Step").click()
+    expect(person.chips.last).to_contain_class("generated")
+    person.chooser("layer").select_option("1")
+    person.chooser("head").select_option("1")
+    person.chips.nth(4).click()
+    person.chooser("key").select_option("2")
+    person.set("temperature", 0.35)
+    person.set("top-k", 7)
+    person.tab("RoPE")
+    person.expect_selected(view="rope", layer=1, head=1, query=4, key=2, temperature=0.35, top_k=7)
+    strip, story, query = person.strip.text_content(), person.story.text_content(), person.url
+    person.page.reload()
+    expect(person.chooser("key")).to_have_value("2")
+    expect(person.strip).to_have_text(strip)
+    expect(person.story).to_have_text(story)
+    expect(person.prompt).to_have_value("The owl asked the moon")
+    expect(person.chips.last).to_contain_class("generated")
+    expect(person.chips.nth(4)).to_have_attribute("aria-selected", "true")
+    expect(person.page.get_by_role("tab", name="RoPE")).to_have_attribute("aria-selected", "true")
+    for field, value in {"layer": "1", "head": "1", "query": "4"}.items():
+        expect(person.chooser(field)).to_have_value(value)
+    expect(person.slider("temperature")).to_have_value("0.35")
+    expect(person.slider("top-k")).to_have_value("7")
+    expect(person.page.locator("#rope-clocks .main-svg").first).to_be_visible()
+    assert person.url == query
+
+
+def test_a_prompt_can_be_given_as_text(newcomer):
+    person = newcomer().open(text="The lake is still")
+    expect(person.strip).to_have_text("The lake is still")
+    expect(person.prompt).to_have_value("The lake is still")
+
+
+def test_a_link_can_be_copied(person):
+    person.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    person.chips.nth(3).click()
+    person.page.get_by_role("button", name="Copy link").click()
+    person.page.wait_for_function("async () => (await navigator.clipboard.readText()).includes('query=3')")
+
+
+def test_a_hostile_selection_is_brought_into_what_exists(newcomer):
+    person = newcomer()
+    for query, selection in HOSTILE_SELECTIONS:
+        person.open(**query)
+        expect(person.strip).to_have_text(FIRST_PROMPT)
+        state = person.page.evaluate("Explorer.state")
+        assert {name: state[name] for name in selection} == selection
+        assert 0 <= state["temperature"] <= 2 and 0 <= state["key"] <= state["query"] < person.chips.count()
+        expect(person.pattern.locator(".main-svg").first).to_be_visible()
+    person.run("The fox")
+    expect(person.strip).to_have_text("The fox")
+
+
+def test_a_hostile_run_gives_a_warning_and_the_first_example(newcomer):
+    person = newcomer()
+    for query in HOSTILE_RUNS:
+        person.open(**query)
+        expect(person.warning).to_be_visible()
+        expect(person.strip).to_have_text(FIRST_PROMPT)
+        expect(person.pattern.locator(".main-svg").first).to_be_visible()
+        expect(person.picker).to_have_value("tiny")
+        assert person.page.locator("img[src=x]").count() == 0
+    person.run("The fox")
+    expect(person.strip).to_have_text("The fox")
