@@ -48,7 +48,7 @@ def capture(lm: TransformerLM, token_ids: Sequence[int], *, tokenizer: Tokenizer
     finally:
         for handle in handles:
             handle.remove()
-    values = {name: output[0].float().cpu().numpy() for name, output in outputs.items()}
+    values = {name: output.float().cpu().numpy()[0] for name, output in outputs.items()}
     for value in values.values():
         value.flags.writeable = False
     vocabulary = tokenizer.vocabulary if tokenizer else ids_as_text(config.vocab_size)

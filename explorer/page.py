@@ -77,9 +77,12 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events):
         button.click(lambda text=text: text, None, layout.prompt, **quiet).then(events.on_prompt, **ask)
 
     latest = {"inputs": layout.state, "trigger_mode": "always_last", **quiet}
-    layout.state.show(events.on_show, outputs=[*prediction, *views], **latest)
-    layout.state.pick(events.on_pick, outputs=[*prediction, *views], **latest)
-    layout.state.tune(events.on_tune, outputs=prediction, **latest)
+    for question, answer, outputs in (
+        (layout.state.show, events.on_show, [*prediction, *views]),
+        (layout.state.pick, events.on_pick, [*prediction, *views]),
+        (layout.state.tune, events.on_tune, prediction),
+    ):
+        question(answer, outputs=outputs, **latest).then(None, js="() => Explorer.answered()")
     tuned = [setting.input for setting in layout.settings]
     tuned += [layout.temperature.release, layout.top_k.release]  # a slider's reset button makes no input
     gr.on(tuned, None, layout.settings, None, js=TUNE)

@@ -1,6 +1,10 @@
 const box = element.querySelector(".choosers");
+let built = "";
 
 function build() {
+  const wanted = JSON.stringify(props.value || []);
+  if (wanted === built) return follow(); // keeps the keyboard's focus on the list just used
+  built = wanted;
   const lists = (props.value || []).map(({ field, title, options }) => {
     const label = document.createElement("label"), list = document.createElement("select");
     label.append(title, list);

@@ -1,7 +1,8 @@
 // What the widgets share: the page's state, the theme, and how tokens are shown. Loaded once, in the page's head.
 (() => {
   const STATE_EVENT = "explorer:state", THEME_EVENT = "explorer:theme";
-  let state = {}, bus = null, unasked = false, urlTimer = 0, silence = 0;
+  const QUESTIONS = ["tune", "pick", "show"]; // each also asks for what those before it ask for
+  let state = {}, bus = null, wanted = -1, waiting = false, urlTimer = 0, silence = 0;
 
   // Causal: a query looks at its own position and before.
   const tidy = (s) => (s.key > s.query ? { ...s, key: s.query } : s);
@@ -12,6 +13,15 @@
     document.dispatchEvent(new CustomEvent(STATE_EVENT));
     clearTimeout(urlTimer);
     urlTimer = setTimeout(writeUrl, 250);
+  }
+
+  // One question at a time, about the state as it then is, so that no answer is overtaken by an older one.
+  function ask(question) {
+    wanted = Math.max(wanted, QUESTIONS.indexOf(question));
+    if (wanted < 0 || waiting || !bus) return;
+    const now = QUESTIONS[wanted];
+    [wanted, waiting] = [-1, true];
+    bus[now]();
   }
 
   function writeUrl() {
@@ -71,26 +81,25 @@
     connect(connection) {
       bus = connection;
       bus.write(state);
-      if (unasked) bus.show();
-      unasked = false;
+      ask();
     },
+    answered() { waiting = false; ask(); },
     // A person's choice: shown at once, then Python is asked for what follows from it.
-    pick(change) { set(change); bus.pick(); },
+    pick(change) { set(change); ask("pick"); },
     // A slider moved: the next token's distribution follows.
-    tune(change) { set(change); bus.tune(); },
+    tune(change) { set(change); ask("tune"); },
     open(view) {
       if (!state.checkpoint || view === state.view) return; // Gradio also names the first tab, before anything runs
       set({ view });
-      bus.show();
+      ask("show");
     },
     // Python's change. While tokens stream in nothing else is asked for; once they stop coming, for whatever reason,
     // the pictures follow.
-    merge(change, ask) {
+    merge(change, last) {
       set(change);
       clearTimeout(silence);
-      if (!ask) silence = setTimeout(() => bus.show(), 300);
-      else if (bus) bus.show();
-      else unasked = true; // it came before the widget that can ask
+      if (last) ask("show");
+      else silence = setTimeout(() => ask("show"), 300);
     },
     async copyLink() {
       writeUrl();
