@@ -2,7 +2,7 @@
 (() => {
   const STATE_EVENT = "explorer:state", THEME_EVENT = "explorer:theme";
   const QUESTIONS = ["tune", "pick", "show"]; // each also asks for what those before it ask for
-  let state = {}, bus = null, wanted = -1, waiting = false, urlTimer = 0, silence = 0;
+  let state = {}, bus = null, wanted = -1, waiting = false, urlTimer = 0, silence = 0, patience = 0;
 
   // Causal: a query looks at its own position and before.
   const tidy = (s) => (s.key > s.query ? { ...s, key: s.query } : s);
@@ -21,7 +21,15 @@
     if (wanted < 0 || waiting || !bus) return;
     const now = QUESTIONS[wanted];
     [wanted, waiting] = [-1, true];
+    clearTimeout(patience);
+    patience = setTimeout(answered, 15000); // an answer that got lost must not silence the page
     bus[now]();
+  }
+
+  function answered() {
+    clearTimeout(patience);
+    waiting = false;
+    ask();
   }
 
   function writeUrl() {
@@ -83,7 +91,7 @@
       bus.write(state);
       ask();
     },
-    answered() { waiting = false; ask(); },
+    answered,
     // A person's choice: shown at once, then Python is asked for what follows from it.
     pick(change) { set(change); ask("pick"); },
     // A slider moved: the next token's distribution follows.
