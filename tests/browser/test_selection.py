@@ -6,6 +6,11 @@ from playwright.sync_api import expect
 
 from explorer.layout import EXAMPLES
 
+OPEN_AND_CHOOSE = """async ([view, layer]) => {
+  document.querySelector(`[role=tab][data-tab-id=${view}]`).click();
+  while (Explorer.state.view !== view) await new Promise((done) => setTimeout(done));
+  Explorer.pick({ layer, head: layer });
+}"""
 SHAPES = "plot => plot._fullLayout.shapes.filter(s => s.type === 'rect').map(s => [s.x0, s.x1, s.y0, s.y1])"
 
 
@@ -117,6 +122,16 @@ def test_tabs_draw_the_same_selection(person):
             expect(plot.locator(".main-svg").first).to_be_visible()
         expect(person.chooser("query")).to_have_value("6")
         person.expect_selected(view=title.lower(), query=6, key=1)
+
+
+def test_no_answer_undoes_a_later_choice(person):
+    for turn in range(8):
+        view, layer = ("rope", "attention")[turn % 2], turn // 2 % 2
+        person.page.evaluate(OPEN_AND_CHOOSE, [view, layer])
+        with person.redrawn(person.prediction):
+            person.set("temperature", (turn + 1) / 10)
+        plot = person.page.locator({"rope": "#rope-clocks .plot", "attention": "#attention-pattern .plot"}[view])
+        expect(plot).to_have_attribute("aria-label", re.compile(f"layer {layer} head {layer}"), timeout=1000)
 
 
 def test_a_cell_of_the_activations_selects_token_and_dimension(person):
