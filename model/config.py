@@ -3,7 +3,16 @@
 import math
 from dataclasses import dataclass, fields
 
-CHOICES = {"norm": ("rmsnorm",), "position": ("rope", "none"), "ffn": ("swiglu",)}
+from model.layers.rope_scaling import RopeScaling
+
+CHOICES = {
+    "norm": ("rmsnorm", "layernorm"),
+    "norm_placement": ("pre", "post"),
+    "position": ("rope", "sinusoidal", "learned", "none"),
+    "rope_layout": ("adjacent", "half_split"),
+    "ffn": ("swiglu", "relu", "gelu", "gelu_tanh"),
+}
+SWITCHES = ("bias", "qkv_bias", "qk_norm", "tie_embeddings", "scale_embeddings")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,13 +26,23 @@ class ModelConfig:
         num_layers: L, number of blocks.
         num_heads: H, attention heads a block; each is d_head = D / H wide.
         d_ff: F, neurons of the feed-forward's hidden layer.
-        rope_theta: base of the rotary angles.
-        norm: "rmsnorm".
-        position: how order gets in: "rope" turns queries and keys, "none" leaves it to the causal mask.
-        ffn: "swiglu".
-        dropout: probability of dropping an element of the embedding or of a sublayer's output while training.
+        num_kv_heads: G, heads of keys and values, each shared by H / G heads of queries; None: one each, G = H.
+        norm: "rmsnorm" or "layernorm".
+        norm_placement: "pre" normalises what a sublayer reads, "post" the stream after it has added to it.
         norm_eps: ε of the norms.
+        qk_norm: whether queries and keys are normalised, head by head, before they are compared.
+        position: how order gets in: "rope" turns queries and keys, "sinusoidal" and "learned" add a vector a position
+            to the embeddings, "none" leaves it to the causal mask.
+        rope_theta: base of the rotary angles.
+        rope_layout: which dimensions turn together: "adjacent" ones (2i, 2i + 1) or "half_split" (i, i + d_head / 2).
+        rope_scaling: how the rotary frequencies are slowed for contexts longer than were trained on.
+        ffn: "swiglu", or two layers with "relu", "gelu" or its approximation "gelu_tanh" between them.
+        bias: whether the blocks' linear maps have biases.
+        qkv_bias: whether those that make queries, keys and values have them even if the others do not.
+        dropout: probability of dropping an element of the embedding or of a sublayer's output while training.
+        attention_dropout: the same for an element of the attention pattern.
         tie_embeddings: whether the unembedding is the embedding table itself.
+        scale_embeddings: whether embeddings are multiplied by √D as they are read.
 
     Raises:
         ValueError: a field is out of its range; the message says which and what was wanted.
@@ -35,17 +54,31 @@ class ModelConfig:
     num_layers: int
     num_heads: int
     d_ff: int
-    rope_theta: float = 10000.0
+    num_kv_heads: int | None = None
     norm: str = "rmsnorm"
-    position: str = "rope"
-    ffn: str = "swiglu"
-    dropout: float = 0.0
+    norm_placement: str = "pre"
     norm_eps: float = 1e-5
+    qk_norm: bool = False
+    position: str = "rope"
+    rope_theta: float = 10000.0
+    rope_layout: str = "adjacent"
+    rope_scaling: RopeScaling | None = None
+    ffn: str = "swiglu"
+    bias: bool = False
+    qkv_bias: bool = False
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
     tie_embeddings: bool = False
+    scale_embeddings: bool = False
 
     @property
     def d_head(self) -> int:
         return self.d_model // self.num_heads
+
+    @property
+    def kv_heads(self) -> int:
+        """G: `num_kv_heads`, or H where it is None."""
+        return self.num_kv_heads or self.num_heads
 
     @classmethod
     def llama_style(cls, **sizes) -> "ModelConfig":
@@ -53,6 +86,14 @@ class ModelConfig:
         if "d_model" in sizes and "d_ff" not in sizes:
             sizes["d_ff"] = -(-8 * sizes["d_model"] // (3 * 64)) * 64
         return cls(**({"norm": "rmsnorm", "position": "rope", "ffn": "swiglu"} | sizes))
+
+    @classmethod
+    def gpt_style(cls, **sizes) -> "ModelConfig":
+        """LayerNorm, sinusoidal positions, ReLU, biases: the decoder of Vaswani et al. 2017 with its norms moved before
+        the sublayers, as in GPT-2 (Radford et al. 2019); d_ff = 4 d_model unless given."""
+        if "d_model" in sizes and "d_ff" not in sizes:
+            sizes["d_ff"] = 4 * sizes["d_model"]
+        return cls(**({"norm": "layernorm", "position": "sinusoidal", "ffn": "relu", "bias": True} | sizes))
 
     @classmethod
     def from_dict(cls, values: dict) -> "ModelConfig":
@@ -63,27 +104,39 @@ class ModelConfig:
         if unknown := sorted(set(values) - known):
             raise ValueError(f"unknown model setting {', '.join(unknown)}; known are {', '.join(sorted(known))}")
         try:
+            if isinstance(scaling := values.get("rope_scaling"), dict):
+                values = values | {"rope_scaling": RopeScaling(**scaling)}
             return cls(**values)
         except TypeError as error:
             raise ValueError(f"incomplete model config: {error}") from None
 
     def __post_init__(self):
-        for name in ("vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff"):
+        sizes = ["vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff"]
+        for name in sizes + ["num_kv_heads"] * (self.num_kv_heads is not None):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"{name} must be a positive integer, got {value!r}")
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}")
-        if self.d_model % self.num_heads:
-            raise ValueError(f"num_heads must divide d_model, got {self.num_heads} heads for d_model {self.d_model}")
-        if self.position == "rope" and self.d_head % 2:
-            raise ValueError(f"RoPE needs an even head width, got d_model / num_heads = {self.d_head}")
-        if not isinstance(self.dropout, int | float) or not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must be a number in [0, 1), got {self.dropout!r}")
+        for name in SWITCHES:
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} must be true or false, got {getattr(self, name)!r}")
+        for name in ("dropout", "attention_dropout"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not 0 <= value < 1:
+                raise ValueError(f"{name} must be a number in [0, 1), got {value!r}")
         for name in ("rope_theta", "norm_eps"):
             value = getattr(self, name)
             if not isinstance(value, int | float) or not 0 < value < math.inf:
                 raise ValueError(f"{name} must be a positive number, got {value!r}")
-        if not isinstance(self.tie_embeddings, bool):
-            raise ValueError(f"tie_embeddings must be true or false, got {self.tie_embeddings!r}")
+        if self.rope_scaling is not None and not isinstance(self.rope_scaling, RopeScaling):
+            raise ValueError(f"rope_scaling must be a RopeScaling or None, got {self.rope_scaling!r}")
+        if self.d_model % self.num_heads:
+            raise ValueError(f"num_heads must divide d_model, got {self.num_heads} heads for d_model {self.d_model}")
+        if self.num_heads % self.kv_heads:
+            raise ValueError(f"num_kv_heads must divide num_heads, got {self.num_kv_heads} for {self.num_heads} heads")
+        if self.position == "rope" and self.d_head % 2:
+            raise ValueError(f"RoPE needs an even head width, got d_model / num_heads = {self.d_head}")
+        if self.position == "sinusoidal" and self.d_model % 2:
+            raise ValueError(f"sinusoidal positions need an even d_model, got {self.d_model}")

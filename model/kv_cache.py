@@ -16,21 +16,21 @@ class KVCache:
 
     Attributes:
         length: positions filled.
-        entries: (num_layers, 2, B, H, context_length, d_head); keys are [:, 0], values [:, 1].
+        entries: (num_layers, 2, B, G, context_length, d_head), G = kv_heads; keys are [:, 0], values [:, 1].
     """
 
     def __init__(self, config, batch_size: int = 1, device: torch.device | str = "cpu", dtype=torch.float32):
-        shape = (config.num_layers, 2, batch_size, config.num_heads, config.context_length, config.d_head)
+        shape = (config.num_layers, 2, batch_size, config.kv_heads, config.context_length, config.d_head)
         self.entries = torch.empty(shape, device=device, dtype=dtype)
         self.length = 0
 
     def append(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Store k and v, each (B, H, T, d), after the positions filled; return those of all positions (B, H, K, d).
+        """Store k and v, each (B, G, T, d), after the positions filled; return those of all positions (B, G, K, d).
 
         The caller advances `length` when every layer has stored its part.
         """
         end = self.length + k.shape[-2]
-        keys, values = self.entries[layer].unbind(0)  # (B, H, C, d) each
+        keys, values = self.entries[layer].unbind(0)  # (B, G, C, d) each
         keys[..., self.length : end, :] = k
         values[..., self.length : end, :] = v
         return keys[..., :end, :], values[..., :end, :]
@@ -39,15 +39,15 @@ class KVCache:
         """Make room for one more position of a single sequence; layer by layer, what to fill and what to read.
 
         Returns:
-            for each layer the place for the new key and value (2, H, d), and with it the keys and the values of all
-            positions (1, H, K, d).
+            for each layer the place for the new key and value (2, G, d), and with it the keys and the values of all
+            positions (1, G, K, d).
 
         Raises:
             ValueError: the cache is full.
         """
         if self.length == self.entries.shape[-2]:
             raise ValueError(f"the cache is full: it holds {self.length} positions")
-        slots = self.entries[:, :, 0, :, self.length]  # (L, 2, H, d)
+        slots = self.entries[:, :, 0, :, self.length]  # (L, 2, G, d)
         self.length += 1
-        keys, values = self.entries[..., : self.length, :].unbind(1)  # (L, 1, H, K, d) each
+        keys, values = self.entries[..., : self.length, :].unbind(1)  # (L, 1, G, K, d) each
         return zip(slots.unbind(), keys.unbind(), values.unbind(), strict=True)

@@ -5,6 +5,7 @@ Shapes, here and in every layer:
     F neurons of the feed-forward (in RoPE: pairs of dimensions, d / 2), V vocabulary.
 """
 
+import math
 from functools import cached_property
 
 import torch
@@ -15,9 +16,13 @@ from model.kv_cache import KVCache
 from model.layers.dropout import Dropout
 from model.layers.embedding import Embedding
 from model.layers.linear import Linear
+from model.layers.norms import NORMS
 from model.layers.rope import RotaryPositionalEmbedding
-from model.layers.transformer_block import NORMS, TransformerBlock
+from model.layers.sinusoidal import SinusoidalPositionalEmbedding
+from model.layers.transformer_block import BLOCKS
 from model.tap import Tap
+
+POSITION_EMBEDDINGS = {"sinusoidal": SinusoidalPositionalEmbedding, "learned": Embedding}
 
 
 class TransformerLM(nn.Module):
@@ -27,15 +32,21 @@ class TransformerLM(nn.Module):
         super().__init__()
         self.config = config
         self.token_embedding = Embedding(config.vocab_size, config.d_model)
+        self.embedding_scale = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
+        self.position_embedding = self.rope = None
+        if config.position == "rope":
+            self.rope = RotaryPositionalEmbedding(
+                config.rope_theta, config.d_head, config.context_length, config.rope_scaling
+            )
+        elif config.position in POSITION_EMBEDDINGS:
+            self.position_embedding = POSITION_EMBEDDINGS[config.position](config.context_length, config.d_model)
+            self.position_embed = Tap()
         self.embed = Tap()
         self.dropout = Dropout(config.dropout)
-        self.rope = (
-            RotaryPositionalEmbedding(config.rope_theta, config.d_head, config.context_length)
-            if config.position == "rope"
-            else None
-        )
-        self.blocks = nn.ModuleList(TransformerBlock(config) for _ in range(config.num_layers))
-        self.final_norm = NORMS[config.norm](config.d_model, config.norm_eps)
+        self.blocks = nn.ModuleList(BLOCKS[config.norm_placement](config) for _ in range(config.num_layers))
+        # Post-norm blocks leave the stream normalised.
+        pre = config.norm_placement == "pre"
+        self.final_norm = NORMS[config.norm](config.d_model, config.norm_eps) if pre else Tap()
         self.lm_head = Linear(config.d_model, config.vocab_size)
         self.logits = Tap()
         if config.tie_embeddings:
@@ -49,12 +60,22 @@ class TransformerLM(nn.Module):
         """
         self.token_embedding.weight = self.lm_head.weight
 
-    def forward(self, token_ids: Tensor, cache: KVCache | None = None) -> Tensor:
+    def forward(
+        self,
+        token_ids: Tensor,
+        cache: KVCache | None = None,
+        *,
+        token_positions: Tensor | None = None,
+        padding: Tensor | None = None,
+    ) -> Tensor:
         """(B, T) token ids -> (B, T, V) logits.
 
         Args:
             token_ids: integers in [0, V).
             cache: what the earlier positions left; the tokens continue them, and it is extended by these.
+            token_positions: (B or 1, T) integers in [0, C), where each token counts as standing; None: in order. Who
+                may look at whom follows the order in `token_ids` whatever they say.
+            padding: (B, K) booleans, False where one of the K = cached + T positions holds no token; None: all do.
 
         Raises:
             ValueError: no tokens, or more positions than the context length.
@@ -65,14 +86,24 @@ class TransformerLM(nn.Module):
             raise ValueError(
                 f"the model sees 1 to {self.config.context_length} positions, got {end - start} tokens after {start}"
             )
-        x = self.dropout(self.embed(self.token_embedding(token_ids)))  # (B, T, D)
-        positions = torch.arange(start, end, device=x.device)[None]  # (1, T): the same for every sequence
-        rotation = self.rope(positions) if self.rope else None
+        if token_positions is None:
+            token_positions = torch.arange(start, end, device=token_ids.device)[None]  # (1, T): the same for all
+        x = self.dropout(self.embed_tokens(token_ids, token_positions))  # (B, T, D)
+        rotation = self.rope(token_positions) if self.rope else None
         for layer, block in enumerate(self.blocks):
-            x = block(x, rotation, cache, layer)
+            x = block(x, rotation, padding, cache, layer)
         if cache:
             cache.length = end
         return self.logits(self.lm_head(self.final_norm(x)))  # (B, T, V)
+
+    def embed_tokens(self, token_ids: Tensor, token_positions: Tensor) -> Tensor:
+        """(B, T) token ids and (B or 1, T) positions -> (B, T, D): where the residual stream begins."""
+        x = self.token_embedding(token_ids)
+        if self.embedding_scale != 1:
+            x = x * self.embedding_scale
+        if self.position_embedding is not None:
+            x = x + self.position_embed(self.position_embedding(token_positions))
+        return self.embed(x)
 
     @cached_property
     def taps(self) -> dict[str, nn.Module]:

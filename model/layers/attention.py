@@ -7,13 +7,21 @@ import torch.nn.functional as F
 from torch import Tensor
 
 
-def causal_mask(num_queries: int, num_keys: int, device: torch.device | str = "cpu") -> Tensor:
+def causal_mask(
+    num_queries: int, num_keys: int, padding: Tensor | None = None, device: torch.device | str = "cpu"
+) -> Tensor:
     """(Q, K) booleans, True where a query may look: at its own position and before.
 
-    The queries are the last `num_queries` of the `num_keys` positions.
+    The queries are the last `num_queries` of the `num_keys` positions. With `padding`, (B, K) booleans that are False
+    where a position holds no token, none may look there: (B, 1, Q, K).
     """
-    allowed = torch.ones(num_queries, num_keys, dtype=torch.bool, device=device)
-    return allowed.tril(num_keys - num_queries)
+    allowed = torch.ones(num_queries, num_keys, dtype=torch.bool, device=device).tril(num_keys - num_queries)
+    return allowed if padding is None else allowed & padding[:, None, None, :]
+
+
+def padding_mask(lengths: Tensor, num_keys: int) -> Tensor:
+    """(B, K) booleans, True at the first `lengths` (B,) positions of each sequence: the rest is padding."""
+    return torch.arange(num_keys, device=lengths.device) < lengths[:, None]
 
 
 def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -23,10 +31,11 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor |
         q: queries (..., Q, d).
         k: keys (..., K, d).
         v: values (..., K, d).
-        mask: (Q, K) booleans, True where a query may look; None lets it look everywhere.
+        mask: (Q, K) or (B, 1, Q, K) booleans, True where a query may look; None lets it look everywhere.
 
     Returns:
-        (..., Q, d), for each query the average of the values weighted by its attention pattern.
+        (..., Q, d), for each query the average of the values weighted by its attention pattern; 0 where it may look
+        nowhere.
     """
     return attention_pattern(attention_scores(q, k), mask) @ v
 
@@ -37,22 +46,34 @@ def attention_scores(q: Tensor, k: Tensor) -> Tensor:
 
 
 def attention_pattern(scores: Tensor, mask: Tensor | None = None) -> Tensor:
-    """softmax of the scores over the keys, 0 where the mask is False: (..., Q, K) -> (..., Q, K), rows sum to 1.
+    """softmax of the scores over the keys, 0 where the mask is False: (..., Q, K) -> (..., Q, K).
 
-    PyTorch's kernel stands in for `softmax`, which takes five passes over the scores where it takes one.
+    Rows sum to 1, but for those that may look nowhere, which are 0. PyTorch's kernel stands in for `softmax`, which
+    takes five passes over the scores where it takes one.
     """
-    if mask is not None:
-        scores = scores.where(mask, -math.inf)
-    return torch.softmax(scores, dim=-1)
+    if mask is None:
+        return torch.softmax(scores, dim=-1)
+    pattern = torch.softmax(scores.where(mask, -math.inf), dim=-1)
+    if mask.ndim == 2:  # a causal mask lets every query look at itself
+        return pattern
+    return pattern.where(mask, 0.0)
 
 
-def fused_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+def fused_attention(q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None = None, dropout: float = 0.0) -> Tensor:
     """Causal `scaled_dot_product_attention` by PyTorch's fused kernel, which never forms the scores.
 
-    The queries are the last Q of the K positions.
+    Args:
+        q: the queries of the last Q positions (B, H, Q, d).
+        k: keys (B, G, K, d), each for H / G heads of queries.
+        v: values (B, G, K, d).
+        padding: (B, K) booleans, True where a position holds a token; None: everywhere.
+        dropout: probability of dropping an element of the pattern.
     """
     num_queries, num_keys = q.shape[-2], k.shape[-2]
-    if num_queries == num_keys:
-        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
-    mask = None if num_queries == 1 else causal_mask(num_queries, num_keys, q.device)
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    shared = {"dropout_p": dropout, "enable_gqa": q.shape[1] != k.shape[1]}
+    if padding is None and num_queries == num_keys:
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True, **shared)
+    if padding is None and num_queries == 1:
+        return F.scaled_dot_product_attention(q, k, v, **shared)
+    mask = causal_mask(num_queries, num_keys, padding, q.device)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, **shared)

@@ -1,4 +1,4 @@
-"""Linear map without bias."""
+"""Linear map."""
 
 import math
 
@@ -7,21 +7,24 @@ from torch import Tensor, nn
 
 
 class Linear(nn.Module):
-    """y = x Wᵀ.
+    """y = x Wᵀ + b.
 
     Args:
         d_in: size of the last axis of the input.
         d_out: size of the last axis of the output.
+        bias: whether there is a b; without, y = x Wᵀ.
 
     `weight` is (d_out, d_in), drawn from N(0, 2 / (d_in + d_out)) cut at 3 standard deviations
-    (Glorot & Bengio 2010, eq. 12, truncated).
+    (Glorot & Bengio 2010, eq. 12, truncated); `bias` is (d_out,), initially 0, or None.
     """
 
-    def __init__(self, d_in: int, d_out: int):
+    def __init__(self, d_in: int, d_out: int, bias: bool = False):
         super().__init__()
         std = math.sqrt(2 / (d_in + d_out))
         self.weight = nn.Parameter(torch.empty(d_out, d_in))
         nn.init.trunc_normal_(self.weight, std=std, a=-3 * std, b=3 * std)
+        self.bias = nn.Parameter(torch.zeros(d_out)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        return x @ self.weight.T  # (..., d_in) -> (..., d_out)
+        y = x @ self.weight.T  # (..., d_in) -> (..., d_out)
+        return y if self.bias is None else y + self.bias

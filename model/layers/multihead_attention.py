@@ -1,30 +1,51 @@
 """Multi-head causal self-attention."""
 
+from collections.abc import Callable
+
 from torch import Tensor, nn
 
 from model.kv_cache import KVCache
 from model.layers.attention import attention_pattern, attention_scores, causal_mask, fused_attention
 from model.layers.dropout import Dropout
 from model.layers.linear import Linear
-from model.layers.rope import rotate
+from model.layers.rope import ROTATIONS
 from model.tap import Tap
 
 
 class MultiHeadSelfAttention(nn.Module):
     """Heads look back independently; `o_proj` mixes what they bring (Vaswani et al. 2017, §3.2.2).
 
-    The heads are a reshape of one projection: rows h·d to (h+1)·d of `q_proj.weight` belong to head h.
+    The heads are a reshape of one projection: rows h·d to (h+1)·d of `q_proj.weight` belong to head h. With fewer
+    heads of keys and values than of queries, each serves a group of neighbours (Ainslie et al. 2023).
     Where a hook watches `scores` or `pattern` they are computed as written; otherwise a fused kernel gives the
     same z without forming them.
     """
 
-    def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0):
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        *,
+        num_kv_heads: int | None = None,
+        bias: bool = False,
+        qkv_bias: bool = False,
+        qk_norm: Callable[[int], nn.Module] | None = None,
+        rope_layout: str = "adjacent",
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+    ):
+        """The arguments are fields of `ModelConfig`, but for `qk_norm`: from a width to the norm of that width."""
         super().__init__()
-        self.num_heads = num_heads
-        self.q_proj = Linear(d_model, d_model)
-        self.k_proj = Linear(d_model, d_model)
-        self.v_proj = Linear(d_model, d_model)
-        self.o_proj = Linear(d_model, d_model)
+        d_head = d_model // num_heads
+        self.num_heads, self.num_kv_heads = num_heads, num_kv_heads or num_heads
+        self.q_proj = Linear(d_model, d_model, bias or qkv_bias)
+        self.k_proj = Linear(d_model, self.num_kv_heads * d_head, bias or qkv_bias)
+        self.v_proj = Linear(d_model, self.num_kv_heads * d_head, bias or qkv_bias)
+        self.o_proj = Linear(d_model, d_model, bias)
+        self.q_norm = qk_norm(d_head) if qk_norm else nn.Identity()
+        self.k_norm = qk_norm(d_head) if qk_norm else nn.Identity()
+        self.rotate = ROTATIONS[rope_layout]
+        self.pattern_dropout = Dropout(attention_dropout)
         self.dropout = Dropout(dropout)
         self.q, self.k, self.v = Tap(), Tap(), Tap()
         self.q_rot, self.k_rot = Tap(), Tap()
@@ -34,6 +55,7 @@ class MultiHeadSelfAttention(nn.Module):
         self,
         x: Tensor,
         rotation: tuple[Tensor, Tensor] | None = None,
+        padding: Tensor | None = None,
         cache: KVCache | None = None,
         layer: int = 0,
     ) -> Tensor:
@@ -41,27 +63,36 @@ class MultiHeadSelfAttention(nn.Module):
 
         Args:
             x: the normalised residual stream.
-            rotation: cosines and sines of the positions' angles, (1, T, F) each; None leaves q and k as they are.
+            rotation: cosines and sines of the positions' angles, (B or 1, T, F) each; None leaves q and k as they are.
+            padding: (B, K) booleans, True where a position holds a token; None: everywhere.
             cache: keys and values of the positions before these; extended by these.
             layer: which layer's part of the cache to use.
         """
-        q = self.q(self.split_heads(self.q_proj(x)))  # (B, H, T, d)
-        k = self.k(self.split_heads(self.k_proj(x)))
-        v = self.v(self.split_heads(self.v_proj(x)))
+        q = self.q(self.q_norm(split_heads(self.q_proj(x), self.num_heads)))  # (B, H, T, d)
+        k = self.k(self.k_norm(split_heads(self.k_proj(x), self.num_kv_heads)))  # (B, G, T, d)
+        v = self.v(split_heads(self.v_proj(x), self.num_kv_heads))
         if rotation is not None:
-            q, k = self.q_rot(rotate(q, *rotation)), self.k_rot(rotate(k, *rotation))
+            cos, sin = (part.unsqueeze(-3) for part in rotation)  # (B, 1, T, F): the same for all heads
+            q, k = self.q_rot(self.rotate(q, cos, sin)), self.k_rot(self.rotate(k, cos, sin))
         if cache is not None:
-            k, v = cache.append(layer, k, v)  # (B, H, K, d)
-        z = self.z(self.attend(q, k, v))  # (B, H, T, d)
+            k, v = cache.append(layer, k, v)  # (B, G, K, d)
+        z = self.z(self.attend(q, k, v, padding))  # (B, H, T, d)
         return self.out(self.dropout(self.o_proj(z.transpose(1, 2).flatten(-2))))  # (B, T, D)
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """softmax(q kᵀ / √d) v over the positions up to each query's own: (B, H, T, d)."""
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None = None) -> Tensor:
+        """softmax(q kᵀ / √d) v over the tokens up to each query's own position: (B, H, T, d)."""
         if not (self.scores.is_watched or self.pattern.is_watched):
-            return fused_attention(q, k, v)
+            return fused_attention(q, k, v, padding, self.pattern_dropout.p if self.training else 0.0)
+        k, v = repeat_heads(k, self.num_heads), repeat_heads(v, self.num_heads)
         scores = self.scores(attention_scores(q, k))  # (B, H, T, K)
-        mask = causal_mask(q.shape[-2], k.shape[-2], q.device)
-        return self.pattern(attention_pattern(scores, mask)) @ v
+        mask = causal_mask(q.shape[-2], k.shape[-2], padding, q.device)
+        return self.pattern_dropout(self.pattern(attention_pattern(scores, mask))) @ v
 
-    def split_heads(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)  # (B, T, H d) -> (B, H, T, d)
+
+def split_heads(x: Tensor, num_heads: int) -> Tensor:
+    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)  # (B, T, H d) -> (B, H, T, d)
+
+
+def repeat_heads(x: Tensor, num_heads: int) -> Tensor:
+    """Each of G heads for all of its group: (B, G, K, d) -> (B, H, K, d)."""
+    return x if x.shape[1] == num_heads else x.repeat_interleave(num_heads // x.shape[1], dim=1)

@@ -3,11 +3,12 @@
 import torch
 from torch import Tensor, nn
 
+from model.layers.rope_scaling import RopeScaling, rotary_frequencies
 from model.tap import Tap
 
 
 class RotaryPositionalEmbedding(nn.Module):
-    """Rotate each adjacent pair of dimensions of a query or key by an angle that grows with its position.
+    """Rotate each pair of dimensions of a query or key by an angle that grows with its position.
 
     Pair i of a vector at position m turns by the angle m · θ⁻²ⁱᐟᵈ, so that the product of a rotated query and a
     rotated key depends on the two positions only through their difference (Su et al. 2021, eq. 34).
@@ -16,18 +17,18 @@ class RotaryPositionalEmbedding(nn.Module):
         theta: the base θ; larger means slower rotation.
         d_head: width of a head, even.
         context_length: number of positions.
+        scaling: how the frequencies are slowed for longer contexts.
 
     Raises:
         ValueError: `d_head` is odd, so that it has no pairs.
     """
 
-    def __init__(self, theta: float, d_head: int, context_length: int):
+    def __init__(self, theta: float, d_head: int, context_length: int, scaling: RopeScaling | None = None):
         super().__init__()
         if d_head % 2:
             raise ValueError(f"RoPE rotates pairs of dimensions: d_head must be even, got {d_head}")
-        exact = {"dtype": torch.float64, "device": "cpu"}  # not every device has float64
-        frequencies = theta ** (-torch.arange(0, d_head, 2, **exact) / d_head)  # (F,) with F = d_head / 2
-        positions = torch.arange(context_length, **exact)
+        frequencies = rotary_frequencies(theta, d_head, scaling)  # (F,) with F = d_head / 2
+        positions = torch.arange(context_length, dtype=frequencies.dtype, device="cpu")
         self.register_buffer("table", torch.outer(positions, frequencies).float(), persistent=False)  # (C, F)
         self.angles = Tap()
 
@@ -37,8 +38,16 @@ class RotaryPositionalEmbedding(nn.Module):
         return angles.cos(), angles.sin()
 
 
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotate the pairs (x₀, x₁), (x₂, x₃), … of the last axis: (..., T, d) with (T, d/2) -> (..., T, d)."""
-    even, odd = x[..., 0::2], x[..., 1::2]
-    rotated = torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1)  # (..., T, F, 2)
-    return rotated.flatten(-2)
+def rotate_adjacent(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotate the pairs (x₀, x₁), (x₂, x₃), … of the last axis: (..., T, d) with (..., T, d/2) -> (..., T, d)."""
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1).flatten(-2)  # (..., T, F, 2) -> (..., T, d)
+
+
+def rotate_half_split(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotate the pairs (xᵢ, xᵢ₊₍d/2₎), as GPT-NeoX and Hugging Face's Llama do: same shapes as `rotate_adjacent`."""
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat((a * cos - b * sin, a * sin + b * cos), dim=-1)
+
+
+ROTATIONS = {"adjacent": rotate_adjacent, "half_split": rotate_half_split}

@@ -7,7 +7,9 @@ from torch import Tensor
 def softmax(x: Tensor, dim: int = -1) -> Tensor:
     """softmax(x)ᵢ = exp(xᵢ - max x) / Σⱼ exp(xⱼ - max x) along `dim`; same shape as `x`.
 
-    Subtracting the maximum changes nothing in the quotient and keeps exp from overflowing.
+    Subtracting the maximum changes nothing in the quotient and keeps exp from overflowing. Where everything is -∞, as
+    in a row that is masked throughout, the result is 0.
     """
-    exps = torch.exp(x - x.amax(dim, keepdim=True))
-    return exps / exps.sum(dim, keepdim=True)
+    limits = torch.finfo(x.dtype)
+    exps = torch.exp(x - x.amax(dim, keepdim=True).clamp(min=limits.min))
+    return exps / exps.sum(dim, keepdim=True).clamp(min=limits.tiny)

@@ -14,11 +14,11 @@ class SwiGLU(nn.Module):
     (..., D) -> (..., D), through a hidden layer of F = `d_ff` neurons.
     """
 
-    def __init__(self, d_model: int, d_ff: int, dropout: float = 0.0):
+    def __init__(self, d_model: int, d_ff: int, bias: bool = False, dropout: float = 0.0):
         super().__init__()
-        self.gate_proj = Linear(d_model, d_ff)
-        self.up_proj = Linear(d_model, d_ff)
-        self.down_proj = Linear(d_ff, d_model)
+        self.gate_proj = Linear(d_model, d_ff, bias)
+        self.up_proj = Linear(d_model, d_ff, bias)
+        self.down_proj = Linear(d_ff, d_model, bias)
         self.dropout = Dropout(dropout)
         self.gate_pre, self.gate, self.up, self.hidden, self.out = Tap(), Tap(), Tap(), Tap(), Tap()
 

@@ -26,13 +26,16 @@ def token_ids(tiny_config) -> Tensor:
 
 @pytest.fixture
 def make_lm(tiny_config) -> Callable[..., TransformerLM]:
-    """`make_lm(**changes)`: a model whose gains differ and whose patterns are far from uniform, so that slips show."""
+    """`make_lm(**changes)`: a model whose gains and biases differ and whose patterns are far from uniform, so that slips show."""
 
     def make_lm(**changes) -> TransformerLM:
         torch.manual_seed(0)
         lm = TransformerLM(replace(tiny_config, **changes)).eval()
         for name, parameter in lm.named_parameters():
-            parameter.data.uniform_(0.5, 2) if "norm" in name else parameter.data.mul_(2)
+            if "norm" in name or name.endswith("bias"):
+                parameter.data.uniform_(0.5, 2)
+            else:
+                parameter.data.mul_(2)
         return lm
 
     return make_lm

@@ -55,7 +55,9 @@ def test_an_odd_head_width_is_fine_without_rope(tiny_config):
 
 
 def test_an_unknown_or_missing_setting_is_named(tiny_config):
-    with pytest.raises(ValueError, match="unknown model setting d_modle; known are context_length"):
+    with pytest.raises(
+        ValueError, match="unknown model setting d_modle; known are attention_dropout, bias, context_length"
+    ):
         ModelConfig.from_dict(asdict(tiny_config) | {"d_modle": 3})
     incomplete = asdict(tiny_config)
     del incomplete["d_model"]

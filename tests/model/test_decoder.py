@@ -3,27 +3,48 @@ from itertools import product
 import pytest
 import torch
 
-from model.config import CHOICES
+from model.config import CHOICES, SWITCHES
 from model.decoder import IncrementalDecoder
 from model.kv_cache import KVCache
 
+GPT = {"norm": "layernorm", "position": "sinusoidal", "ffn": "relu"}
+# Every pair of choices that could meet in the decoder, and each switch with either kind of model.
 EVERY_MODEL = [dict(zip(CHOICES, values, strict=True)) for values in product(*CHOICES.values())]
+SWITCHED = [{name: True} | style for name in SWITCHES for style in ({}, GPT)] + [
+    {"num_kv_heads": 1},
+    {"num_kv_heads": 1, "qk_norm": True, "rope_layout": "half_split", "qkv_bias": True},
+    {"num_kv_heads": 1, "qk_norm": True, "norm_placement": "post", **GPT},
+]
 
 
-@pytest.mark.parametrize("tie_embeddings", [False, True], ids=["untied", "tied"])
-@pytest.mark.parametrize("choices", EVERY_MODEL, ids=lambda choices: "-".join(choices.values()))
-@pytest.mark.parametrize("prefilled", [0, 1, 13])
+def name_of(choices: dict) -> str:
+    return "-".join(str(value) if isinstance(value, str) else f"{name}={value}" for name, value in choices.items())
+
+
+@pytest.mark.parametrize("choices", EVERY_MODEL + SWITCHED, ids=name_of)
 @torch.inference_mode()
-def test_logits_are_those_of_the_model_at_every_position(make_lm, token_ids, choices, tie_embeddings, prefilled):
-    lm = make_lm(**choices, tie_embeddings=tie_embeddings, norm_eps=0.1)
+def test_logits_are_those_of_the_model_at_every_position(make_lm, token_ids, choices):
+    lm = make_lm(**choices, norm_eps=0.1)
     ids = token_ids[:1]
-    cache = KVCache(lm.config)
-    if prefilled:
-        lm(ids[:, :prefilled], cache)
-    decoder = IncrementalDecoder(lm)
-    logits = torch.stack([decoder(token_id, cache) for token_id in ids[0, prefilled:].tolist()])
+    logits = decode(IncrementalDecoder(lm), KVCache(lm.config), ids[0])
+    torch.testing.assert_close(logits, lm(ids)[0], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("choices", [{}, GPT, {"rope_layout": "half_split", "num_kv_heads": 1}], ids=name_of)
+@pytest.mark.parametrize("prefilled", [1, 13])
+@torch.inference_mode()
+def test_it_continues_what_the_model_left_in_the_cache(make_lm, token_ids, choices, prefilled):
+    lm = make_lm(**choices)
+    ids, cache = token_ids[:1], KVCache(lm.config)
+    lm(ids[:, :prefilled], cache)
+    logits = decode(IncrementalDecoder(lm), cache, ids[0, prefilled:])
     torch.testing.assert_close(logits, lm(ids)[0, prefilled:], atol=1e-4, rtol=1e-4)
     assert cache.length == ids.shape[1]
+
+
+def decode(decoder: IncrementalDecoder, cache: KVCache, ids: torch.Tensor) -> torch.Tensor:
+    """Logits (T, V) after each of the ids (T,)."""
+    return torch.stack([decoder(token_id, cache) for token_id in ids.tolist()])
 
 
 @torch.inference_mode()

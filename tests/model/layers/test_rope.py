@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from model.layers.rope import RotaryPositionalEmbedding, rotate
+from model.layers.rope import RotaryPositionalEmbedding, rotate_adjacent
 
 THETA, D_HEAD, CONTEXT = 10000.0, 8, 64
 
@@ -14,7 +14,7 @@ def rope():
 def rotated(rope, x, position: int):
     """The vectors x (..., d), all as if they stood at the position."""
     cos, sin = rope(torch.tensor([position]))
-    return rotate(x[..., None, :], cos, sin)[..., 0, :]
+    return rotate_adjacent(x[..., None, :], cos, sin)[..., 0, :]
 
 
 def matrix(rope, position: int):
