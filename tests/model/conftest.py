@@ -26,7 +26,7 @@ def token_ids(tiny_config) -> Tensor:
 
 @pytest.fixture
 def make_lm(tiny_config) -> Callable[..., TransformerLM]:
-    """`make_lm(**changes)`: a model whose gains and biases differ and whose patterns are far from uniform, so that slips show."""
+    """`make_lm(**changes)`: a model with unequal gains and biases and patterns far from uniform, so that slips show."""
 
     def make_lm(**changes) -> TransformerLM:
         torch.manual_seed(0)
