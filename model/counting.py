@@ -1,0 +1,73 @@
+"""How large and how costly a model is, from its config alone.
+
+Letters as in `model/transformer_lm.py`; G key-value heads.
+"""
+
+from dataclasses import dataclass
+
+from model.config import ModelConfig
+
+
+@dataclass(frozen=True)
+class Row:
+    """One component's share: what it is, how it is counted and how much that is."""
+
+    component: str
+    formula: str
+    count: int
+
+
+def parameter_table(config: ModelConfig) -> list[Row]:
+    """Parameters by component; the counts add up to all parameters of `TransformerLM(config)`.
+
+    Components that a model lacks have no row; a tied unembedding has one with 0.
+    """
+    c, d = config, config.d_head
+    V, C, D, L, H, G, F = c.vocab_size, c.context_length, c.d_model, c.num_layers, c.num_heads, c.kv_heads, c.d_ff
+    norm, norm_formula = (2 * D, "2 D") if c.norm == "layernorm" else (D, "D")
+    num_norms = 2 * L + (c.norm_placement == "pre")
+    matrices = 3 if c.ffn == "swiglu" else 2
+    attention_biases = (H + 2 * G) * d * (c.bias or c.qkv_bias) + D * c.bias
+    rows = [
+        Row("token embedding", "V D", V * D),
+        Row("position embedding", "C D", C * D * (c.position == "learned")),
+        Row("attention matrices", "L (2 D² + 2 D G d)", L * (2 * D**2 + 2 * D * G * d)),
+        Row(
+            "attention biases",
+            "L ((H + 2 G) d + D)" if c.bias else "L (H + 2 G) d",
+            L * attention_biases,
+        ),
+        Row("query and key norms", f"2 L {norm_formula.replace('D', 'd')}", c.qk_norm * 2 * L * norm * d // D),
+        Row("feed-forward matrices", f"{matrices} L D F", matrices * L * D * F),
+        Row("feed-forward biases", f"L ({matrices - 1} F + D)", c.bias * L * ((matrices - 1) * F + D)),
+        Row("norms", f"{num_norms} · {norm_formula}", num_norms * norm),
+    ]
+    rows = [row for row in rows if row.count]
+    unembedding = Row("unembedding", "tied: 0", 0) if c.tie_embeddings else Row("unembedding", "V D", V * D)
+    return [*rows, unembedding]
+
+
+def num_parameters(config: ModelConfig) -> int:
+    return sum(row.count for row in parameter_table(config))
+
+
+def flops_table(config: ModelConfig, num_positions: int) -> list[Row]:
+    """Floating-point operations of one token's forward pass that attends to `num_positions` = K positions, by component.
+
+    Only products of matrices are counted, a multiplication and an addition each; they are all but a few per cent. A
+    training step costs about three times as much (Kaplan et al. 2020, §2.1).
+    """
+    c = config
+    V, D, L, G, F, K = c.vocab_size, c.d_model, c.num_layers, c.kv_heads, c.d_ff, num_positions
+    matrices = 3 if c.ffn == "swiglu" else 2
+    return [
+        Row("attention projections", "2 L (2 D² + 2 D G d)", 2 * L * (2 * D**2 + 2 * D * G * c.d_head)),
+        Row("attention scores and weighted values", "4 L D K", 4 * L * D * K),
+        Row("feed-forward", f"2 · {matrices} L D F", 2 * matrices * L * D * F),
+        Row("unembedding", "2 V D", 2 * V * D),
+    ]
+
+
+def kv_cache_bytes_per_token(config: ModelConfig, bytes_per_number: int = 4) -> int:
+    """2 L G d numbers: what generation keeps of every position, so as not to compute it again."""
+    return 2 * config.num_layers * config.kv_heads * config.d_head * bytes_per_number

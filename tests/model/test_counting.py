@@ -1,0 +1,91 @@
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from model.config import ModelConfig
+from model.counting import flops_table, kv_cache_bytes_per_token, num_parameters, parameter_table
+from model.kv_cache import KVCache
+from model.transformer_lm import TransformerLM
+
+MODELS = [
+    {},
+    {"tie_embeddings": True},
+    {"norm": "layernorm", "position": "sinusoidal", "ffn": "relu", "bias": True},
+    {"norm": "layernorm", "position": "learned", "ffn": "gelu", "bias": True, "norm_placement": "post"},
+    {"num_kv_heads": 1, "qkv_bias": True, "qk_norm": True},
+    {"norm": "layernorm", "qk_norm": True, "bias": True, "num_kv_heads": 1},
+]
+
+
+def component(name: str) -> str:
+    """The row of the table that a parameter belongs to."""
+    if "norm" in name:
+        return "query and key norms" if ".q_norm" in name or ".k_norm" in name else "norms"
+    if "embedding" in name:
+        return name.split(".")[0].replace("_", " ")
+    if name == "lm_head.weight":
+        return "unembedding"
+    kind = "matrices" if name.endswith("weight") else "biases"
+    return f"{'attention' if '.attn.' in name else 'feed-forward'} {kind}"
+
+
+@pytest.mark.parametrize("choices", MODELS, ids=str)
+def test_every_row_counts_what_the_model_has(tiny_config, choices):
+    config = replace(tiny_config, **choices)
+    counted = Counter()
+    for name, parameter in TransformerLM(config).named_parameters():
+        counted[component(name)] += parameter.numel()
+    assert {row.component: row.count for row in parameter_table(config) if row.count} == counted
+    assert num_parameters(config) == counted.total()
+
+
+@pytest.mark.parametrize("choices", MODELS, ids=str)
+def test_every_formula_gives_its_count(tiny_config, choices):
+    config = replace(tiny_config, **choices)
+    letters = {"V": config.vocab_size, "C": config.context_length, "D": config.d_model, "L": config.num_layers}
+    letters |= {"H": config.num_heads, "G": config.kv_heads, "d": config.d_head, "F": config.d_ff, "K": 7}
+    for row in parameter_table(config) + flops_table(config, 7):
+        if row.count:
+            assert evaluated(row.formula, letters) == row.count, row
+
+
+def evaluated(formula: str, letters: dict[str, int]) -> int:
+    """`2 L (D² + D)` with numbers for the letters; a space or a dot between factors is a product."""
+    tokens = formula.replace("²", " **2").replace("·", " ").replace("(", " ( ").replace(")", " ) ").split()
+    expression, after_value = "", False
+    for token in tokens:
+        starts_value = token not in ("+", ")", "**2")
+        expression += ("*" if after_value and starts_value else "") + token
+        after_value = token not in ("+", "(")
+    return eval(expression, {}, letters)
+
+
+def test_the_courses_model_has_about_seventy_million():
+    config = ModelConfig.gpt_style(vocab_size=50_000, context_length=512, d_model=512, num_layers=6, num_heads=8)
+    millions = {row.component: round(row.count / 1e6, 1) for row in parameter_table(config)}
+    assert millions["token embedding"] == millions["unembedding"] == 25.6
+    assert (millions["attention matrices"], millions["feed-forward matrices"]) == (6.3, 12.6)
+    assert num_parameters(config) == pytest.approx(70e6, rel=0.01)
+
+
+def test_the_twins_are_of_one_size():
+    sizes = {"vocab_size": 4096, "context_length": 256, "d_model": 192, "num_layers": 6, "num_heads": 6}
+    twins = ModelConfig.llama_style(**sizes, tie_embeddings=True), ModelConfig.gpt_style(**sizes, tie_embeddings=True)
+    llama, gpt = map(num_parameters, twins)
+    assert gpt == pytest.approx(llama, rel=0.03)
+
+
+def test_flops_are_twice_the_matrices_and_what_attention_multiplies(tiny_config):
+    matrices = sum(p.numel() for name, p in TransformerLM(tiny_config).named_parameters() if p.ndim == 2)
+    matrices -= tiny_config.vocab_size * tiny_config.d_model  # the embedding is looked up
+    flops = sum(row.count for row in flops_table(tiny_config, num_positions=10))
+    assert flops == 2 * matrices + 2 * tiny_config.num_layers * 2 * 10 * tiny_config.d_model
+
+
+@pytest.mark.parametrize("choices", MODELS, ids=str)
+def test_the_cache_takes_its_bytes_a_token(tiny_config, choices):
+    config = replace(tiny_config, **choices)
+    cache = KVCache(config)
+    assert kv_cache_bytes_per_token(config) == cache.entries.nbytes / config.context_length
+    assert kv_cache_bytes_per_token(config, 2) == cache.entries.nbytes / config.context_length / 2
