@@ -52,7 +52,7 @@ def num_parameters(config: ModelConfig) -> int:
 
 
 def flops_table(config: ModelConfig, num_positions: int) -> list[Row]:
-    """Floating-point operations of one token's forward pass that attends to `num_positions` = K positions, by component.
+    """Floating-point operations of a token's forward pass, attending to `num_positions` = K positions, by component.
 
     Only products of matrices are counted, a multiplication and an addition each; they are all but a few per cent. A
     training step costs about three times as much (Kaplan et al. 2020, §2.1).
