@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, fields
 
-from model.layers.rope_scaling import RopeScaling
+from model.layers.rope_scaling import RopeScaling, is_number
 
 CHOICES = {
     "norm": ("rmsnorm", "layernorm"),
@@ -124,11 +124,11 @@ class ModelConfig:
                 raise ValueError(f"{name} must be true or false, got {getattr(self, name)!r}")
         for name in ("dropout", "attention_dropout"):
             value = getattr(self, name)
-            if not isinstance(value, int | float) or not 0 <= value < 1:
+            if not is_number(value) or not 0 <= value < 1:
                 raise ValueError(f"{name} must be a number in [0, 1), got {value!r}")
         for name in ("rope_theta", "norm_eps"):
             value = getattr(self, name)
-            if not isinstance(value, int | float) or not 0 < value < math.inf:
+            if not is_number(value) or not 0 < value < math.inf:
                 raise ValueError(f"{name} must be a positive number, got {value!r}")
         if self.rope_scaling is not None and not isinstance(self.rope_scaling, RopeScaling):
             raise ValueError(f"rope_scaling must be a RopeScaling or None, got {self.rope_scaling!r}")

@@ -35,15 +35,20 @@ class RopeScaling:
     def __post_init__(self):
         if self.kind not in KINDS:
             raise ValueError(f"the kind of RoPE scaling must be one of {', '.join(KINDS)}, got {self.kind!r}")
-        if not isinstance(self.factor, int | float) or not 1 <= self.factor < math.inf:
+        if not is_number(self.factor) or not 1 <= self.factor < math.inf:
             raise ValueError(f"the factor of RoPE scaling must be a number of at least 1, got {self.factor!r}")
-        if not 0 < self.low_frequency_factor < self.high_frequency_factor:
+        low, high = self.low_frequency_factor, self.high_frequency_factor
+        if not (is_number(low) and is_number(high) and 0 < low < high):
             raise ValueError(
-                f"low_frequency_factor must be positive and below high_frequency_factor, "
-                f"got {self.low_frequency_factor!r} and {self.high_frequency_factor!r}"
+                f"low_frequency_factor must be positive and below high_frequency_factor, got {low!r} and {high!r}"
             )
-        if not isinstance(self.original_context_length, int) or self.original_context_length < 1:
-            raise ValueError(f"original_context_length must be positive, got {self.original_context_length!r}")
+        length = self.original_context_length
+        if not isinstance(length, int) or isinstance(length, bool) or length < 1:
+            raise ValueError(f"original_context_length must be a positive integer, got {length!r}")
+
+
+def is_number(value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def rotary_frequencies(theta: float, d_head: int, scaling: RopeScaling | None = None) -> Tensor:
