@@ -1,9 +1,42 @@
+from functools import partial
+
+import pytest
 import torch
 import torch.nn.functional as F
 
-from model.layers.activations import silu
+from model.layers.activations import gelu, gelu_tanh, relu, sigmoid, silu
+
+REFERENCES = {
+    sigmoid: torch.sigmoid,
+    relu: F.relu,
+    silu: F.silu,
+    gelu: F.gelu,
+    gelu_tanh: partial(F.gelu, approximate="tanh"),
+}
 
 
-def test_silu_agrees_with_torch():
-    x = torch.linspace(-30, 30, 601)
-    torch.testing.assert_close(silu(x), F.silu(x))
+@pytest.mark.parametrize(("ours", "reference"), REFERENCES.items(), ids=lambda f: getattr(f, "__name__", ""))
+def test_values_and_slopes_agree_with_torch(ours, reference):
+    x = torch.cat([torch.linspace(-30, 30, 602), torch.tensor([-1e4, 1e4])])  # not 0, where ReLU has no slope
+    here, there = x.clone().requires_grad_(), x.clone().requires_grad_()
+    mine, theirs = ours(here), reference(there)
+    torch.testing.assert_close(mine, theirs, atol=1e-6, rtol=1e-5)
+    mine.sum().backward()
+    theirs.sum().backward()
+    torch.testing.assert_close(here.grad, there.grad, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_the_sigmoid_of_large_numbers_does_not_overflow(dtype):
+    x = torch.tensor([-1e4, 0, 1e4], dtype=dtype)
+    assert sigmoid(x).tolist() == [0, 0.5, 1]
+
+
+def test_relu_is_zero_at_zero():
+    assert relu(torch.zeros(1)) == 0
+
+
+def test_the_two_gelus_differ_by_less_than_a_thousandth():
+    x = torch.linspace(-6, 6, 1001)
+    difference = (gelu(x) - gelu_tanh(x)).abs().max()
+    assert 1e-4 < difference < 1e-3

@@ -9,6 +9,7 @@ from model.layers.attention import (
     attention_scores,
     causal_mask,
     fused_attention,
+    padding_mask,
     scaled_dot_product_attention,
 )
 from model.layers.softmax import softmax
@@ -54,3 +55,55 @@ def test_the_fused_kernel_agrees_with_the_formula(num_queries):
     q, k, v = 2 * torch.randn(2, 3, num_queries, 8), 2 * torch.randn(2, 3, 6, 8), torch.randn(2, 3, 6, 8)
     expected = scaled_dot_product_attention(q, k, v, causal_mask(num_queries, 6))
     assert (fused_attention(q, k, v) - expected).abs().max() <= 1e-5
+
+
+def test_the_first_lengths_positions_hold_tokens():
+    assert padding_mask(torch.tensor([1, 3, 0]), 3).tolist() == [[True, False, False], [True] * 3, [False] * 3]
+
+
+def test_nobody_looks_at_padding():
+    padding = torch.tensor([[True, True, False], [False, True, True]])
+    mask = causal_mask(2, 3, padding)
+    assert mask.shape == (2, 1, 2, 3)
+    assert mask[0, 0].tolist() == [[True, True, False], [True, True, False]]
+    assert mask[1, 0].tolist() == [[False, True, False], [False, True, True]]
+
+
+PADDINGS = {
+    "right": torch.tensor([[True] * 6, [True] * 4 + [False] * 2]),
+    "left": torch.tensor([[True] * 6, [False] * 4 + [True] * 2]),
+    "throughout": torch.tensor([[True] * 6, [False] * 6]),
+}
+
+
+@pytest.mark.parametrize("padding", PADDINGS.values(), ids=PADDINGS.keys())
+@pytest.mark.parametrize("num_queries", [1, 3, 6])
+@pytest.mark.parametrize("kv_heads", [1, 3])
+def test_padded_the_fused_kernel_agrees_with_the_formula(num_queries, padding, kv_heads):
+    """Also where a query may look nowhere, before the first token: zeros, and gradients that are numbers."""
+    q, k, v = (torch.randn(2, heads, T, 8) * 2 for heads, T in ((3, num_queries), (kv_heads, 6), (kv_heads, 6)))
+    outputs, gradients = [], []
+    mask = causal_mask(num_queries, 6, padding)
+    for attend in (lambda *qkv: fused_attention(*qkv, padding), lambda *qkv: scaled_dot_product_attention(*qkv, mask)):
+        leaves = [x.clone().requires_grad_() for x in (q, k, v)]
+        outputs.append(attend(*leaves))
+        outputs[-1].square().sum().backward()
+        gradients.append([leaf.grad for leaf in leaves])
+    torch.testing.assert_close(*outputs, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(*gradients, atol=1e-4, rtol=1e-4)
+    nowhere = ~mask.any(-1)  # (B, 1, Q)
+    assert all((output.transpose(1, 2)[nowhere.squeeze(1)] == 0).all() for output in outputs)
+
+
+def test_padding_hides_as_if_it_were_not_there(qkv):
+    q, k, v = (x[:1] for x in qkv)
+    padding = torch.tensor([[False, False, True, True, True, True]])
+    expected = scaled_dot_product_attention(q, k[:, :, 2:], v[:, :, 2:], causal_mask(4, 4))
+    torch.testing.assert_close(scaled_dot_product_attention(q, k, v, causal_mask(4, 6, padding)), expected)
+
+
+def test_patterns_sum_to_one_or_to_nothing(qkv):
+    mask = causal_mask(4, 6, torch.tensor([[True] * 6, [False] * 4 + [True] * 2]))
+    sums = attention_pattern(attention_scores(*qkv[:2]), mask).sum(-1)  # (B, H, Q)
+    torch.testing.assert_close(sums, mask.any(-1).float().expand(2, 3, 4))
+    assert sums.min() == 0

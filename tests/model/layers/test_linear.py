@@ -21,3 +21,10 @@ def test_starts_from_a_normal_distribution_of_variance_two_over_fan_in_plus_fan_
     assert abs(weight.mean()) < 0.02
     assert weight.std().item() == pytest.approx(0.98658, rel=0.015)  # of a standard normal cut at 3
     assert (weight.abs() < 1).float().mean().item() == pytest.approx(0.68269 / 0.99730, abs=0.01)
+
+
+def test_a_bias_starts_at_zero_and_is_added():
+    linear, x = Linear(5, 7, bias=True), torch.randn(2, 3, 5)
+    assert torch.equal(linear.bias, torch.zeros(7))
+    linear.bias.data = torch.randn(7)
+    torch.testing.assert_close(linear(x), F.linear(x, linear.weight, linear.bias))

@@ -1,35 +1,64 @@
+from dataclasses import replace
+
 import pytest
 import torch
 import torch.nn.functional as F
 
+from model.kv_cache import KVCache
 from model.layers import multihead_attention
-from model.layers.multihead_attention import MultiHeadSelfAttention, split_heads
+from model.layers.multihead_attention import MultiHeadSelfAttention, repeat_heads, split_heads
+from model.layers.rmsnorm import RMSNorm
+from model.layers.rope import RotaryPositionalEmbedding
+
+KINDS = {
+    "plain": {},
+    "bias": {"bias": True},
+    "qkv_bias": {"qkv_bias": True},
+    "grouped": {"num_kv_heads": 2},
+    "one for all": {"num_kv_heads": 1, "bias": True},
+    "qk_norm": {"qk_norm": RMSNorm},
+    "half_split": {"rope_layout": "half_split"},
+    "everything": {"num_kv_heads": 2, "bias": True, "qk_norm": RMSNorm, "rope_layout": "half_split"},
+}
+
+
+def make_attention(d_model: int = 12, num_heads: int = 3, **settings) -> MultiHeadSelfAttention:
+    """Its weights are large enough that patterns are far from uniform, its biases and gains unequal."""
+    attention = MultiHeadSelfAttention(d_model, num_heads, **settings).eval()
+    for parameter in attention.parameters():
+        parameter.data = 3 * parameter.data if parameter.ndim == 2 else torch.rand_like(parameter) + 0.5
+    return attention
 
 
 @pytest.fixture
 def attention():
-    """3 heads of width 4, with weights large enough that patterns are far from uniform."""
-    attention = MultiHeadSelfAttention(d_model=12, num_heads=3).eval()
-    for parameter in attention.parameters():
-        parameter.data *= 3
-    return attention
+    """3 heads of width 4."""
+    return make_attention()
 
 
-def test_agrees_with_torch_multi_head_attention(attention):
-    x = torch.randn(2, 7, 12)
-    in_proj = torch.cat([attention.q_proj.weight, attention.k_proj.weight, attention.v_proj.weight])
+@pytest.fixture(params=KINDS.values(), ids=KINDS.keys())
+def any_attention(request):
+    """4 heads of width 4."""
+    return make_attention(16, 4, **request.param)
+
+
+@pytest.mark.parametrize("bias", [False, True], ids=["without bias", "with bias"])
+def test_agrees_with_torch_multi_head_attention(bias):
+    attention, x = make_attention(bias=bias), torch.randn(2, 7, 12)
+    projections = attention.q_proj, attention.k_proj, attention.v_proj
+    in_proj = torch.cat([projection.weight for projection in projections])
     expected, patterns = F.multi_head_attention_forward(
         *[x.transpose(0, 1)] * 3,
         embed_dim_to_check=12,
         num_heads=3,
         in_proj_weight=in_proj,
-        in_proj_bias=None,
+        in_proj_bias=torch.cat([projection.bias for projection in projections]) if bias else None,
         bias_k=None,
         bias_v=None,
         add_zero_attn=False,
         dropout_p=0.0,
         out_proj_weight=attention.o_proj.weight,
-        out_proj_bias=None,
+        out_proj_bias=attention.o_proj.bias,
         attn_mask=torch.ones(7, 7, dtype=torch.bool).triu(1),  # True is hidden there
         average_attn_weights=False,
     )
@@ -73,3 +102,121 @@ def test_a_hook_on_the_scores_changes_what_follows(attention):
     attention(x)
     v = split_heads(attention.v_proj(x), 3)
     torch.testing.assert_close(z[0], v.cumsum(-2) / torch.arange(1, 8)[:, None])
+
+
+def rotation(positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return RotaryPositionalEmbedding(10.0, 4, 50)(positions)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("padded", [False, True], ids=["whole", "padded"])
+def test_watching_changes_nothing_whatever_the_kind(any_attention, padded):
+    x, turned = torch.randn(2, 7, 16), rotation(torch.arange(7)[None])
+    padding = torch.tensor([[True] * 7, [False] * 3 + [True] * 4]) if padded else None
+    unwatched = any_attention(x, turned, padding)
+    handle = any_attention.pattern.register_forward_hook(lambda tap, inputs, output: None)
+    torch.testing.assert_close(any_attention(x, turned, padding), unwatched, atol=1e-5, rtol=1e-5)
+    handle.remove()
+    assert unwatched.isfinite().all()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("watched", [False, True], ids=["unwatched", "watched"])
+def test_the_cache_changes_nothing_whatever_the_kind(any_attention, tiny_config, watched):
+    config = replace(tiny_config, d_model=16, num_heads=4, num_kv_heads=any_attention.num_kv_heads)
+    x, positions, cache = torch.randn(2, 7, 16), torch.arange(7)[None], KVCache(config, batch_size=2)
+    if watched:
+        any_attention.scores.register_forward_hook(lambda tap, inputs, output: None)
+    whole, parts = any_attention(x, rotation(positions)), []
+    for chunk, place in zip(x.split([3, 1, 3], dim=1), positions.split([3, 1, 3], dim=1), strict=True):
+        parts.append(any_attention(chunk, rotation(place), None, cache, layer=1))
+        cache.length += chunk.shape[1]
+    torch.testing.assert_close(torch.cat(parts, dim=1), whole, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("num_kv_heads", [1, 2])
+@pytest.mark.parametrize("bias", [False, True], ids=["without bias", "with bias"])
+def test_shared_keys_and_values_are_those_of_neighbouring_heads_made_equal(num_kv_heads, bias):
+    shared = make_attention(16, 4, num_kv_heads=num_kv_heads, qkv_bias=bias)
+    weights = shared.state_dict()
+    for name, rows in weights.items():
+        if name.startswith(("k_proj", "v_proj")):
+            heads = rows.unflatten(0, (num_kv_heads, 4))  # (G, d, ...)
+            weights[name] = torch.cat([heads[h * num_kv_heads // 4] for h in range(4)])
+    full, x = make_attention(16, 4, qkv_bias=bias), torch.randn(2, 7, 16)
+    full.load_state_dict(weights)
+    turned = rotation(torch.arange(7)[None])
+    torch.testing.assert_close(shared(x, turned), full(x, turned), atol=1e-5, rtol=1e-5)
+    assert shared.k_proj.weight.shape == shared.v_proj.weight.shape == (num_kv_heads * 4, 16)
+
+
+def test_heads_are_repeated_next_to_each_other():
+    x = torch.randn(2, 3, 5, 4)
+    assert torch.equal(repeat_heads(x, 6)[:, 4:], x[:, [2, 2]])
+    assert repeat_heads(x, 3) is x
+
+
+def test_biases_lie_where_they_were_asked_for():
+    def biased(**settings) -> str:
+        attention = MultiHeadSelfAttention(12, 3, **settings)
+        return "".join(name for name in "qkvo" if getattr(attention, f"{name}_proj").bias is not None)
+
+    assert [biased(), biased(qkv_bias=True), biased(bias=True)] == ["", "qkv", "qkvo"]
+
+
+def test_queries_and_keys_are_normalised_head_by_head_before_they_turn():
+    attention, x, seen = make_attention(qk_norm=RMSNorm), torch.randn(2, 7, 12), {}
+    for name in ("q", "k", "v", "q_rot", "k_rot"):
+        tap = getattr(attention, name)
+        tap.register_forward_hook(lambda tap, inputs, output, name=name: seen.update({name: output}))
+    attention(x, rotation(torch.arange(7)[None]))
+    for name in ("q", "k"):
+        heads = split_heads(getattr(attention, f"{name}_proj")(x), 3)
+        gain = getattr(attention, f"{name}_norm").weight
+        torch.testing.assert_close(seen[name], F.rms_norm(heads, (4,), gain, eps=1e-5))
+        torch.testing.assert_close(seen[f"{name}_rot"].norm(dim=-1), seen[name].norm(dim=-1))
+    torch.testing.assert_close(seen["v"], split_heads(attention.v_proj(x), 3))
+
+
+def test_scaling_the_queries_weights_changes_nothing_where_they_are_normalised():
+    normalised, plain, x = make_attention(qk_norm=RMSNorm), make_attention(), torch.randn(2, 7, 12)
+    for attention, tolerates in ((normalised, True), (plain, False)):
+        before = attention(x)
+        attention.q_proj.weight.data *= 5
+        assert torch.allclose(attention(x), before, atol=1e-3) == tolerates
+
+
+@pytest.mark.parametrize("layout", ["adjacent", "half_split"])
+def test_every_sequence_of_a_batch_may_stand_at_positions_of_its_own(layout):
+    attention, x = make_attention(rope_layout=layout), torch.randn(2, 5, 12)
+    positions = torch.tensor([[0, 1, 2, 3, 4], [9, 3, 3, 40, 0]])
+    together = attention(x, rotation(positions))
+    for b in range(2):
+        alone = attention(x[b : b + 1], rotation(positions[b : b + 1]))
+        torch.testing.assert_close(together[b : b + 1], alone, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(attention(x, rotation(positions + 5)), together, atol=1e-4, rtol=1e-4)
+    assert (attention(x, rotation(positions[:1])) - together)[1].abs().max() > 0.01
+
+
+@pytest.mark.parametrize("watched", [False, True], ids=["unwatched", "watched"])
+def test_while_training_elements_of_the_pattern_are_dropped(watched):
+    """Read through values that are unit vectors, so that z is the pattern."""
+    attention = MultiHeadSelfAttention(64, 2, attention_dropout=0.25).eval()
+    if watched:
+        attention.scores.register_forward_hook(lambda tap, inputs, output: None)
+    q, k = torch.randn(2, 20, 2, 32, 32)
+    v = torch.eye(32).expand(20, 2, 32, 32)
+    pattern = attention.attend(q, k, v)
+    torch.testing.assert_close(pattern.sum(-1), torch.ones(20, 2, 32))
+    dropped = attention.train().attend(q, k, v)
+    kept = dropped != 0
+    torch.testing.assert_close(dropped[kept], pattern[kept] / 0.75)
+    assert kept[pattern > 0].float().mean().item() == pytest.approx(0.75, abs=0.01)
+    assert dropped.sum(-1).mean().item() == pytest.approx(1, abs=0.02)
+
+
+def test_the_watched_pattern_is_that_before_the_dropping():
+    attention, seen = make_attention(attention_dropout=0.5).train(), []
+    attention.pattern.register_forward_hook(lambda tap, inputs, output: seen.append(output))
+    attention(torch.randn(2, 7, 12))
+    torch.testing.assert_close(seen[0].sum(-1), torch.ones(2, 3, 7))

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from model.layers.rope import RotaryPositionalEmbedding, rotate_adjacent
+from model.layers.rope import ROTATIONS, RotaryPositionalEmbedding, rotate_adjacent, rotate_half_split
 
 THETA, D_HEAD, CONTEXT = 10000.0, 8, 64
 
@@ -11,10 +11,10 @@ def rope():
     return RotaryPositionalEmbedding(THETA, D_HEAD, CONTEXT)
 
 
-def rotated(rope, x, position: int):
+def rotated(rope, x, position: int, rotate=rotate_adjacent):
     """The vectors x (..., d), all as if they stood at the position."""
     cos, sin = rope(torch.tensor([position]))
-    return rotate_adjacent(x[..., None, :], cos, sin)[..., 0, :]
+    return rotate(x[..., None, :], cos, sin)[..., 0, :]
 
 
 def matrix(rope, position: int):
@@ -46,16 +46,20 @@ def test_position_zero_turns_nothing(rope):
     torch.testing.assert_close(rotated(rope, x, 0), x)
 
 
-def test_norms_are_kept(rope):
+@pytest.mark.parametrize("rotate", ROTATIONS.values(), ids=ROTATIONS.keys())
+def test_norms_are_kept(rope, rotate):
     x = torch.randn(3, D_HEAD)
     for position in (1, 17, 63):
-        torch.testing.assert_close(rotated(rope, x, position).norm(dim=-1), x.norm(dim=-1))
-        assert (rotated(rope, x, position) - x).norm() > 0.1
+        y = rotated(rope, x, position, rotate)
+        torch.testing.assert_close(y.norm(dim=-1), x.norm(dim=-1))
+        assert (y - x).norm() > 0.1
 
 
-def test_scores_depend_only_on_the_difference_of_positions(rope):
+@pytest.mark.parametrize("rotate", ROTATIONS.values(), ids=ROTATIONS.keys())
+def test_scores_depend_only_on_the_difference_of_positions(rope, rotate):
     q, k = torch.randn(2, D_HEAD)
-    score = {(m, n): rotated(rope, q, m) @ rotated(rope, k, n) for m in (3, 20, 40) for n in (3, 7, 24, 44)}
+    places = [(m, n) for m in (3, 20, 40) for n in (3, 7, 24, 44)]
+    score = {(m, n): rotated(rope, q, m, rotate) @ rotated(rope, k, n, rotate) for m, n in places}
     torch.testing.assert_close(score[3, 7], score[20, 24])
     torch.testing.assert_close(score[3, 7], score[40, 44])
     assert abs(score[3, 7] - score[3, 24]) > 0.1
@@ -80,3 +84,25 @@ def test_an_odd_head_width_has_no_pairs():
 
 def test_the_table_is_no_weight(rope):
     assert dict(rope.state_dict()) == {}
+
+
+def test_half_split_pairs_are_half_the_width_apart(rope):
+    x, y = torch.zeros(2, D_HEAD)
+    x[1] = 1  # pair 1, which turns by 0.1 a position, is (1, 5)
+    y[1], y[5] = torch.cos(torch.tensor(0.5)), torch.sin(torch.tensor(0.5))
+    torch.testing.assert_close(rotated(rope, x, 5, rotate_half_split), y)
+
+
+def test_half_split_is_adjacent_with_the_dimensions_in_another_order(rope):
+    x, (cos, sin) = torch.randn(2, 5, D_HEAD), rope(torch.arange(5))
+    order = torch.tensor([0, 4, 1, 5, 2, 6, 3, 7])  # pairs (i, i + 4) side by side
+    torch.testing.assert_close(rotate_half_split(x, cos, sin)[..., order], rotate_adjacent(x[..., order], cos, sin))
+
+
+@pytest.mark.parametrize("layout", ROTATIONS)
+def test_each_position_of_a_batch_turns_by_its_own_angle(rope, layout):
+    x, positions = torch.randn(2, 3, D_HEAD), torch.tensor([[5, 0, 63], [7, 7, 2]])
+    together = ROTATIONS[layout](x, *rope(positions))
+    for b, t in torch.cartesian_prod(torch.arange(2), torch.arange(3)).tolist():
+        alone = rotated(rope, x[b, t], positions[b, t].item(), ROTATIONS[layout])
+        torch.testing.assert_close(together[b, t], alone)

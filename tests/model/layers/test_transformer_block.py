@@ -1,6 +1,19 @@
+from dataclasses import replace
+
+import pytest
 import torch
 
-from model.layers.transformer_block import TransformerBlock
+from model.layers.transformer_block import BLOCKS, PostNormBlock, TransformerBlock
+
+
+@pytest.fixture(params=["rmsnorm", "layernorm"])
+def post_norm(request, tiny_config) -> PostNormBlock:
+    """With gains and biases that are not those of the start."""
+    block = PostNormBlock(replace(tiny_config, norm=request.param, norm_placement="post", bias=True)).eval()
+    for parameter in block.parameters():
+        if parameter.ndim == 1:
+            parameter.data.uniform_(0.5, 2)
+    return block
 
 
 def test_adds_attention_then_feed_forward_each_of_the_normalised_stream(tiny_config):
@@ -16,3 +29,30 @@ def test_leaves_the_stream_as_it_is_where_both_sublayers_write_nothing(tiny_conf
     block.attn.o_proj.weight.data.zero_()
     block.ffn.down_proj.weight.data.zero_()
     assert torch.equal(block(x), x)
+
+
+def test_post_norm_normalises_the_stream_after_each_sublayer_has_added_to_it(post_norm, tiny_config):
+    x = torch.randn(2, 5, tiny_config.d_model)
+    middle = post_norm.attn_norm(x + post_norm.attn(x))
+    torch.testing.assert_close(post_norm(x), post_norm.ffn_norm(middle + post_norm.ffn(middle)))
+
+
+def test_post_norm_taps_hold_the_sums_and_norms_what_goes_on(post_norm, tiny_config):
+    x, seen = torch.randn(2, 5, tiny_config.d_model), {}
+    for name in ("resid_pre", "attn.out", "resid_mid", "attn_norm", "ffn.out", "resid_post", "ffn_norm"):
+        module = post_norm.get_submodule(name)
+        module.register_forward_hook(lambda module, inputs, output, name=name: seen.update({name: output}))
+    y = post_norm(x)
+    assert torch.equal(seen["resid_pre"], x)
+    torch.testing.assert_close(seen["resid_mid"], x + seen["attn.out"])
+    torch.testing.assert_close(seen["attn_norm"], post_norm.attn_norm(seen["resid_mid"]))
+    torch.testing.assert_close(seen["resid_post"], seen["attn_norm"] + seen["ffn.out"])
+    torch.testing.assert_close(y, post_norm.ffn_norm(seen["resid_post"]))
+    assert torch.equal(y, seen["ffn_norm"])
+
+
+def test_pre_and_post_norm_have_the_same_weights_and_another_function(tiny_config):
+    pre, post = (BLOCKS[placement](tiny_config).eval() for placement in ("pre", "post"))
+    post.load_state_dict(pre.state_dict())
+    x = torch.randn(2, 5, tiny_config.d_model)
+    assert (pre(x) - post(x)).abs().max() > 0.1

@@ -1,0 +1,35 @@
+import pytest
+import torch
+
+from model.layers.layernorm import LayerNorm
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1, 1e3])
+def test_agrees_with_torch(scale):
+    ours, reference = LayerNorm(8, eps=1e-4), torch.nn.LayerNorm(8, eps=1e-4)
+    weights = {"weight": torch.randn(8), "bias": torch.randn(8)}
+    ours.load_state_dict(weights)
+    reference.load_state_dict(weights)
+    x = scale * (torch.randn(2, 5, 8) + 2)
+    torch.testing.assert_close(ours(x), reference(x))
+
+
+def test_starts_so_that_the_mean_is_zero_and_the_variance_one():
+    norm = LayerNorm(8)
+    assert torch.equal(norm.weight, torch.ones(8)) and torch.equal(norm.bias, torch.zeros(8))
+    y = norm(100 * torch.randn(5, 8) + 30)
+    torch.testing.assert_close(y.mean(-1), torch.zeros(5), atol=1e-5, rtol=0)
+    torch.testing.assert_close(y.var(-1, correction=0), torch.ones(5))
+
+
+def test_mean_and_variance_do_not_overflow_in_half_precision():
+    x = torch.tensor([[60000, 60000, 20000, 20000]], dtype=torch.float16)  # their sum and squares are beyond float16
+    y = LayerNorm(4).half()(x)
+    assert y.dtype == torch.float16
+    torch.testing.assert_close(y, torch.tensor([[1, 1, -1, -1]], dtype=torch.float16))
+
+
+def test_half_precision_is_rounded_only_at_the_end():
+    x = torch.randn(5, 64).half() + 50  # in float16 the mean of numbers near 50 is off by up to 0.016
+    expected = torch.nn.functional.layer_norm(x.float(), (64,)).half()
+    torch.testing.assert_close(LayerNorm(64).half()(x), expected, atol=1e-3, rtol=1e-3)

@@ -1,0 +1,109 @@
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from model.layers.rope import RotaryPositionalEmbedding
+from model.layers.rope_scaling import RopeScaling, rotary_frequencies
+
+THETA, D_HEAD = 500000.0, 64
+PLAIN = rotary_frequencies(THETA, D_HEAD)
+LLAMA3 = RopeScaling(
+    kind="llama3", factor=8.0, low_frequency_factor=1.0, high_frequency_factor=4.0, original_context_length=8192
+)
+
+
+def scaled(kind: str, factor: float, **settings) -> torch.Tensor:
+    return rotary_frequencies(THETA, D_HEAD, RopeScaling(kind=kind, factor=factor, **settings))
+
+
+@pytest.mark.parametrize(
+    ("scaling", "theirs"),
+    [
+        (RopeScaling(kind="linear", factor=4.0), {"rope_type": "linear", "factor": 4.0}),
+        (
+            LLAMA3,
+            {
+                "rope_type": "llama3",
+                "factor": 8.0,
+                "low_freq_factor": 1.0,
+                "high_freq_factor": 4.0,
+                "original_max_position_embeddings": 8192,
+            },
+        ),
+    ],
+    ids=["linear", "llama3"],
+)
+def test_agrees_with_transformers(scaling, theirs):
+    pytest.importorskip("transformers")
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+    parameters = theirs | {"rope_theta": THETA}
+    config = SimpleNamespace(rope_parameters=parameters, head_dim=D_HEAD, standardize_rope_params=lambda: None)
+    expected, attention_factor = ROPE_INIT_FUNCTIONS[theirs["rope_type"]](config, device="cpu")
+    assert attention_factor == 1
+    torch.testing.assert_close(rotary_frequencies(THETA, D_HEAD, scaling).float(), expected)
+    assert (expected - PLAIN).abs().max() > 1e-5
+
+
+def test_linear_scaling_squeezes_positions_together():
+    """Position 4 m turns as m did."""
+    plain = RotaryPositionalEmbedding(THETA, D_HEAD, 100)
+    squeezed = RotaryPositionalEmbedding(THETA, D_HEAD, 400, RopeScaling(kind="linear", factor=4))
+    torch.testing.assert_close(squeezed.table[::4], plain.table)
+
+
+def test_ntk_keeps_the_fastest_and_divides_the_slowest_by_the_factor():
+    frequencies = scaled("ntk", 4.0)
+    assert frequencies[0] == PLAIN[0] == 1
+    assert frequencies[-1].item() == pytest.approx(PLAIN[-1].item() / 4)
+    base = THETA * 4 ** (D_HEAD / (D_HEAD - 2))
+    expected = torch.tensor([base ** (-2 * i / D_HEAD) for i in range(D_HEAD // 2)], dtype=torch.float64)
+    torch.testing.assert_close(frequencies, expected)
+
+
+def test_ntk_leaves_a_single_pair_alone():
+    assert rotary_frequencies(THETA, 2, RopeScaling(kind="ntk", factor=4)).tolist() == [1]
+
+
+def test_llama3_keeps_the_fast_slows_the_slow_and_lies_between_in_between():
+    ratio = PLAIN / rotary_frequencies(THETA, D_HEAD, LLAMA3)
+    turns = 8192 * PLAIN / (2 * math.pi)
+    fast, slow = turns > 4, turns < 1
+    between = ~(fast | slow)
+    torch.testing.assert_close(ratio[fast], torch.ones_like(ratio[fast]))
+    torch.testing.assert_close(ratio[slow], torch.full_like(ratio[slow], 8))
+    assert ((ratio[between] > 1) & (ratio[between] < 8)).all()
+    assert fast.any() and slow.any() and between.any()
+    assert (ratio.diff() >= -1e-9).all()
+
+
+@pytest.mark.parametrize("kind", ["linear", "ntk", "llama3"])
+def test_a_factor_of_one_changes_nothing(kind):
+    torch.testing.assert_close(scaled(kind, 1), PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": "yarn"}, "the kind of RoPE scaling must be one of linear, ntk, llama3, got 'yarn'"),
+        ({"kind": None}, "the kind of RoPE scaling must be one of linear, ntk, llama3, got None"),
+        ({"factor": 0.5}, "the factor of RoPE scaling must be a number of at least 1, got 0.5"),
+        ({"factor": "2"}, "the factor of RoPE scaling must be a number of at least 1, got '2'"),
+        ({"factor": True}, "the factor of RoPE scaling must be a number of at least 1, got True"),
+        ({"factor": math.inf}, "the factor of RoPE scaling must be a number of at least 1, got inf"),
+        ({"factor": math.nan}, "the factor of RoPE scaling must be a number of at least 1, got nan"),
+        ({"low_frequency_factor": 0}, "low_frequency_factor must be positive and below high_frequency_factor, got 0"),
+        ({"low_frequency_factor": 4}, "must be positive and below high_frequency_factor, got 4 and 4.0"),
+        ({"low_frequency_factor": "1"}, "must be positive and below high_frequency_factor, got '1' and 4.0"),
+        ({"high_frequency_factor": None}, "must be positive and below high_frequency_factor, got 1.0 and None"),
+        ({"high_frequency_factor": math.nan}, "must be positive and below high_frequency_factor, got 1.0 and nan"),
+        ({"original_context_length": 0}, "original_context_length must be a positive integer, got 0"),
+        ({"original_context_length": 8e3}, "original_context_length must be a positive integer, got 8000.0"),
+        ({"original_context_length": True}, "original_context_length must be a positive integer, got True"),
+    ],
+)
+def test_a_setting_out_of_range_is_refused_by_name(change, message):
+    with pytest.raises(ValueError, match=message):
+        RopeScaling(**({"kind": "llama3", "factor": 8.0} | change))
