@@ -1,21 +1,22 @@
-"""Our model as Hugging Face's `LlamaForCausalLM`, with the same weights.
+"""Our model as one of Hugging Face's, with the same weights.
 
-One convention differs. We rotate adjacent dimensions (0, 1), (2, 3), … together, as the RoPE paper does; Hugging Face
-rotates (0, d/2), (1, d/2 + 1), …. The dot product of query and key does not care in which order dimensions are
-listed, so the models agree once each head's rows of q_proj and k_proj are listed in Hugging Face's order: first the
-even rows, then the odd ones.
+One convention differs. We rotate adjacent dimensions (0, 1), (2, 3), … together, as the RoPE paper does, unless a
+config says "half_split"; Hugging Face always rotates (0, d/2), (1, d/2 + 1), …. The dot product of query and key does
+not care in which order dimensions are listed, so the models agree once each head's rows of q_proj and k_proj, and the
+gains of their norms, are listed in Hugging Face's order: first the even ones, then the odd ones.
 """
 
 import os
 
 import torch
 
+from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import transformers  # noqa: E402  reads the variable on import
 
-NAMES = {
+LLAMA_NAMES = {
     "token_embedding": "model.embed_tokens",
     "attn_norm": "input_layernorm",
     "attn": "self_attn",
@@ -24,39 +25,127 @@ NAMES = {
     "blocks": "model.layers",
     "final_norm": "model.norm",
 }
+GPT2_NAMES = {
+    "token_embedding": "transformer.wte",
+    "position_embedding": "transformer.wpe",
+    "attn_norm": "ln_1",
+    "o_proj": "c_proj",
+    "ffn_norm": "ln_2",
+    "ffn": "mlp",
+    "up_proj": "c_fc",
+    "down_proj": "c_proj",
+    "blocks": "transformer.h",
+    "final_norm": "transformer.ln_f",
+}
 
 
 def as_llama(lm: TransformerLM, **options) -> transformers.LlamaForCausalLM:
     """The same function as `lm`, in eval mode; `options` go to `LlamaConfig`."""
-    config = transformers.LlamaConfig(
+    biases = {"attention_bias": lm.config.bias, "mlp_bias": lm.config.bias}
+    config = transformers.LlamaConfig(**llama_settings(lm.config), **biases, **options)
+    return loaded(transformers.LlamaForCausalLM(config), llama_weights(lm))
+
+
+def as_qwen2(lm: TransformerLM, **options) -> transformers.Qwen2ForCausalLM:
+    """The same for an `lm` with `qkv_bias`."""
+    config = transformers.Qwen2Config(**llama_settings(lm.config), **options)
+    return loaded(transformers.Qwen2ForCausalLM(config), llama_weights(lm))
+
+
+def as_qwen3(lm: TransformerLM, **options) -> transformers.Qwen3ForCausalLM:
+    """The same for an `lm` with `qk_norm`."""
+    config = transformers.Qwen3Config(**llama_settings(lm.config), head_dim=lm.config.d_head, **options)
+    return loaded(transformers.Qwen3ForCausalLM(config), llama_weights(lm))
+
+
+def as_gpt2(lm: TransformerLM, **options) -> transformers.GPT2LMHeadModel:
+    """The same for an `lm` with learned positions, LayerNorm, gelu_tanh and biases."""
+    config = transformers.GPT2Config(
         vocab_size=lm.config.vocab_size,
-        hidden_size=lm.config.d_model,
-        intermediate_size=lm.config.d_ff,
-        num_hidden_layers=lm.config.num_layers,
-        num_attention_heads=lm.config.num_heads,
-        max_position_embeddings=lm.config.context_length,
-        rms_norm_eps=lm.config.norm_eps,
-        rope_parameters={"rope_type": "default", "rope_theta": lm.config.rope_theta},
+        n_positions=lm.config.context_length,
+        n_embd=lm.config.d_model,
+        n_layer=lm.config.num_layers,
+        n_head=lm.config.num_heads,
+        n_inner=lm.config.d_ff,
+        layer_norm_epsilon=lm.config.norm_eps,
         tie_word_embeddings=lm.config.tie_embeddings,
         bos_token_id=None,
         eos_token_id=None,
         **options,
     )
-    llama = transformers.LlamaForCausalLM(config).eval()
-    llama.load_state_dict(llama_weights(lm))
-    return llama
+    return loaded(transformers.GPT2LMHeadModel(config), gpt2_weights(lm))
+
+
+def loaded(model: torch.nn.Module, weights: dict[str, torch.Tensor]) -> torch.nn.Module:
+    model.load_state_dict(weights)
+    return model.eval()
+
+
+def llama_settings(config: ModelConfig) -> dict:
+    return {
+        "vocab_size": config.vocab_size,
+        "hidden_size": config.d_model,
+        "intermediate_size": config.d_ff,
+        "num_hidden_layers": config.num_layers,
+        "num_attention_heads": config.num_heads,
+        "num_key_value_heads": config.kv_heads,
+        "max_position_embeddings": config.context_length,
+        "rms_norm_eps": config.norm_eps,
+        "rope_parameters": {"rope_theta": config.rope_theta} | rope_scaling(config),
+        "tie_word_embeddings": config.tie_embeddings,
+        "bos_token_id": None,
+        "eos_token_id": None,
+    }
+
+
+def rope_scaling(config: ModelConfig) -> dict:
+    scaling = config.rope_scaling
+    if scaling is None:
+        return {"rope_type": "default"}
+    if scaling.kind == "linear":
+        return {"rope_type": "linear", "factor": scaling.factor}
+    if scaling.kind != "llama3":
+        raise ValueError(f"Hugging Face has no {scaling.kind} scaling of fixed strength")
+    return {
+        "rope_type": "llama3",
+        "factor": scaling.factor,
+        "low_freq_factor": scaling.low_frequency_factor,
+        "high_freq_factor": scaling.high_frequency_factor,
+        "original_max_position_embeddings": scaling.original_context_length,
+    }
 
 
 def llama_weights(lm: TransformerLM) -> dict[str, torch.Tensor]:
+    """Under Hugging Face's names; as they are for a model that rotates as Hugging Face does."""
+    heads = {"q_proj": lm.config.num_heads, "k_proj": lm.config.kv_heads, "q_norm": 1, "k_norm": 1}
     weights = {}
     for name, weight in lm.state_dict().items():
-        name_there = ".".join(NAMES.get(part, part) for part in name.split("."))
-        turns = "q_proj" in name or "k_proj" in name
-        weights[name_there] = half_split(weight, lm.config.num_heads) if turns else weight
+        layer = name.split(".")[-2]
+        if layer in heads and lm.config.rope_layout == "adjacent":
+            weight = half_split(weight, heads[layer])
+        weights[renamed(name, LLAMA_NAMES)] = weight
     return weights
 
 
+def gpt2_weights(lm: TransformerLM) -> dict[str, torch.Tensor]:
+    """GPT-2 keeps its matrices the other way round, and queries, keys and values in one."""
+    ours = lm.state_dict()
+    weights = {}
+    for name, weight in ours.items():
+        if ".q_proj." in name:
+            weight = torch.cat([ours[name.replace("q_proj", layer)] for layer in ("q_proj", "k_proj", "v_proj")])
+            name = name.replace("q_proj", "c_attn")
+        if ".k_proj." not in name and ".v_proj." not in name:
+            turned = weight.ndim == 2 and name.startswith("blocks.")
+            weights[renamed(name, GPT2_NAMES)] = weight.T if turned else weight
+    return weights
+
+
+def renamed(name: str, names: dict[str, str]) -> str:
+    return ".".join(names.get(part, part) for part in name.split("."))
+
+
 def half_split(weight: torch.Tensor, num_heads: int) -> torch.Tensor:
-    """(H d, D) rows of q_proj or k_proj: in each head the even rows, then the odd ones."""
-    heads = weight.unflatten(0, (num_heads, -1, 2))  # (H, d/2, 2, D)
+    """(H d, ...) rows of q_proj or k_proj: in each head the even rows, then the odd ones."""
+    heads = weight.unflatten(0, (num_heads, -1, 2))  # (H, d/2, 2, ...)
     return heads.transpose(1, 2).flatten(0, 2)

@@ -1,0 +1,89 @@
+"""The whole model against independent implementations, Hugging Face's, with the same random weights."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from model.config import ModelConfig
+from model.layers.rope_scaling import RopeScaling
+from model.transformer_lm import TransformerLM
+
+pytest.importorskip("transformers")
+from tests.hugging_face import as_gpt2, as_llama, as_qwen2, as_qwen3  # noqa: E402
+
+SIZES = {"vocab_size": 101, "context_length": 48, "d_model": 32, "num_layers": 2, "num_heads": 4, "d_ff": 56}
+LLAMA = ModelConfig.llama_style(**SIZES, rope_theta=500.0, norm_eps=1e-3)
+LLAMA2 = replace(LLAMA, rope_layout="half_split", num_kv_heads=2)
+LINEAR = RopeScaling(kind="linear", factor=4.0)
+# Of the four pairs, the first is fast, the second in between and the others slow.
+LLAMA3 = RopeScaling(kind="llama3", factor=8.0, original_context_length=32)
+GPT2 = ModelConfig.gpt_style(**SIZES, position="learned", ffn="gelu_tanh", tie_embeddings=True, norm_eps=1e-3)
+
+# Name -> who it is, our config, and a slip that the comparison has to notice.
+REFERENCES = {
+    "Llama": (as_llama, LLAMA, {"rope_layout": "half_split"}),
+    "Llama, grouped, its own layout": (as_llama, LLAMA2, {"rope_layout": "adjacent"}),
+    "Llama with biases": (as_llama, replace(LLAMA, bias=True, num_kv_heads=1), {"rope_theta": 400.0}),
+    "Llama, slowed": (as_llama, replace(LLAMA2, rope_scaling=LINEAR), {"rope_scaling": None}),
+    "Llama 3.1": (
+        as_llama,
+        replace(LLAMA2, rope_scaling=LLAMA3),
+        {"rope_scaling": replace(LLAMA3, high_frequency_factor=4.5)},
+    ),
+    "Qwen2": (as_qwen2, replace(LLAMA2, qkv_bias=True, tie_embeddings=True), {"norm_eps": 2e-3}),
+    "Qwen3": (as_qwen3, replace(LLAMA2, qk_norm=True), {"rope_layout": "adjacent"}),
+    "Qwen3, our layout": (as_qwen3, replace(LLAMA, qk_norm=True), {"rope_layout": "half_split"}),
+    "GPT-2": (as_gpt2, GPT2, {"ffn": "gelu"}),
+}
+
+
+def random_lm(config: ModelConfig) -> TransformerLM:
+    """With unequal gains and biases and patterns far from uniform, so that a wrong rotation shows."""
+    torch.manual_seed(0)
+    lm = TransformerLM(config).eval()
+    for name, parameter in lm.named_parameters():
+        if "norm" in name or name.endswith("bias"):
+            parameter.data.uniform_(0.5, 2)
+        else:
+            parameter.data *= 2
+    return lm
+
+
+@pytest.fixture(scope="module", params=REFERENCES.values(), ids=REFERENCES.keys())
+def pair(request):
+    """Our model, the other one and the slip."""
+    convert, config, slip = request.param
+    ours = random_lm(config)
+    return ours, convert(ours, attn_implementation="eager"), slip
+
+
+@pytest.fixture
+def ids():
+    return torch.randint(SIZES["vocab_size"], (2, SIZES["context_length"]))
+
+
+@torch.no_grad()
+def test_logits_hidden_states_and_patterns_agree(pair, ids, record):
+    ours, reference, _ = pair
+    theirs = reference(ids, output_hidden_states=True, output_attentions=True)
+    values = record(ours, ids, ours.taps)
+    blocks = range(ours.config.num_layers)
+    streams = [values["embed"], *(values[f"blocks.{i}.resid_post"] for i in blocks[:-1]), values["final_norm"]]
+    for mine, their in zip(streams, theirs.hidden_states, strict=True):
+        torch.testing.assert_close(mine, their, atol=1e-4, rtol=1e-4)
+    for i, their in zip(blocks, theirs.attentions, strict=True):
+        torch.testing.assert_close(values[f"blocks.{i}.attn.pattern"], their, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(values["logits"], theirs.logits, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(ours(ids), theirs.logits, atol=1e-4, rtol=1e-4)  # the fused path
+
+
+@torch.no_grad()
+def test_the_comparison_can_fail(pair, ids):
+    """One setting of ours put wrong, logits differ by more than twice the tolerance."""
+    ours, reference, slip = pair
+    mistaken = TransformerLM(replace(ours.config, **slip)).eval()
+    mistaken.load_state_dict(ours.state_dict())
+    theirs = reference(ids).logits
+    excess = (mistaken(ids) - theirs).abs() / (1e-4 + 1e-4 * theirs.abs())
+    assert excess.max() > 2
