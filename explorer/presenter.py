@@ -16,6 +16,7 @@ from explorer.views import VIEWS
 from explorer.views.choices import Choice, choices
 from explorer.views.next_token import distribution, summary
 from explorer.views.view import View
+from model.config import ModelConfig
 
 
 @dataclass(frozen=True)
@@ -81,14 +82,17 @@ class Presenter:
             question = replace(question, run=self.run_of(question.run.checkpoint, str(state.get("text", ""))))
             if "query" not in state:
                 return self.at_end(question)
+        return self.within(question)
+
+    def within(self, question: Question) -> Question:
+        """The same run, looked at in the same place or in the nearest that exists."""
         return replace(question, selection=question.selection.within(self.trace(question.run)))
 
     def at_end(self, question: Question) -> Question:
         """The same run, looked at from its last token to the one before; what exists of the rest is kept."""
-        trace = self.trace(question.run)
-        last = len(trace) - 1
+        last = len(self.trace(question.run)) - 1
         selection = replace(question.selection, query=last, key=max(0, last - 1))
-        return replace(question, selection=selection.within(trace))
+        return self.within(replace(question, selection=selection))
 
     def trace(self, run: Run) -> Trace:
         """What the model computes on the part of the run that it sees."""
@@ -116,7 +120,9 @@ class Presenter:
         trace = self.trace(question.run)
         view = next((view for view in VIEWS if view.name == question.selection.view), VIEWS[0])
         if not view.applies_to(trace):
-            return view, ViewContent(words=view.otherwise, pictures=dict.fromkeys(panel.name for panel in view.panels))
+            return view, ViewContent(
+                words=view.otherwise(trace.config), pictures=dict.fromkeys(panel.name for panel in view.panels)
+            )
         selection = question.selection.within(trace)
         return view, ViewContent(
             words=view.words,
@@ -139,9 +145,43 @@ class Presenter:
         lm, _ = self.library.model(checkpoint)
         config = lm.config
         size = sum(parameter.numel() for parameter in lm.parameters())
-        parts = {"rmsnorm": "RMSNorm", "rope": "RoPE", "none": "no positions", "swiglu": "SwiGLU"}
-        kind = " · ".join(parts[choice] for choice in (config.norm, config.position, config.ffn))
         return (
-            f"{kind} · {size / 1e6:.1f} M parameters · {config.num_layers} layers × {config.num_heads} heads · "
+            f"{kind(config)} · {size / 1e6:.1f} M parameters · {layers_and_heads(config)} · "
             f"context {config.context_length} · {lm.device.type}"
         )
+
+
+NAMES = {
+    "rmsnorm": "RMSNorm",
+    "layernorm": "LayerNorm",
+    "rope": "RoPE",
+    "sinusoidal": "sinusoidal positions",
+    "learned": "learned positions",
+    "none": "no positions",
+    "swiglu": "SwiGLU",
+    "relu": "ReLU",
+    "gelu": "GELU",
+    "gelu_tanh": "GELU (tanh)",
+}
+
+
+def kind(config: ModelConfig) -> str:
+    """What a model is built of, as in "RMSNorm · RoPE · SwiGLU"."""
+    norm, position, ffn = (NAMES[choice] for choice in (config.norm, config.position, config.ffn))
+    if config.norm_placement == "post":
+        norm += " (post-norm)"
+    if config.position == "rope" and config.rope_scaling:
+        position += f" slowed {config.rope_scaling.factor:g}×"
+    parts = [norm, position, ffn]
+    if config.qk_norm:
+        parts.append("QK-norm")
+    if config.bias or config.qkv_bias:
+        parts.append("biases" if config.bias else "q, k, v biases")
+    return " · ".join(parts)
+
+
+def layers_and_heads(config: ModelConfig) -> str:
+    """As in "6 layers × 6 heads (2 kv)"."""
+    layers, heads = config.num_layers, config.num_heads
+    shared = f" ({config.kv_heads} kv)" if config.kv_heads < heads else ""
+    return f"{layers} layer{'s' * (layers > 1)} × {heads} head{'s' * (heads > 1)}{shared}"

@@ -133,16 +133,20 @@ def positions(tokens: Sequence[str]) -> list[str]:
     return [f"{i} {label(token)}" for i, token in enumerate(tokens)]
 
 
-def token_axis(tokens: Sequence[str], title: str, most: int = 48) -> dict:
-    """Settings of an axis whose values are `positions(tokens)`; at most `most` of its ticks are written."""
+def token_axis(tokens: Sequence[str], title: str, most: int = 48, shown: range | None = None) -> dict:
+    """Settings of an axis whose values are `positions(tokens)`.
+
+    Of the positions `shown`, all if None, at most `most` are written.
+    """
     places = positions(tokens)
-    step = -(-len(tokens) // most)
+    shown = shown or range(len(tokens))
+    written = shown[:: -(-len(shown) // most)]
     return {
         "type": "category",
         "categoryorder": "array",
         "categoryarray": places,
-        "tickvals": places[::step],
-        "ticktext": [label(token) for token in tokens[::step]],
+        "tickvals": [places[i] for i in written],
+        "ticktext": [label(tokens[i]) for i in written],
         "tickfont": {"family": MONO, "size": 11},
         "title": {"text": title},
         "showgrid": False,

@@ -43,6 +43,14 @@ class Trace:
             raise KeyError(f"nothing captured as {name!r}; the nearest names are {', '.join(near) or 'none'}")
         return self.values[name]
 
+    def of_head(self, name: str, head: int) -> np.ndarray:
+        """The part of a value that belongs to head h of H: (H, T, …) -> (T, …).
+
+        Of keys and values shared in groups, (G, T, d), that of h's group: ⌊h · G / H⌋.
+        """
+        value = self[name]
+        return value[head * len(value) // self.config.num_heads]
+
     def stack(self, pattern: str) -> np.ndarray:
         """The values of all layers: `stack("blocks.*.attn.pattern")` is (L, H, T, T).
 

@@ -33,9 +33,8 @@ class Statistics:
 
 
 def matrix_at(trace: Trace, tap: str, head: int) -> np.ndarray:
-    """The value at a tap as tokens × dimensions: (T, N); of a value a head, the chosen head's."""
-    value = trace[tap]
-    return value[head] if value.ndim == 3 else value
+    """The value at a tap as tokens × dimensions: (T, N); of a value a head, the one the chosen head works with."""
+    return trace.of_head(tap, head) if trace[tap].ndim == 3 else trace[tap]
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class ResidualNorms:
 
     Attributes:
         stages: the names of the 2 L + 1 places: the embedding, then after each sublayer.
-        stream: (2 L + 1, T), ‖residual stream‖₂ of every token there.
+        stream: (2 L + 1, T), ‖residual stream‖₂ of every token there; in a post-norm model, before it is normalised.
         updates: (2 L, T), ‖what each sublayer added‖₂, attention and feed-forward in turn.
     """
 

@@ -30,8 +30,8 @@ class AttentionCell:
 def attention_cell(trace: Trace, layer: int, head: int, query: int, key: int) -> AttentionCell:
     """Recompute pattern[query, key] of a head from its queries and keys."""
     suffix = "_rot" if f"blocks.{layer}.attn.q_rot" in trace else ""
-    q = trace[f"blocks.{layer}.attn.q{suffix}"][head, query].astype(np.float64)  # (d,)
-    keys = trace[f"blocks.{layer}.attn.k{suffix}"][head, : query + 1].astype(np.float64)  # (query + 1, d)
+    q = trace.of_head(f"blocks.{layer}.attn.q{suffix}", head)[query].astype(np.float64)  # (d,)
+    keys = trace.of_head(f"blocks.{layer}.attn.k{suffix}", head)[: query + 1].astype(np.float64)  # (query + 1, d)
     dots = keys @ q
     scores = dots / np.sqrt(len(q))
     exps = np.exp(scores - scores.max())

@@ -18,6 +18,7 @@ from explorer.style import (
     token_axis,
 )
 from explorer.trace import Trace
+from explorer.views.phrases import whose
 from explorer.views.view import Panel, View
 
 MOST_COLUMNS = 1024
@@ -31,22 +32,21 @@ def heatmap(trace: Trace, tap: str, head: int = 0, query: int | None = None, dim
     values = matrix_at(trace, tap, head)  # (T, N)
     width = values.shape[1]
     start = (dim or 0) // MOST_COLUMNS * MOST_COLUMNS
-    shown = values[:, start : start + MOST_COLUMNS]
-    last = start + shown.shape[1] - 1
+    window = range(start, min(start + MOST_COLUMNS, width))
+    which = f" ({start} to {window[-1]} of {width})" if len(window) < width else ""
     largest = float(np.abs(values).max()) or 1.0
     signed = values.min() < 0
     if tap.endswith((".scores", ".pattern")):
-        across, columns = "key", positions(trace.tokens)
-        xaxis = {**token_axis(trace.tokens, "key"), "tickangle": -60}
+        across, columns = "key", positions(trace.tokens)[start : window.stop]
+        xaxis = {**token_axis(trace.tokens, f"key{which}", shown=window), "tickangle": -60}
     else:
-        across, columns = "dimension", np.arange(start, last + 1)
-        window = f" ({start} to {last} of {width})" if width > MOST_COLUMNS else ""
-        xaxis = {"title": {"text": f"dimension{window}"}, "showgrid": False}
+        across, columns = "dimension", np.array(window)
+        xaxis = {"title": {"text": f"dimension{which}"}, "showgrid": False}
     fig = figure(
         go.Heatmap(
             x=columns,
             y=positions(trace.tokens),
-            z=shown,
+            z=values[:, start : window.stop],
             zmin=-largest if signed else 0,
             zmax=largest,
             autocolorscale=True,
@@ -89,6 +89,7 @@ def norms(trace: Trace, query: int = 0) -> go.Figure:
     token = label(trace.tokens[query])
     across = np.arange(len(lengths.stages))
     hover = "%{text}<br>%{y:.4g}<extra></extra>"
+    before_norm = ", before its norm" * (trace.config.norm_placement == "post")
     traces = [
         go.Scatter(
             x=across,
@@ -127,7 +128,7 @@ def norms(trace: Trace, query: int = 0) -> go.Figure:
             f"{number(lengths.stream[-1, query])} after the last block."
         ),
         xaxis={
-            "title": {"text": "layer and sublayer (blue: attention adds, orange: feed-forward adds)"},
+            "title": {"text": f"layer and sublayer{before_norm} (blue: attention adds, orange: feed-forward adds)"},
             "tickvals": across,
             "ticktext": lengths.stages,
             "tickangle": -45,
@@ -140,16 +141,18 @@ def norms(trace: Trace, query: int = 0) -> go.Figure:
 
 def formula(trace: Trace, selection: Selection) -> str:
     values = matrix_at(trace, selection.tap, selection.head)
-    everything = Statistics.of(trace[selection.tap])
     token = values[selection.query]
     dim = min(selection.dim, len(token) - 1)
-    shape = " × ".join(map(str, trace[selection.tap].shape))
+    value = trace[selection.tap]
+    everything = Statistics.of(value)
+    shape = " × ".join(map(str, value.shape))
+    head = f", {whose(trace.config, value, selection.head)}" if value.ndim == 3 else ""
     return (
         f"{selection.tap}: {shape} numbers; mean {number(everything.mean)}, "
         f"standard deviation {number(everything.std)}, RMS {number(everything.rms)}, "
         f"from {number(everything.smallest)} to {number(everything.largest)}, "
         f"{everything.zeros:.1%} zeros\n"
-        f"at {quoted(trace.tokens[selection.query])} ({selection.query}): "
+        f"at {quoted(trace.tokens[selection.query])} ({selection.query}){head}: "
         f"length ‖x‖₂ = √Σx² = {number(np.linalg.norm(token.astype(np.float64)))}, "
         f"element {dim} = {number(token[dim])}"
     )
@@ -160,12 +163,12 @@ VIEW = View(
     title="Activations",
     words=(
         "Inside the model every token is a list of numbers, and every step makes new lists from old ones. "
-        "Choose any step to see its numbers, one row a token, and follow below how long the token's vector grows as "
-        "the layers add to it."
+        "Choose any step to see its numbers, one row a token, and follow below how long the token's vector is after "
+        "each layer has added to it."
     ),
     formula=formula,
     needs=("blocks.*.resid_post",),
-    otherwise="Nothing was captured from this model.",
+    otherwise=lambda config: "Nothing was captured from this model.",
     controls=("tap", "head", "query"),
     panels=(
         Panel(

@@ -7,6 +7,7 @@ from explorer.analysis.attention import attention_cell
 from explorer.selection import Selection
 from explorer.style import SELECTED, figure, number, positions, quoted, token_axis
 from explorer.trace import Trace
+from explorer.views.phrases import compared, shared_head
 from explorer.views.view import Panel, SmallMultiples, View
 
 
@@ -78,12 +79,14 @@ def formula(trace: Trace, selection: Selection) -> str:
     layer, head, query, key = selection.layer, selection.head, selection.query, selection.key
     cell = attention_cell(trace, layer, head, query, key)
     d = trace.config.d_head
+    shared = shared_head(trace.config, head)
     return (
-        f"layer {layer} head {head}, query {quoted(trace.tokens[query])} ({query}) → "
+        f"layer {layer} head {head}{shared and f' (k and v of {shared})'}, "
+        f"query {quoted(trace.tokens[query])} ({query}) → "
         f"key {quoted(trace.tokens[key])} ({key})\n"
         f"score  = q·k / √d = {number(cell.dot)} / √{d} = {number(cell.score)}\n"
         f"weight = e^(score − max) / Σ e^(scores − max) = {number(cell.exp_score)} / {number(cell.exp_total)} "
-        f"= {number(cell.weight)}   recomputed from q and k, off by {number(cell.error)}"
+        f"= {number(cell.weight)}   recomputed from {compared(trace.config)}, off by {number(cell.error)}"
     )
 
 
@@ -97,7 +100,7 @@ VIEW = View(
     ),
     formula=formula,
     needs=("blocks.*.attn.pattern",),
-    otherwise="This model has no attention.",
+    otherwise=lambda config: "This model has no attention.",
     controls=("layer", "head", "query", "key"),
     panels=(
         Panel(

@@ -18,7 +18,9 @@ from explorer.style import (
     token_axis,
 )
 from explorer.trace import Trace
+from explorer.views.phrases import dimensions_of_pair, shared_head, slowed
 from explorer.views.view import Panel, View
+from model.config import ModelConfig
 
 COLUMNS = 8  # clocks a row
 SPACING = 2.5  # between the centres of clocks, in radii
@@ -123,14 +125,31 @@ def formula(trace: Trace, selection: Selection) -> str:
     pairs = rotated_pairs(trace, "q", selection.layer, selection.head, query)
     slow = len(pairs.angles) - 1
     norms = np.linalg.norm(pairs.before), np.linalg.norm(pairs.after)
+    shared = shared_head(trace.config, selection.head)
     return (
-        f"angle(position, pair) = position · θ^(−2·pair/d), θ = {theta:g}, d = {d}\n"
+        f"angle(position, pair) = position · θ^(−2·pair/d), θ = {theta:g}, d = {d}; "
+        f"pair i: dimensions {dimensions_of_pair(trace.config)}\n"
+        f"{slowed(trace.config)}"
         f"query {quoted(trace.tokens[query])} ({query}): pair 0 turns by {number(pairs.angles[0])} rad, "
         f"pair {slow} by {number(pairs.angles[slow])} rad; "
-        f"its distance to key {quoted(trace.tokens[key])} ({key}) is {query - key}\n"
+        f"its distance to key {quoted(trace.tokens[key])} ({key}) is {query - key}"
+        f"{shared and f'; k is that of {shared}'}\n"
         f"‖q‖ = {number(norms[0])} before, {number(norms[1])} after: turning changes no length   "
         f"recomputed from q and the angles, off by {number(pairs.error)}"
     )
+
+
+def otherwise(config: ModelConfig) -> str:
+    added = "; choose position_embed under Activations to see it"
+    instead = {
+        "sinusoidal": "It learns where a token stands from a pattern of waves, different at every position, that is "
+        f"added to the token's vector before the first layer (sinusoidal positions){added}.",
+        "learned": "It learns where a token stands from a second vector, trained for that position, that is added to "
+        f"the token's own before the first layer (learned positions){added}.",
+        "none": "Nothing tells it where a token stands: all it can go by is that each token sees only those before it "
+        "(the causal mask).",
+    }
+    return f"This model turns nothing, so there are no angles to show. {instead.get(config.position, '')}".rstrip()
 
 
 VIEW = View(
@@ -144,7 +163,7 @@ VIEW = View(
     ),
     formula=formula,
     needs=("rope.angles", "blocks.*.attn.q_rot"),
-    otherwise="This model turns nothing: it has no rotary positions, so there are no angles to show.",
+    otherwise=otherwise,
     controls=("layer", "head", "query", "key"),
     panels=(
         Panel(

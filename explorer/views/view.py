@@ -8,6 +8,7 @@ import numpy as np
 
 from explorer.selection import Selection
 from explorer.trace import Trace
+from model.config import ModelConfig
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class View:
         words: two sentences that say in plain words what is seen and what to do with it.
         formula: (trace, selection) -> the computation, with this run's own numbers in it; lines of plain text.
         needs: values it draws, with * for any layer; where one was not captured the view shows `otherwise` instead.
-        otherwise: why the view has nothing to show for such a model.
+        otherwise: config -> why the view has nothing to show of such a model, and what that does instead.
         panels: top to bottom.
         controls: fields of the selection that get a chooser.
     """
@@ -70,7 +71,7 @@ class View:
     words: str
     formula: Callable[[Trace, Selection], str]
     needs: tuple[str, ...]
-    otherwise: str
+    otherwise: Callable[[ModelConfig], str]
     panels: tuple[Panel, ...]
     controls: tuple[str, ...] = ()
 

@@ -11,11 +11,23 @@ from explorer.capture import capture
 from explorer.library import Library
 from explorer.trace import Trace
 from model.checkpoint import save_checkpoint
+from model.layers.rope_scaling import RopeScaling
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
+TIED = {"tie_embeddings": True, "scale_embeddings": True}
+SLOWED = {"rope_scaling": RopeScaling(kind="linear", factor=4)}
 # Whatever is asked of every kind of model is tested once for each of these; a new kind is a new line.
-STYLES = {"rope": {}, "none": {"position": "none"}}
+STYLES = {
+    "rope": {},
+    "none": {"position": "none"},
+    "gpt": {"norm": "layernorm", "position": "sinusoidal", "ffn": "relu", "bias": True},
+    "learned": {"position": "learned", "ffn": "gelu_tanh", "qkv_bias": True} | TIED,
+    "grouped": {"d_model": 48, "num_heads": 6, "num_kv_heads": 3, "qk_norm": True, "rope_layout": "half_split"}
+    | SLOWED,
+    "post": {"norm": "layernorm", "norm_placement": "post", "ffn": "gelu"},
+}
+ROTATING = [style for style, choices in STYLES.items() if choices.get("position", "rope") == "rope"]
 
 TEXT = "Once upon a time there was <b>a fox</b> &amp; the moon.\n\tשלום 🌙 é"
 NASTY_PROMPTS = [  # at most 32 tokens each
@@ -45,7 +57,12 @@ def style(request) -> str:
 def lms(tiny_config) -> dict[str, TransformerLM]:
     """A model of each style, shared by all tests: not to be changed."""
     torch.manual_seed(0)
-    return {style: TransformerLM(replace(tiny_config, **choices)).eval() for style, choices in STYLES.items()}
+    lms = {style: TransformerLM(replace(tiny_config, **choices)).eval() for style, choices in STYLES.items()}
+    for lm in lms.values():
+        for parameter in lm.parameters():
+            if parameter.ndim == 1:  # gains that are 1 and biases that are 0 would hide their absence
+                torch.nn.init.normal_(parameter, mean=parameter.mean().item(), std=0.2)
+    return {style: lm.requires_grad_(False) for style, lm in lms.items()}
 
 
 @pytest.fixture(scope="session")
@@ -69,6 +86,12 @@ def trace(trace_of, style) -> Trace:
 @pytest.fixture
 def rope_trace(trace_of) -> Trace:
     return trace_of("rope")
+
+
+@pytest.fixture(params=ROTATING)
+def rotating_trace(trace_of, request) -> Trace:
+    """12 tokens through each kind of model that has rotary positions."""
+    return trace_of(request.param)
 
 
 @pytest.fixture(params=NASTY_PROMPTS, ids=ascii)

@@ -36,7 +36,7 @@ def test_explore_lists_the_captured_values(api, trace_of, style):
     captured = api.explore("the moon", checkpoint=style)["captured"]
     assert list(captured) == list(trace_of(style).values)
     tokens = len(api.explore("the moon", checkpoint=style)["ids"])
-    assert captured["blocks.1.attn.pattern"] == [3, tokens, tokens]
+    assert captured["blocks.1.attn.pattern"] == [trace_of(style).config.num_heads, tokens, tokens]
 
 
 def test_explore_takes_the_end_of_a_long_prompt(api):

@@ -1,5 +1,7 @@
 """Captured values fit together as the formulas say, in every layer of every kind of model."""
 
+import math
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -17,8 +19,13 @@ def block(request, trace):
 
 
 def rotated(trace, block, name: str) -> np.ndarray:
-    """What the scores are made of: q or k, after rotation where there is one."""
-    return block(f"attn.{name}_rot") if "rope.angles" in trace else block(f"attn.{name}")
+    """What the scores are made of: q or k, after rotation where there is one, for each head."""
+    return for_each_head(trace, block(f"attn.{name}_rot" if "rope.angles" in trace else f"attn.{name}"))
+
+
+def for_each_head(trace, values: np.ndarray) -> np.ndarray:
+    """Keys or values (G, T, d) -> (H, T, d): those of a group for each of its heads."""
+    return np.repeat(values, trace.config.num_heads // len(values), axis=0)
 
 
 def test_rows_of_a_pattern_sum_to_1_and_look_only_back(block):
@@ -43,39 +50,67 @@ def test_the_pattern_is_the_masked_softmax_of_the_scores(block):
     assert_allclose(block("attn.pattern"), softmax(masked), atol=1e-6)
 
 
-def test_z_is_the_pattern_times_the_values(block):
-    assert_allclose(block("attn.z"), block("attn.pattern") @ block("attn.v"), atol=1e-5)
+def test_z_is_the_pattern_times_the_values(trace, block):
+    assert_allclose(block("attn.z"), block("attn.pattern") @ for_each_head(trace, block("attn.v")), atol=1e-5)
+
+
+def test_there_are_as_many_keys_and_values_as_the_model_says(trace, block):
+    heads = {name: len(block(f"attn.{name}")) for name in "qkv"}
+    assert heads == {"q": trace.config.num_heads, "k": trace.config.kv_heads, "v": trace.config.kv_heads}
 
 
 @pytest.mark.parametrize("name", ["blocks.0.attn.q", "blocks.0.attn.k", "blocks.1.attn.q", "blocks.1.attn.k"])
-def test_rotation_keeps_lengths_and_leaves_position_0(rope_trace, name):
-    before, after = rope_trace[name], rope_trace[f"{name}_rot"]
+def test_rotation_keeps_lengths_and_leaves_position_0(rotating_trace, name):
+    before, after = rotating_trace[name], rotating_trace[f"{name}_rot"]
     assert_allclose(np.linalg.norm(after, axis=-1), np.linalg.norm(before, axis=-1), rtol=1e-5)
     assert_array_equal(after[:, 0], before[:, 0])
     assert not np.allclose(after[:, 1], before[:, 1])
 
 
-def test_each_sublayer_adds_to_the_residual_stream(block):
+def test_each_sublayer_adds_to_the_residual_stream(trace, block):
+    middle = "attn_norm" if trace.config.norm_placement == "post" else "resid_mid"
     assert_allclose(block("resid_mid"), block("resid_pre") + block("attn.out"), atol=1e-6)
-    assert_allclose(block("resid_post"), block("resid_mid") + block("ffn.out"), atol=1e-6)
+    assert_allclose(block("resid_post"), block(middle) + block("ffn.out"), atol=1e-6)
 
 
-def test_the_feed_forward_gates(block):
-    gate = block("ffn.gate_pre")
-    assert_allclose(block("ffn.gate"), gate / (1 + np.exp(-gate)), atol=1e-6)
-    assert_allclose(block("ffn.hidden"), block("ffn.gate") * block("ffn.up"), atol=1e-6)
+def test_the_feed_forward_gates_or_bends(trace, block):
+    up = block("ffn.up")
+    if trace.config.ffn == "swiglu":
+        gate = block("ffn.gate_pre")
+        assert_allclose(block("ffn.gate"), gate / (1 + np.exp(-gate)), atol=1e-6)
+        expected = block("ffn.gate") * up
+    else:
+        assert not trace.has("blocks.*.ffn.gate")
+        expected = {
+            "relu": np.maximum(up, 0),
+            "gelu": up / 2 * (1 + np.vectorize(math.erf)(up / math.sqrt(2))),
+            "gelu_tanh": up / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (up + 0.044715 * up**3))),
+        }[trace.config.ffn]
+    assert_allclose(block("ffn.hidden"), expected, atol=1e-6)
 
 
 def test_blocks_hand_on_the_residual_stream(trace):
+    handed_on = "ffn_norm" if trace.config.norm_placement == "post" else "resid_post"
     assert_array_equal(trace["blocks.0.resid_pre"], trace["embed"])
-    assert_array_equal(trace["blocks.1.resid_pre"], trace["blocks.0.resid_post"])
+    assert_array_equal(trace["blocks.1.resid_pre"], trace[f"blocks.0.{handed_on}"])
+
+
+def test_the_stream_begins_with_tokens_and_positions(lms, style, trace):
+    table = lms[style].token_embedding.weight.numpy()[list(trace.token_ids)]
+    scale = math.sqrt(trace.config.d_model) if trace.config.scale_embeddings else 1
+    added = trace.values.get("position_embed", 0)
+    assert_allclose(trace["embed"], scale * table + added, atol=1e-5)
+    assert ("position_embed" in trace) is (trace.config.position in ("sinusoidal", "learned"))
 
 
 def test_outputs_are_projections_of_what_was_captured_before(lms, style, trace):
     weights = {name: tensor.numpy() for name, tensor in lms[style].state_dict().items()}
-    assert_array_equal(trace["embed"], weights["token_embedding.weight"][list(trace.token_ids)])
+
+    def projected(x: np.ndarray, name: str) -> np.ndarray:
+        return x @ weights[f"{name}.weight"].T + weights.get(f"{name}.bias", 0)
+
     z = trace["blocks.1.attn.z"].swapaxes(0, 1).reshape(len(trace), -1)
-    assert_allclose(trace["blocks.1.attn.out"], z @ weights["blocks.1.attn.o_proj.weight"].T, atol=1e-5)
+    assert_allclose(trace["blocks.1.attn.out"], projected(z, "blocks.1.attn.o_proj"), atol=1e-5)
     hidden = trace["blocks.1.ffn.hidden"]
-    assert_allclose(trace["blocks.1.ffn.out"], hidden @ weights["blocks.1.ffn.down_proj.weight"].T, atol=1e-5)
-    assert_allclose(trace["logits"], trace["final_norm"] @ weights["lm_head.weight"].T, atol=1e-5)
+    assert_allclose(trace["blocks.1.ffn.out"], projected(hidden, "blocks.1.ffn.down_proj"), atol=1e-5)
+    assert_allclose(trace["logits"], projected(trace["final_norm"], "lm_head"), atol=1e-5)

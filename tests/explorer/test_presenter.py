@@ -3,12 +3,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from explorer.presenter import Presenter, Question
+from explorer.presenter import NAMES, Presenter, Question, kind, layers_and_heads
 from explorer.run import Run
 from explorer.selection import Selection
 from explorer.settings import GenerationSettings
 from explorer.views import VIEWS
 from model.checkpoint import CheckpointError
+from model.config import CHOICES
 
 CONTEXT = 32
 
@@ -148,7 +149,7 @@ def test_a_view_that_does_not_apply_says_why_and_draws_nothing(presenter):
     rope = next(view for view in VIEWS if view.name == "rope")
     view, content = presenter.view(Question(Run("none", (5, 6)), Selection(view="rope")))
     assert view is rope
-    assert content.words == rope.otherwise
+    assert content.words == rope.otherwise(presenter.library.model("none")[0].config)
     assert (content.formula, content.choices) == ("", [])
     assert content.pictures == {panel.name: None for panel in rope.panels}
 
@@ -170,10 +171,30 @@ def test_the_prediction_is_that_after_the_selected_token(presenter, question):
 
 def test_facts_name_the_kind_and_the_size(presenter, lms):
     size = sum(parameter.numel() for parameter in lms["rope"].parameters())
-    common = f"SwiGLU · {size / 1e6:.1f} M parameters · 2 layers × 3 heads · context 32 · cpu"
-    assert presenter.facts("rope") == f"RMSNorm · RoPE · {common}"
-    assert presenter.facts("none") == f"RMSNorm · no positions · {common}"
+    common = f"{size / 1e6:.1f} M parameters · 2 layers × 3 heads · context 32 · cpu"
+    assert presenter.facts("rope") == f"RMSNorm · RoPE · SwiGLU · {common}"
 
 
-def test_every_kind_of_model_has_facts(presenter, style):
-    assert presenter.facts(style)
+@pytest.mark.parametrize(
+    ("style", "words"),
+    [
+        ("none", "RMSNorm · no positions · SwiGLU"),
+        ("gpt", "LayerNorm · sinusoidal positions · ReLU · biases"),
+        ("learned", "RMSNorm · learned positions · GELU (tanh) · q, k, v biases"),
+        ("grouped", "RMSNorm · RoPE slowed 4× · SwiGLU · QK-norm"),
+        ("post", "LayerNorm (post-norm) · RoPE · GELU"),
+    ],
+)
+def test_the_kind_says_what_a_model_is_built_of(presenter, lms, style, words):
+    assert kind(lms[style].config) == words
+    assert presenter.facts(style).startswith(words)
+
+
+def test_shared_heads_and_single_ones_are_counted(tiny_config):
+    assert layers_and_heads(tiny_config) == "2 layers × 3 heads"
+    assert layers_and_heads(replace(tiny_config, num_heads=6, num_kv_heads=2)) == "2 layers × 6 heads (2 kv)"
+    assert layers_and_heads(replace(tiny_config, num_layers=1, num_heads=1)) == "1 layer × 1 head"
+
+
+def test_every_choice_has_a_name():
+    assert set(NAMES) == {*CHOICES["norm"], *CHOICES["position"], *CHOICES["ffn"]}

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -34,9 +36,17 @@ def test_stack_puts_the_layers_first(small):
 
 def test_stack_of_a_captured_run_is_every_layer_of_it(trace):
     patterns = trace.stack("blocks.*.attn.pattern")
-    assert patterns.shape == (2, 3, 12, 12)
+    assert patterns.shape == (2, trace.config.num_heads, 12, 12)
     for layer, pattern in enumerate(patterns):
         np.testing.assert_array_equal(pattern, trace[f"blocks.{layer}.attn.pattern"])
+
+
+def test_a_head_has_its_own_part_of_a_value_or_that_of_its_group(small):
+    values = {"q": np.arange(6)[:, None, None], "k": np.arange(2)[:, None, None], "v": np.zeros((1, 1, 1))}
+    trace = replace(small, config=replace(small.config, num_heads=6), values=values)
+    assert [trace.of_head("q", head).item() for head in range(6)] == [0, 1, 2, 3, 4, 5]
+    assert [trace.of_head("k", head).item() for head in range(6)] == [0, 0, 0, 1, 1, 1]
+    assert [trace.of_head("v", head).item() for head in range(6)] == [0] * 6
 
 
 def test_stack_of_what_a_layer_lacks_names_it(small):

@@ -32,6 +32,13 @@ def test_half_of_a_pattern_is_zeros(trace):
     assert Statistics.of(trace["blocks.0.attn.pattern"]).zeros == pytest.approx((tokens - 1) / (2 * tokens))
 
 
+def test_shared_values_are_those_of_the_heads_group(trace_of):
+    trace = trace_of("grouped")
+    for name in ("blocks.0.attn.k", "blocks.1.attn.k_rot", "blocks.1.attn.v"):
+        for head, kv_head in enumerate((0, 0, 1, 1, 2, 2)):
+            assert_array_equal(matrix_at(trace, name, head), trace[name][kv_head])
+
+
 def test_a_value_a_head_is_cut_to_the_head(trace):
     assert_array_equal(matrix_at(trace, "blocks.1.attn.q", 2), trace["blocks.1.attn.q"][2])
 

@@ -35,10 +35,11 @@ def test_wrapped_is_the_same_direction():
 
 @pytest.mark.parametrize("vector", ["q", "k"])
 @pytest.mark.parametrize("position", [0, 1, 11])
-def test_pairs_turn_by_position_times_a_power_of_theta(rope_trace, vector, position):
-    config = rope_trace.config
-    pairs = rotated_pairs(rope_trace, vector, 1, 2, position)
+def test_pairs_turn_by_position_times_a_power_of_theta(rotating_trace, vector, position):
+    config = rotating_trace.config
+    pairs = rotated_pairs(rotating_trace, vector, 1, 2, position)
     angles = position * config.rope_theta ** (-2 * np.arange(config.d_head // 2) / config.d_head)
+    angles /= config.rope_scaling.factor if config.rope_scaling else 1  # "linear"
     assert_allclose(pairs.angles, angles, rtol=1e-6)
     for (x, y), (turned_x, turned_y), angle in zip(pairs.before, pairs.after, angles, strict=True):
         assert turned_x == pytest.approx(x * math.cos(angle) - y * math.sin(angle), abs=1e-5)
@@ -46,17 +47,21 @@ def test_pairs_turn_by_position_times_a_power_of_theta(rope_trace, vector, posit
     assert pairs.error < 1e-5
 
 
-def test_pair_i_is_dimensions_2i_and_2i_plus_1(rope_trace):
-    pairs = rotated_pairs(rope_trace, "k", 0, 1, 5)
-    k, k_rot = rope_trace["blocks.0.attn.k"][1, 5], rope_trace["blocks.0.attn.k_rot"][1, 5]
-    for i in range(len(k) // 2):
-        assert_array_equal(pairs.before[i], k[2 * i : 2 * i + 2])
-        assert_array_equal(pairs.after[i], k_rot[2 * i : 2 * i + 2])
+@pytest.mark.parametrize(
+    ("style", "kv_head", "dims"),
+    [("rope", 2, [(0, 1), (2, 3), (4, 5), (6, 7)]), ("grouped", 1, [(0, 4), (1, 5), (2, 6), (3, 7)])],
+)
+def test_pairs_are_the_dimensions_that_turn_together(trace_of, style, kv_head, dims):
+    trace = trace_of(style)
+    pairs = rotated_pairs(trace, "k", 0, 2, 5)
+    for name, shown in (("k", pairs.before), ("k_rot", pairs.after)):
+        k = trace[f"blocks.0.attn.{name}"][kv_head, 5]
+        assert_array_equal(shown, [[k[a], k[b]] for a, b in dims])
 
 
-def test_the_error_shows_a_vector_that_was_not_turned_so(rope_trace):
-    values = {**rope_trace.values, "blocks.0.attn.q_rot": rope_trace["blocks.0.attn.q"]}
-    assert rotated_pairs(replace(rope_trace, values=values), "q", 0, 0, 5).error > 0.1
+def test_the_error_shows_a_vector_that_was_not_turned_so(rotating_trace):
+    values = {**rotating_trace.values, "blocks.0.attn.q_rot": rotating_trace["blocks.0.attn.q"]}
+    assert rotated_pairs(replace(rotating_trace, values=values), "q", 0, 0, 5).error > 0.1
 
 
 def test_scores_depend_on_the_distance_alone(rope_trace):

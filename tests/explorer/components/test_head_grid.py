@@ -49,7 +49,7 @@ def test_values_travel_as_bytes(grid):
 def test_captured_patterns_keep_their_places(grid, trace):
     values = trace.stack("blocks.*.attn.pattern")
     shown = pixels(grid.postprocess(SmallMultiples(values, "All heads.")))
-    assert shown.shape == (2, 3, 12, 12)
+    assert shown.shape == (2, trace.config.num_heads, 12, 12)
     np.testing.assert_allclose(shown / 255, values, atol=0.5 / 255 + 1e-6)
 
 

@@ -23,7 +23,7 @@ def test_the_heatmap_is_any_captured_value(trace):
     for tap, value in trace.values.items():
         for head in (0, 2):
             heatmap = activations.heatmap(trace, tap, head).data[0]
-            assert_array_equal(heatmap.z, value[head] if value.ndim == 3 else value)
+            assert_array_equal(heatmap.z, trace.of_head(tap, head) if value.ndim == 3 else value)
             assert list(heatmap.y) == positions(trace.tokens)
 
 
@@ -58,6 +58,18 @@ def test_of_a_wide_value_the_window_with_the_chosen_dimension_is_shown(wide, dim
     assert f"{start} to {end - 1} of 2500" in figure.layout.xaxis.title.text
 
 
+def test_of_a_long_pattern_the_window_has_its_own_tokens(tiny_config):
+    tokens = tuple(map(str, range(1500)))
+    trace = Trace(
+        tiny_config, tuple(range(1500)), tokens, {"blocks.0.attn.pattern": np.eye(1500, dtype=np.float32)[None]}
+    )
+    figure = activations.heatmap(trace, "blocks.0.attn.pattern", query=1499, dim=1200)
+    assert list(figure.data[0].x) == positions(tokens)[1024:]
+    assert figure.layout.xaxis.title.text == "key (1024 to 1499 of 1500)"
+    assert set(figure.layout.xaxis.tickvals) <= set(figure.data[0].x)
+    assert list(figure.layout.xaxis.categoryarray) == positions(tokens)  # a click is still on the position itself
+
+
 def test_the_scale_of_a_wide_value_is_the_same_in_every_window(wide):
     assert {activations.heatmap(wide, "logits", dim=dim).data[0].zmax for dim in (0, 1500, 2400)} == {7499}
 
@@ -67,7 +79,7 @@ def test_the_chosen_element_is_framed(trace):
     assert (4.5, 5.5, 2.5, 3.5) in [(shape.x0, shape.x1, shape.y0, shape.y1) for shape in shapes]
 
 
-@pytest.mark.parametrize("tap", ["logits", "embed", "blocks.0.attn.pattern", "blocks.1.ffn.gate", "blocks.0.attn.q"])
+@pytest.mark.parametrize("tap", ["logits", "embed", "blocks.0.attn.pattern", "blocks.1.ffn.hidden", "blocks.0.attn.q"])
 @pytest.mark.parametrize("query", [0, 11])
 def test_the_shares_of_a_histogram_sum_to_1(trace, tap, query):
     values = trace[tap][1] if trace[tap].ndim == 3 else trace[tap]
@@ -105,11 +117,25 @@ def test_the_formula_has_the_numbers_of_the_chosen_value(trace):
     values = trace["blocks.1.attn.q"]
     everything = Statistics.of(values)
     formula = activations.VIEW.formula(trace, selection)
-    assert formula.startswith("blocks.1.attn.q: 3 × 12 × 8 numbers")
+    assert formula.startswith(f"blocks.1.attn.q: {trace.config.num_heads} × 12 × 8 numbers")
+    assert "(7), head 2: length" in formula
     assert f"RMS {number(everything.rms)}" in formula
     assert f"{number(everything.smallest)} to {number(everything.largest)}" in formula
     assert f"= {number(np.linalg.norm(values[2, 7]))}" in formula
     assert f"element 3 = {number(values[2, 7, 3])}" in formula
+
+
+def test_the_formula_says_whose_a_shared_value_is(trace_of):
+    trace = trace_of("grouped")
+    formula = activations.VIEW.formula(trace, Selection(tap="blocks.1.attn.v", head=5, query=7, dim=3))
+    assert formula.startswith("blocks.1.attn.v: 3 × 12 × 8 numbers")
+    assert "(7), kv head 2, shared by heads 4 to 5: length" in formula
+    assert f"element 3 = {number(trace['blocks.1.attn.v'][2, 7, 3])}" in formula
+
+
+def test_where_the_stream_is_normalised_its_length_is_that_before(trace):
+    said = "before its norm" in activations.norms(trace).layout.xaxis.title.text
+    assert said is (trace.config.norm_placement == "post")
 
 
 def test_every_value_has_a_formula(trace):

@@ -79,9 +79,27 @@ def test_the_formula_has_the_numbers_of_the_chosen_cell(trace):
     assert f"√{trace.config.d_head}" in formula
 
 
+@pytest.mark.parametrize(
+    ("style", "words"),
+    [
+        ("rope", "recomputed from the turned q and k,"),
+        ("gpt", "recomputed from q and k,"),
+        ("grouped", "recomputed from the normalised and turned q and k,"),
+    ],
+)
+def test_the_formula_says_what_was_compared(trace_of, style, words):
+    assert words in attention.VIEW.formula(trace_of(style), Selection(query=9, key=4))
+
+
+def test_the_formula_says_which_heads_share_keys_and_values(trace_of):
+    formula = attention.VIEW.formula(trace_of("grouped"), Selection(layer=1, head=3, query=9, key=4))
+    assert formula.startswith("layer 1 head 3 (k and v of kv head 1, shared by heads 2 to 3), query")
+    assert "shared" not in attention.VIEW.formula(trace_of("rope"), Selection(query=9, key=4))
+
+
 def test_a_panel_shows_what_is_chosen(trace):
     selection = Selection(layer=1, head=2, query=9, key=4)
     heads, pattern, row = (panel.draw(trace, selection) for panel in attention.VIEW.panels)
-    assert heads.values.shape == (2, 3, 12, 12)
+    assert heads.values.shape == (2, trace.config.num_heads, 12, 12)
     assert pattern == attention.pattern(trace, 1, 2, 9, 4)
     assert row == attention.row(trace, 1, 2, 9, 4)

@@ -5,7 +5,7 @@ from explorer.views.choices import OPTIONS, Choice, choices
 def test_layers_and_heads_are_those_of_the_model(trace):
     layer, head = choices(["layer", "head"], trace, Selection())
     assert layer == Choice("layer", "layer", [(0, "0"), (1, "1")])
-    assert [value for value, _ in head.options] == [0, 1, 2]
+    assert [value for value, _ in head.options] == list(range(trace.config.num_heads))
 
 
 def test_tokens_are_listed_with_their_positions(trace):

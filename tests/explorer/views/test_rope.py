@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -8,13 +9,14 @@ from explorer.analysis.rope import rotated_pairs, wrapped
 from explorer.selection import Selection
 from explorer.style import label, number, positions
 from explorer.views import rope
+from model.layers.rope_scaling import RopeScaling
 
 QUERY, KEY = 9, 4
 
 
 @pytest.fixture
-def clocks(rope_trace):
-    return rope.clocks(rope_trace, layer=1, head=2, query=QUERY, key=KEY)
+def clocks(rotating_trace):
+    return rope.clocks(rotating_trace, layer=1, head=2, query=QUERY, key=KEY)
 
 
 def group(figure, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -25,30 +27,30 @@ def group(figure, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return points[0::3], points[1::3], np.stack([tips.x, tips.y], axis=1)
 
 
-def test_the_heatmap_has_the_captured_angles_within_a_turn(rope_trace):
-    heatmap = rope.angles(rope_trace).data[0]
-    assert_array_equal(heatmap.customdata, rope_trace["rope.angles"])
-    assert_allclose(heatmap.z, wrapped(rope_trace["rope.angles"]))
-    assert list(heatmap.y) == positions(rope_trace.tokens)
+def test_the_heatmap_has_the_captured_angles_within_a_turn(rotating_trace):
+    heatmap = rope.angles(rotating_trace).data[0]
+    assert_array_equal(heatmap.customdata, rotating_trace["rope.angles"])
+    assert_allclose(heatmap.z, wrapped(rotating_trace["rope.angles"]))
+    assert list(heatmap.y) == positions(rotating_trace.tokens)
     assert (heatmap.zmin, heatmap.zmax) == (-np.pi, np.pi)
 
 
-def test_query_and_key_are_marked_on_it(rope_trace):
-    marked = [(shape.y0, shape.y1) for shape in rope.angles(rope_trace, query=QUERY, key=KEY).layout.shapes]
+def test_query_and_key_are_marked_on_it(rotating_trace):
+    marked = [(shape.y0, shape.y1) for shape in rope.angles(rotating_trace, query=QUERY, key=KEY).layout.shapes]
     assert marked == [(8.5, 9.5), (3.5, 4.5)]
 
 
 @pytest.mark.parametrize(("vector", "position"), [("q", QUERY), ("k", KEY)])
 @pytest.mark.parametrize("stage", ["before", "after"])
-def test_arrows_end_where_the_pairs_are(rope_trace, clocks, vector, position, stage):
-    pairs = rotated_pairs(rope_trace, vector, 1, 2, position)
-    begins, ends, tips = group(clocks, f"{vector} of {label(rope_trace.tokens[position])} {stage}")
+def test_arrows_end_where_the_pairs_are(rotating_trace, clocks, vector, position, stage):
+    pairs = rotated_pairs(rotating_trace, vector, 1, 2, position)
+    begins, ends, tips = group(clocks, f"{vector} of {label(rotating_trace.tokens[position])} {stage}")
     longest = np.linalg.norm(pairs.before, axis=1).max()
     assert_allclose(ends - begins, getattr(pairs, stage) / longest, atol=1e-5)
     assert_allclose(tips, ends)
 
 
-def test_every_arrow_begins_in_the_middle_of_its_circle_and_stays_inside(rope_trace, clocks):
+def test_every_arrow_begins_in_the_middle_of_its_circle_and_stays_inside(rotating_trace, clocks):
     circles = clocks.data[0]
     gaps = np.flatnonzero(np.isnan(circles.x))
     middles = [
@@ -60,12 +62,12 @@ def test_every_arrow_begins_in_the_middle_of_its_circle_and_stays_inside(rope_tr
         begins, ends, _ = group(clocks, name)
         assert_allclose(begins, middles, atol=1e-2)
         assert (np.linalg.norm(ends - begins, axis=1) <= 1 + 1e-5).all()
-    assert len(middles) == rope_trace["rope.angles"].shape[1]
+    assert len(middles) == rotating_trace["rope.angles"].shape[1]
 
 
-def test_hover_has_the_numbers(rope_trace, clocks):
-    pairs = rotated_pairs(rope_trace, "k", 1, 2, KEY)
-    name = f"k of {label(rope_trace.tokens[KEY])}, after"
+def test_hover_has_the_numbers(rotating_trace, clocks):
+    pairs = rotated_pairs(rotating_trace, "k", 1, 2, KEY)
+    name = f"k of {label(rotating_trace.tokens[KEY])}, after"
     texts = next(trace.text for trace in clocks.data if trace.name == name)
     assert f"({number(pairs.after[1, 0])}, {number(pairs.after[1, 1])})" in texts[1]
     assert f"turned by {number(pairs.angles[1])} rad" in texts[1]
@@ -77,24 +79,63 @@ def test_no_two_circles_overlap(clocks):
     assert (distances > 2).all()
 
 
-def test_a_vector_of_zeros_is_drawn(rope_trace):
-    zeros = {name: value * 0 for name, value in rope_trace.values.items() if ".attn.q" in name}
-    figure = rope.clocks(replace(rope_trace, values={**rope_trace.values, **zeros}), 0, 0, 3, 1)
-    begins, ends, _ = group(figure, f"q of {label(rope_trace.tokens[3])} after")
+def test_a_vector_of_zeros_is_drawn(rotating_trace):
+    zeros = {name: value * 0 for name, value in rotating_trace.values.items() if ".attn.q" in name}
+    figure = rope.clocks(replace(rotating_trace, values={**rotating_trace.values, **zeros}), 0, 0, 3, 1)
+    begins, ends, _ = group(figure, f"q of {label(rotating_trace.tokens[3])} after")
     assert_array_equal(begins, ends)
 
 
-def test_the_formula_has_the_numbers_of_the_query(rope_trace):
-    pairs = rotated_pairs(rope_trace, "q", 1, 2, QUERY)
-    formula = rope.VIEW.formula(rope_trace, Selection(layer=1, head=2, query=QUERY, key=KEY))
-    assert f"θ = 10000, d = {rope_trace.config.d_head}" in formula
+def test_the_formula_has_the_numbers_of_the_query(rotating_trace):
+    pairs = rotated_pairs(rotating_trace, "q", 1, 2, QUERY)
+    formula = rope.VIEW.formula(rotating_trace, Selection(layer=1, head=2, query=QUERY, key=KEY))
+    assert f"θ = 10000, d = {rotating_trace.config.d_head}" in formula
     assert f"pair 0 turns by {number(pairs.angles[0])} rad" in formula
-    assert f"is {QUERY - KEY}\n" in formula
+    assert re.search(rf"\({KEY}\) is {QUERY - KEY}(; k is that of .*)?\n", formula)
     assert f"‖q‖ = {number(np.linalg.norm(pairs.before))} before" in formula
 
 
-def test_a_panel_shows_what_is_chosen(rope_trace, clocks):
+@pytest.mark.parametrize(
+    ("style", "words"),
+    [
+        ("rope", "pair i: dimensions 2i and 2i + 1\nquery"),
+        ("grouped", "pair i: dimensions i and i + 4\nslowed for longer texts: every pair turns 4 times slower"),
+    ],
+)
+def test_the_formula_says_which_dimensions_turn_and_how(trace_of, style, words):
+    assert words in rope.VIEW.formula(trace_of(style), Selection(query=QUERY, key=KEY))
+
+
+@pytest.mark.parametrize(
+    ("scaling", "words"),
+    [
+        ({"kind": "linear", "factor": 4}, "every pair turns 4 times slower"),
+        ({"kind": "ntk", "factor": 2.5}, "pair 0 as it was, the last pair 2.5 times slower"),
+        (
+            {"kind": "llama3", "factor": 8, "original_context_length": 8192},
+            "pairs that turn less than 1 times in 8,192 positions turn 8 times slower, those that turn more than 4",
+        ),
+    ],
+)
+def test_every_slowing_is_said(rope_trace, scaling, words):
+    config = replace(rope_trace.config, rope_scaling=RopeScaling(**scaling))
+    assert words in rope.VIEW.formula(replace(rope_trace, config=config), Selection(query=QUERY, key=KEY))
+
+
+@pytest.mark.parametrize(
+    ("style", "words"),
+    [("gpt", "sinusoidal positions"), ("learned", "learned positions"), ("none", "causal mask")],
+)
+def test_of_a_model_that_turns_nothing_it_says_what_it_does_instead(trace_of, style, words):
+    trace = trace_of(style)
+    assert not rope.VIEW.applies_to(trace)
+    said = rope.VIEW.otherwise(trace.config)
+    assert words in said
+    assert ("position_embed" in said) is ("position_embed" in trace)
+
+
+def test_a_panel_shows_what_is_chosen(rotating_trace, clocks):
     panels = {panel.name: panel.draw for panel in rope.VIEW.panels}
     selection = Selection(layer=1, head=2, query=QUERY, key=KEY)
-    assert panels["clocks"](rope_trace, selection) == clocks
-    assert panels["angles"](rope_trace, selection) == rope.angles(rope_trace, QUERY, KEY)
+    assert panels["clocks"](rotating_trace, selection) == clocks
+    assert panels["angles"](rotating_trace, selection) == rope.angles(rotating_trace, QUERY, KEY)

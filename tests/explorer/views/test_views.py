@@ -14,7 +14,7 @@ from explorer.trace import Trace
 from explorer.views import VIEWS
 from explorer.views.choices import OPTIONS, TITLES
 from explorer.views.view import SmallMultiples
-from model.config import ModelConfig
+from model.config import CHOICES, ModelConfig
 from model.transformer_lm import TransformerLM
 
 PANELS = {f"{view.name}-{panel.name}": (view, panel) for view in VIEWS for panel in view.panels}
@@ -72,9 +72,10 @@ def test_names_are_unique_and_fit_into_a_url():
 
 
 @every_view
-def test_a_view_speaks_in_sentences(view):
+def test_a_view_speaks_in_sentences(view, tiny_config):
     assert view.title.strip()
-    for text in (view.words, view.otherwise):
+    instead = [view.otherwise(replace(tiny_config, position=position)) for position in CHOICES["position"]]
+    for text in (view.words, *instead):
         assert text[0].isupper() and text.endswith(".")
     assert 2 <= len(re.findall(r"\.(?= |$)", view.words)) <= 4
     assert all(panel.title.strip() for panel in view.panels)
@@ -126,10 +127,10 @@ def test_a_view_applies_if_all_it_needs_was_captured(trace_of, style):
             assert not view.applies_to(replace(trace, values=rest))
 
 
-def test_only_a_model_that_rotates_has_rotations_to_show(trace_of):
-    names = {style: [view.name for view in VIEWS if view.applies_to(trace_of(style))] for style in ("rope", "none")}
-    assert names["rope"] == [view.name for view in VIEWS]
-    assert names["none"] == [name for name in names["rope"] if name != "rope"]
+def test_only_a_model_that_rotates_has_rotations_to_show(trace):
+    rotates = trace.config.position == "rope"
+    names = [view.name for view in VIEWS if view.applies_to(trace)]
+    assert names == [view.name for view in VIEWS if rotates or view.name != "rope"]
 
 
 @every_panel
