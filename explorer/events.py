@@ -56,10 +56,13 @@ class Events:
         }
 
     def on_prompt(self, prompt: str, checkpoint: str, state: dict) -> dict:
-        """A new run, looked at as the last one was, at its last token."""
+        """A new run, looked at as the last one was: at its last token or, if another model is to read the same tokens,
+        at the same ones."""
         try:
             run, selection = self.presenter.run_of(checkpoint, prompt), Selection.parse(state)
-            question = self.presenter.at_end(Question(run, selection))
+            again = state.get("checkpoint") != checkpoint and state.get("prompt") == list(run.prompt)
+            look = self.presenter.within if again else self.presenter.at_end
+            question = look(Question(run, selection))
         except ValueError as error:
             warn(error)
             return {self.layout.picker: state.get("checkpoint", self.checkpoint)}

@@ -1,10 +1,13 @@
 """What the person is looking at."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from explorer.trace import Trace
+
+LAYER = re.compile(r"^blocks\.\d+\.")
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,8 @@ class Selection:
             return max(0, min(value, size - 1))
 
         query = clamp(self.query, len(trace))
-        tap = self.tap if self.tap in trace else next(iter(trace.values))
+        tap = self.tap if self.tap in trace else LAYER.sub(f"blocks.{trace.config.num_layers - 1}.", self.tap)
+        tap = tap if tap in trace else next(iter(trace.values))
         return replace(
             self,
             layer=clamp(self.layer, trace.config.num_layers),

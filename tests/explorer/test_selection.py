@@ -80,6 +80,11 @@ def test_a_value_that_was_not_captured_gives_way_to_one_that_was(trace_of):
     assert Selection(tap="<script>").within(without).tap == "embed"
 
 
+def test_a_value_of_a_layer_that_is_not_there_gives_way_to_that_of_the_last(rope_trace):
+    assert Selection(tap="blocks.5.attn.q", dim=7).within(rope_trace).tap == "blocks.1.attn.q"
+    assert Selection(tap="blocks.5.nothing").within(rope_trace).tap == "embed"
+
+
 def test_of_a_single_token_only_it_can_be_chosen(trace_of, style):
     selection = Selection(query=5, key=5).within(trace_of(style, 1))
     assert (selection.query, selection.key) == (0, 0)

@@ -79,6 +79,15 @@ def test_a_new_prompt_is_looked_at_from_its_last_token(page, state, merged):
     assert answer[page.layout.update]["ask"] is True
 
 
+def test_another_model_is_looked_at_in_the_same_place(page, state, merged):
+    at = state | {"query": 2, "key": 1, "layer": 1, "head": 5, "tap": "blocks.1.attn.k"}
+    for checkpoint, head in (("grouped", 5), ("gpt", 2)):
+        now = merged(at, [page.events.on_prompt(PROMPT, checkpoint, at)])
+        assert now == at | {"checkpoint": checkpoint, "head": head}
+    again = merged(at, [page.events.on_prompt(PROMPT, "rope", at), page.events.on_prompt(PROMPT + ".", "gpt", at)])
+    assert again["query"] == len(again["prompt"]) - 1
+
+
 def test_a_prompt_longer_than_the_context_is_told(page, state, told):
     answer = page.events.on_prompt("\x00" * 40, "rope", state)
     assert told == ["The prompt has 40 tokens; the model sees 32 at once: the last are used."]
@@ -105,12 +114,12 @@ def test_the_open_view_and_the_prediction_are_drawn(page, state, view, handler):
     assert answer[page.layout.prediction]
 
 
-def test_a_view_that_does_not_apply_loses_its_pictures(page, state):
+def test_a_view_that_does_not_apply_loses_its_pictures(page, library, state):
     answer = page.events.on_show(
         page.events.on_prompt(PROMPT, "none", state)[page.layout.update]["change"] | {"view": "rope"}
     )
     rope = next(view for view in VIEWS if view.name == "rope")
-    assert answer[page.layout.words["rope"]] == rope.otherwise
+    assert answer[page.layout.words["rope"]] == rope.otherwise(library.model("none")[0].config)
     assert all(answer[page.layout.pictures["rope", panel.name]] is None for panel in rope.panels)
 
 

@@ -2,6 +2,8 @@
 
 import pytest
 
+from explorer.run import Run
+
 PROMPT = "the fox asked the owl"
 
 
@@ -15,6 +17,14 @@ def test_steps_write_what_generate_writes(page, library, state, prompt, seed, me
         stepped = merged(stepped, page.events.on_step(stepped))
     assert stepped["generated"] == at_once
     assert len(at_once) == 8 or at_once[-1] == library.model("rope")[1].end_of_text
+
+
+def test_every_kind_of_model_writes_what_its_captured_logits_say(page, library, state, style, merged):
+    start = merged(state, [page.events.on_prompt(PROMPT, style, state)]) | {"temperature": 0, "max_new_tokens": 8}
+    now = merged(start, page.events.on_generate(start))
+    logits = page.events.presenter.trace(Run.parse(now))["logits"]
+    likeliest = logits.argmax(-1)[len(now["prompt"]) - 1 : -1]
+    assert now["generated"] == likeliest.tolist() and now["checkpoint"] == style
 
 
 def test_generating_on_goes_on(page, state, merged):
