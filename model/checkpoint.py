@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
 CHECKPOINTS = Path(__file__).parent.parent / "checkpoints"
+TOKENIZER = "tokenizer.tiktoken"
 
 
 class CheckpointError(ValueError):
@@ -21,14 +23,20 @@ class CheckpointError(ValueError):
 
 
 def list_checkpoints() -> list[str]:
-    """Names of the folders in `checkpoints/` that hold a config, in alphabetical order, loadable or not."""
-    return sorted(path.parent.name for path in CHECKPOINTS.glob("*/config.json"))
+    """Names of the folders in `checkpoints/` that hold a config, in alphabetical order, loadable or not.
+
+    A series of snapshots is a folder of such folders, which are named "series/snapshot".
+    """
+    configs = [*CHECKPOINTS.glob("*/config.json"), *CHECKPOINTS.glob("*/*/config.json")]
+    return sorted(config.parent.relative_to(CHECKPOINTS).as_posix() for config in configs)
 
 
 def save_checkpoint(
-    lm: TransformerLM, tokenizer: Tokenizer, name_or_path: str | Path, dtype: torch.dtype = torch.float16
+    lm: TransformerLM, tokenizer: Tokenizer | None, name_or_path: str | Path, dtype: torch.dtype = torch.float16
 ) -> Path:
     """Write `config.json`, `model.safetensors` and `tokenizer.tiktoken`; return the folder.
+
+    Without a tokenizer the one in the folder around it counts, which a series of snapshots shares.
 
     Each file is written beside its place and moved there, so that a reader never finds half of one. Weights are
     stored as `dtype`; a tied unembedding is stored once, as the embedding.
@@ -42,7 +50,8 @@ def save_checkpoint(
             raise ValueError(f"{name} holds values that are not finite as {dtype}; save with another dtype")
     folder = checkpoint_folder(name_or_path)
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / "tokenizer.tiktoken", tokenizer.save)
+    if tokenizer:
+        write_whole(folder / TOKENIZER, tokenizer.save)
     write_whole(folder / "model.safetensors", lambda path: save_file(weights, path))
     config = json.dumps(asdict(lm.config), indent=2) + "\n"
     write_whole(folder / "config.json", lambda path: path.write_text(config, encoding="utf-8"))
@@ -73,7 +82,8 @@ def load_checkpoint(name_or_path: str | Path, device: str | torch.device = "cpu"
 def read_checkpoint(folder: Path) -> tuple[TransformerLM, Tokenizer]:
     """The model and tokenizer of a folder; whatever is wrong with its files raises the error that met it."""
     config = ModelConfig.from_dict(json.loads((folder / "config.json").read_text(encoding="utf-8")))
-    tokenizer = Tokenizer.load(folder / "tokenizer.tiktoken")
+    own = folder / TOKENIZER
+    tokenizer = Tokenizer.load(own if own.is_file() else folder.parent / TOKENIZER)
     weights = load_file(folder / "model.safetensors")
     if tokenizer.vocab_size != config.vocab_size:
         raise ValueError(f"the tokenizer has {tokenizer.vocab_size} tokens, the model {config.vocab_size}")
@@ -93,9 +103,10 @@ def stored_weights(lm: TransformerLM) -> dict[str, torch.Tensor]:
 
 
 def checkpoint_folder(name_or_path: str | Path) -> Path:
-    """`checkpoints/<name>` for a bare name; any other path as it is."""
+    """`checkpoints/<name>` for a bare name or one that `list_checkpoints` has; any other path as it is."""
     path = Path(name_or_path)
-    return CHECKPOINTS / path if len(path.parts) == 1 and not path.is_absolute() else path
+    is_name = len(path.parts) == 1 or path.as_posix() in list_checkpoints()
+    return CHECKPOINTS / path if is_name and not path.is_absolute() else path
 
 
 def check_weights(expected: dict, found: dict) -> None:
@@ -109,8 +120,16 @@ def check_weights(expected: dict, found: dict) -> None:
             raise ValueError(f"{name} should be {tuple(tensor.shape)} by its config, got {tuple(found[name].shape)}")
 
 
-def write_whole(path: Path, write) -> None:
-    """`write` to a temporary name, then move to `path`: either the old file is there or the new one, never a part."""
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """`write` to a temporary name, then move to `path`: either the old file is there or the new one, never a part.
+
+    Raises:
+        OSError: it cannot be written, because the disk is full, say.
+    """
     part = path.with_name(path.name + ".part")
-    write(part)
-    os.replace(part, path)
+    try:
+        write(part)
+        os.replace(part, path)
+    except (OSError, SafetensorError) as error:
+        part.unlink(missing_ok=True)
+        raise OSError(f"cannot write {path}: {error}") from error

@@ -2,11 +2,13 @@
 
 import sys
 
+from model.training.loop import train
 from model.training.options import parse_options
-from model.training.trainer import train
 
 if __name__ == "__main__":
     try:
         train(parse_options())
     except (OSError, ValueError, FloatingPointError) as error:
         sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        sys.exit("stopped; the same command with --resume goes on from the last evaluation")

@@ -1,29 +1,86 @@
 """Training text as batches of token ids."""
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from model.tokenizer import END_OF_TEXT, Tokenizer
+from model.training.bpe import train_bpe
 
 
 def read_documents(path: Path) -> list[str]:
-    """The documents of a UTF-8 file, which separates them by lines holding `<|endoftext|>`.
+    """The documents of a UTF-8 file or of all files of a folder, which lines holding `<|endoftext|>` divide further.
+
+    Files and folders whose names begin with a dot are left out.
 
     Raises:
-        ValueError: the file is missing, not UTF-8 or empty.
+        ValueError: a file is missing or not UTF-8, or there is no text.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"training text must be a readable UTF-8 file: {path}: {error}") from None
-    documents = [document.strip("\n") for document in text.split(END_OF_TEXT)]
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    files = [file for file in files if not any(part.startswith(".") for part in file.relative_to(path).parts)]
+    documents = []
+    for file in files:
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"training text must be a readable UTF-8 file: {file}: {error}") from None
+        documents += [document.strip("\n") for document in text.split(END_OF_TEXT)]
     documents = [document for document in documents if document]
     if not documents:
         raise ValueError(f"{path} holds no text")
     return documents
+
+
+def hold_out(documents: list[str]) -> tuple[list[str], list[str]]:
+    """(training, validation): a twentieth to validate on, of few documents their ends, of many every twentieth."""
+    if len(documents) < 20:
+        cuts = [len(document) * 19 // 20 for document in documents]
+        pairs = list(zip(documents, cuts, strict=True))
+        return [document[:cut] for document, cut in pairs], [document[cut:] for document, cut in pairs]
+    training = [document for i, document in enumerate(documents) if i % 20 != 19]
+    return training, documents[19::20]
+
+
+@dataclass(frozen=True)
+class TrainingText:
+    """What a run reads.
+
+    Attributes:
+        tokenizer: that made the ids.
+        train_ids: (N,).
+        validation_ids: (M,).
+        validation_bytes: length of the validation text in UTF-8, end-of-text tokens not counted.
+    """
+
+    tokenizer: Tokenizer
+    train_ids: Tensor
+    validation_ids: Tensor
+    validation_bytes: int
+
+
+def read_text(train: Path, validation: Path | None, tokenizer: Path | None, vocab_size: int) -> TrainingText:
+    """Read, and tokenize with the given tokenizer or one of `vocab_size` trained on the training text.
+
+    Raises:
+        OSError: the tokenizer's file cannot be read.
+        ValueError: a text or the tokenizer's file is not as it should be.
+    """
+    training = read_documents(train)
+    if validation:
+        held_out = read_documents(validation)
+    else:
+        training, held_out = hold_out(training)
+    chosen = Tokenizer.load(tokenizer) if tokenizer else train_bpe(training, vocab_size)
+    return TrainingText(
+        tokenizer=chosen,
+        train_ids=encode_documents(training, chosen),
+        validation_ids=encode_documents(held_out, chosen),
+        validation_bytes=sum(len(document.encode()) for document in held_out),
+    )
 
 
 def encode_documents(documents: list[str], tokenizer: Tokenizer) -> Tensor:
@@ -58,7 +115,7 @@ class Batches:
             )
         self.ids, self.context_length, self.batch_size, self.vocab_size = ids, context_length, batch_size, vocab_size
         self.rng = np.random.default_rng(seed)
-        self.starts = np.empty(0, dtype=np.int64)
+        self.starts = np.empty(0, dtype=np.int64)  # of the windows left in this epoch
 
     def next(self, copy_fraction: float = 0.0) -> tuple[Tensor, Tensor]:
         """Inputs and targets (B, T); the targets are the inputs' next tokens.
@@ -81,3 +138,13 @@ class Batches:
         period = int(self.rng.integers(max(2, self.context_length // 16), self.context_length // 2))
         once = torch.from_numpy(self.rng.integers(self.vocab_size, size=period))
         return once.repeat(self.context_length // period + 2)[: self.context_length + 1]
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Where they are, as JSON: set it on batches of the same text to go on from there."""
+        return {"generator": self.rng.bit_generator.state, "starts": self.starts.tolist()}
+
+    @state.setter
+    def state(self, state: dict[str, Any]) -> None:
+        self.rng.bit_generator.state = state["generator"]
+        self.starts = np.array(state["starts"], dtype=np.int64)

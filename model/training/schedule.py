@@ -1,6 +1,8 @@
-"""Learning-rate schedule."""
+"""What happens at which step."""
 
 import math
+
+import numpy as np
 
 
 def learning_rate_factor(step: int, warmup_steps: int, total_steps: int, final_fraction: float) -> float:
@@ -12,3 +14,13 @@ def learning_rate_factor(step: int, warmup_steps: int, total_steps: int, final_f
         return (step + 1) / warmup_steps
     progress = (step - warmup_steps) / max(1, total_steps - warmup_steps)
     return final_fraction + (1 - final_fraction) * (1 + math.cos(math.pi * progress)) / 2
+
+
+def log_spaced_steps(total_steps: int, count: int) -> list[int]:
+    """`count` different steps: 0, and from 1 to `total_steps` each about the same factor after the last; [] for none.
+
+    Where that factor is too small for whole numbers, the first ones are a step apart.
+    """
+    if count == 0:
+        return []
+    return [0, *(max(i, round(step)) for i, step in enumerate(np.geomspace(1, total_steps, count - 1), start=1))]

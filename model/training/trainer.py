@@ -1,119 +1,157 @@
-"""The training loop."""
+"""A model in training: its weights, what moves them, and where it is in the text."""
 
 import json
-import sys
-import time
+import math
 from contextlib import nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
-from model.checkpoint import checkpoint_folder, save_checkpoint
-from model.config import ModelConfig
-from model.tokenizer import Tokenizer
-from model.training.bpe import train_bpe
-from model.training.data import Batches, encode_documents, read_documents
-from model.training.evaluation import evaluate
-from model.training.head_scores import copying_head_scores
+from model.checkpoint import stored_weights
+from model.initialisation import initialise
+from model.training.data import Batches, TrainingText
+from model.training.distributed import Processes
 from model.training.optimizer import build_optimizers
 from model.training.options import TrainingOptions
+from model.training.resume import (
+    load_run,
+    optimizer_tensors,
+    random_state,
+    restore_optimizers,
+    restore_random_state,
+    save_run,
+)
 from model.training.schedule import learning_rate_factor
 from model.transformer_lm import TransformerLM
 
+# Options that may differ between a run and its continuation.
+FREE = ("out", "train", "validation", "tokenizer", "device", "compile", "resume")
 
-def train(options: TrainingOptions) -> TransformerLM:
-    """Train a model from scratch and write it to `options.out`, with its loss curve in `training.jsonl`.
+
+class Trainer:
+    """Takes one step after another; `step` counts those taken.
 
     Raises:
-        OSError: the tokenizer's file cannot be read, or `options.out` not written.
         ValueError: an option or the text does not fit; the message says how.
-        FloatingPointError: the loss is no longer a number.
     """
-    try:
-        torch.empty(0, device=options.device)
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"cannot train on the device {options.device!r}: {error}") from None
-    torch.manual_seed(options.seed)
-    train_documents = read_documents(options.train)
-    validation_documents = read_documents(options.validation)
-    if options.tokenizer:
-        tokenizer = Tokenizer.load(options.tokenizer)
-    else:
-        tokenizer = train_bpe(train_documents, options.vocab_size)
-    train_ids = encode_documents(train_documents, tokenizer)
-    validation_ids = encode_documents(validation_documents, tokenizer)
-    validation_bytes = sum(len(document.encode()) for document in validation_documents)
 
-    config = ModelConfig.llama_style(
-        vocab_size=tokenizer.vocab_size,
-        context_length=options.context_length,
-        d_model=options.d_model,
-        num_layers=options.num_layers,
-        num_heads=options.num_heads,
-        d_ff=options.d_ff,
-        dropout=options.dropout,
-        tie_embeddings=True,
-    )
-    lm = TransformerLM(config).to(options.device).train()
+    def __init__(self, options: TrainingOptions, text: TrainingText, processes: Processes, device: str):
+        self.options, self.processes, self.device = options, processes, device
+        parts = processes.count * options.accumulation
+        if options.batch_size % parts:
+            raise ValueError(
+                f"batch_size must be a multiple of processes × accumulation, got {options.batch_size} for {parts}"
+            )
+        torch.manual_seed(options.seed)
+        self.config = options.model_config(text.tokenizer.vocab_size)
+        self.lm = TransformerLM(self.config)
+        if options.initialisation != "truncated_normal":  # which a new model has
+            initialise(self.lm, options.initialisation)
+        self.lm.to(device).train()
+        betas = (options.beta1, options.beta2)
+        self.optimizers = build_optimizers(
+            self.lm, options.optimizer, options.learning_rate, options.weight_decay, betas
+        )
+        self.batches = Batches(
+            text.train_ids, self.config.context_length, options.batch_size, self.config.vocab_size, options.seed
+        )
+        self.loss_of = self.build_loss()
+        self.step = 0
+        if processes.count > 1:
+            torch.manual_seed(options.seed + processes.rank)  # every process drops other elements
 
-    def loss_of(inputs, targets):
-        logits = lm(inputs)  # (B, T, V)
-        return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+    def build_loss(self):
+        """The function (inputs, targets), each (B, T) -> mean cross-entropy in nats."""
+        lm, smoothing = self.processes.averaging(self.lm), self.options.label_smoothing
 
-    if options.compile:
-        loss_of = torch.compile(loss_of)
-    batches = Batches(train_ids, config.context_length, options.batch_size, config.vocab_size, options.seed)
-    betas = (options.beta1, options.beta2)
-    optimizers = build_optimizers(lm, options.optimizer, options.learning_rate, options.weight_decay, betas)
+        def loss_of(inputs: Tensor, targets: Tensor) -> Tensor:
+            logits = lm(inputs)  # (B, T, V)
+            return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), label_smoothing=smoothing)
 
-    folder = checkpoint_folder(options.out)
-    folder.mkdir(parents=True, exist_ok=True)
-    log = folder / "training.jsonl"
-    log.write_text("", encoding="utf-8")
-    started, train_loss, since = time.monotonic(), 0.0, 0
-    for step in range(1, options.steps + 1):
-        factor = learning_rate_factor(step - 1, options.warmup_steps, options.steps, options.final_learning_rate)
-        for group in (group for optimizer in optimizers for group in optimizer.param_groups):
-            group["lr"] = group["peak_lr"] * factor
-        copying = step > options.copy_from * options.steps
-        inputs, targets = batches.next(options.copy_fraction if copying else 0.0)
-        with mixed_precision(options):
-            loss = loss_of(inputs.to(options.device), targets.to(options.device))
-        if not loss.isfinite():
-            raise FloatingPointError(f"the loss is {loss.item()} at step {step}: lower the learning rate")
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(lm.parameters(), options.clip)
-        for optimizer in optimizers:
+        return torch.compile(loss_of) if self.options.compile else loss_of
+
+    def take_step(self) -> float:
+        """Move all weights once, by one batch; return its loss.
+
+        Raises:
+            FloatingPointError: the loss is not a number.
+        """
+        options = self.options
+        self.step += 1
+        self.set_learning_rate()
+        copying = self.step > options.copy_from * options.steps
+        inputs, targets = self.batches.next(options.copy_fraction if copying else 0.0)
+        loss = self.backward(self.processes.share(inputs), self.processes.share(targets))
+        if not math.isfinite(loss):
+            raise FloatingPointError(f"the loss is {loss} at step {self.step}: lower the learning rate")
+        torch.nn.utils.clip_grad_norm_(self.lm.parameters(), options.clip)
+        for optimizer in self.optimizers:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
-        train_loss, since = train_loss + loss.item(), since + 1
+        return loss
 
-        if step % options.evaluate_every == 0 or step == options.steps:
-            score = evaluate(lm, validation_ids, validation_bytes)
-            heads = copying_head_scores(lm)
-            seconds = time.monotonic() - started
-            record = {
-                "step": step,
-                "tokens": step * options.batch_size * config.context_length,
-                "train_loss": round(train_loss / since, 4),
-                "validation_loss": round(score.loss, 4),
-                "bits_per_byte": round(score.bits_per_byte, 4),
-                "previous_token_score": round(heads["previous_token"].max().item(), 3),
-                "induction_score": round(heads["induction"].max().item(), 3),
-                "learning_rate": options.learning_rate * factor,
-                "seconds": round(seconds, 1),
-            }
-            with log.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(record) + "\n")
-            left = seconds / step * (options.steps - step) / 60
-            print(json.dumps(record), f"{left:.0f} minutes left", file=sys.stderr, flush=True)
-            save_checkpoint(lm, tokenizer, options.out)
-            train_loss, since = 0.0, 0
-    return lm.eval()
+    def set_learning_rate(self) -> None:
+        options = self.options
+        factor = learning_rate_factor(self.step - 1, options.warmup_steps, options.steps, options.final_learning_rate)
+        self.learning_rate = options.learning_rate * factor
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = group["peak_lr"] * factor
+
+    def backward(self, inputs: Tensor, targets: Tensor) -> float:
+        """Leave the gradients of the mean loss of a batch, taken in `accumulation` parts; return the loss."""
+        parts, total = self.options.accumulation, torch.zeros((), device=self.device)
+        for some_inputs, some_targets in zip(inputs.chunk(parts), targets.chunk(parts), strict=True):
+            with self.mixed_precision():
+                loss = self.loss_of(some_inputs.to(self.device), some_targets.to(self.device)) / parts
+            loss.backward()
+            total += loss.detach()
+        return self.processes.mean(total).item()
+
+    def mixed_precision(self):
+        """Matrix products in bfloat16, the rest in float32; or everything in float32."""
+        if self.options.precision == "float32":
+            return nullcontext()
+        return torch.autocast(torch.device(self.device).type, dtype=torch.bfloat16)
+
+    def save(self, path: Path, values: dict[str, Any]) -> None:
+        """Write everything needed to go on, and `values`; to be called by all processes."""
+        random_states = self.processes.gather(random_state(self.device))
+        if not self.processes.is_first:
+            return
+        tensors = {f"model.{name}": tensor for name, tensor in stored_weights(self.lm).items()}
+        tensors |= {f"optimizer.{name}": tensor for name, tensor in optimizer_tensors(self.optimizers).items()}
+        tensors |= {f"random.{rank}": state for rank, state in enumerate(random_states)}
+        own = {"step": self.step, "batches": self.batches.state, "options": self.fixed_options()}
+        save_run(path, tensors, own | values)
+
+    def restore(self, path: Path) -> dict[str, Any]:
+        """Go on from what `save` wrote; return the `values` it was given.
+
+        Raises:
+            ValueError: there is no run, or it was another: other options, another model, more or fewer processes.
+        """
+        tensors, values = load_run(path)
+        before, now = values.pop("options"), self.fixed_options()
+        if changed := [name for name in now if before.get(name) != now[name]]:
+            differences = ", ".join(f"{name} {before.get(name)!r}, got {now[name]!r}" for name in changed)
+            raise ValueError(f"the run to go on with had {differences}")
+        self.lm.load_state_dict(under("model.", tensors), strict=False)  # a tied unembedding is stored once
+        restore_optimizers(self.optimizers, under("optimizer.", tensors))
+        restore_random_state(self.device, tensors[f"random.{self.processes.rank}"])
+        self.step, self.batches.state = values.pop("step"), values.pop("batches")
+        return values
+
+    def fixed_options(self) -> dict[str, Any]:
+        """What a continuation must share, as JSON has it."""
+        options = asdict(self.options) | {"processes": self.processes.count, "model": asdict(self.config)}
+        return json.loads(json.dumps({name: value for name, value in options.items() if name not in FREE}, default=str))
 
 
-def mixed_precision(options: TrainingOptions):
-    """Matrix products in bfloat16, the rest in float32; or everything in float32."""
-    if options.precision == "float32":
-        return nullcontext()
-    return torch.autocast(torch.device(options.device).type, dtype=torch.bfloat16)
+def under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Those whose names begin so, without the prefix."""
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -1,7 +1,9 @@
+import json
+
 import pytest
 import torch
 
-from model.training.data import Batches, encode_documents, read_documents
+from model.training.data import Batches, encode_documents, hold_out, read_documents, read_text
 
 CONTEXT, BATCH = 8, 4
 
@@ -94,3 +96,61 @@ def test_the_shortest_text_that_is_accepted_always_fills_a_batch():
         assert all(len(batches.next()[0]) == BATCH for _ in range(3))
     with pytest.raises(ValueError, match=f"needs {needed} tokens of text, got {needed - 1}"):
         Batches(torch.arange(needed - 1), CONTEXT, BATCH, vocab_size=1000, seed=0)
+
+
+def test_a_folder_is_all_its_files_in_order_but_hidden_ones(tmp_path):
+    (tmp_path / "b").mkdir()
+    (tmp_path / ".git").mkdir()
+    for name, text in {"b/2.md": "two", "a.txt": "one\n<|endoftext|>\nand a half", ".git/x": "no", ".y": "no"}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert read_documents(tmp_path) == ["one", "and a half", "two"]
+
+
+def test_a_folder_may_itself_lie_in_a_hidden_one(tmp_path):
+    folder = tmp_path / ".cache" / "texts"
+    folder.mkdir(parents=True)
+    (folder / "a.txt").write_text("one", encoding="utf-8")
+    assert read_documents(folder) == ["one"]
+
+
+def test_a_folder_names_the_file_that_is_no_text(tmp_path):
+    (tmp_path / "image.png").write_bytes(b"\x89PNG\xff")
+    with pytest.raises(ValueError, match="image.png"):
+        read_documents(tmp_path)
+
+
+def test_an_empty_folder_holds_no_text(tmp_path):
+    with pytest.raises(ValueError, match="holds no text"):
+        read_documents(tmp_path)
+
+
+def test_of_many_documents_every_twentieth_is_held_out():
+    documents = [str(i) for i in range(45)]
+    training, held_out = hold_out(documents)
+    assert held_out == ["19", "39"]
+    assert sorted(training + held_out, key=int) == documents
+
+
+def test_of_few_documents_the_ends_are_held_out():
+    assert hold_out(["a" * 38 + "bc", "d" * 19 + "e"]) == (["a" * 38, "d" * 19], ["bc", "e"])
+
+
+def test_without_validation_text_it_is_held_out_before_the_tokenizer_is_trained(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("the fox asked the owl " * 300, encoding="utf-8")
+    text = read_text(path, None, None, vocab_size=260)
+    assert text.tokenizer.vocab_size == 260
+    whole = 300 * len("the fox asked the owl ")
+    assert text.validation_bytes == pytest.approx(whole / 20, abs=1)
+    assert text.tokenizer.decode(text.train_ids[:-1].tolist()) == ("the fox asked the owl " * 300)[: whole * 19 // 20]
+
+
+def test_batches_go_on_from_a_state_as_if_nothing_had_happened(batches):
+    for _ in range(3):
+        batches.next(0.5)
+    state = json.loads(json.dumps(batches.state))
+    rest = [batches.next(0.5) for _ in range(20)]  # over the end of the epoch
+    again = Batches(torch.arange(200), CONTEXT, BATCH, vocab_size=1000, seed=99)
+    again.state = state
+    for (inputs, targets), (same_inputs, same_targets) in zip(rest, [again.next(0.5) for _ in range(20)], strict=True):
+        assert torch.equal(inputs, same_inputs) and torch.equal(targets, same_targets)

@@ -1,9 +1,12 @@
+import json
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from model.training.options import TrainingOptions, parse_options
+from model.config import ModelConfig
+from model.layers.rope_scaling import RopeScaling
+from model.training.options import MODEL_HELP, TrainingOptions, parse_options
 
 NEEDED = ["--train", "a.txt", "--validation", "b.txt", "--out", "name"]
 
@@ -13,11 +16,58 @@ def test_what_is_not_given_has_its_default():
 
 
 def test_flags_have_the_types_of_their_fields():
-    given = ["--steps", "7", "--dropout", "0", "--tokenizer", "t.tiktoken", "--compile", "--precision", "float32"]
+    given = ["--steps", "7", "--tokenizer", "t.tiktoken", "--compile", "--precision", "float32", "--patience", "3"]
     options = parse_options(NEEDED + given)
-    assert (options.steps, options.dropout, options.tokenizer) == (7, 0.0, Path("t.tiktoken"))
+    assert (options.steps, options.tokenizer, options.patience) == (7, Path("t.tiktoken"), 3)
     assert options.compile is True
     assert options.precision == "float32"
+
+
+def test_without_flags_the_model_is_the_styles_at_the_usual_size():
+    twins = [parse_options([*NEEDED, "--style", style]).model_config(4096) for style in ("llama", "gpt")]
+    sizes = {"vocab_size": 4096, "context_length": 256, "d_model": 192, "num_layers": 6, "num_heads": 6}
+    shared = sizes | {"dropout": 0.1, "tie_embeddings": True}
+    assert twins == [ModelConfig.llama_style(**shared), ModelConfig.gpt_style(**shared)]
+
+
+def test_model_flags_take_the_place_of_the_styles_choices():
+    given = ["--dropout", "0", "--no-tie-embeddings", "--num-kv-heads", "2", "--norm", "layernorm", "--bias"]
+    given += ["--rope-scaling", '{"kind": "linear", "factor": 4}']
+    config = parse_options(NEEDED + given).model_config(300)
+    assert (config.dropout, config.tie_embeddings, config.num_kv_heads) == (0.0, False, 2)
+    assert (config.norm, config.bias, config.ffn) == ("layernorm", True, "swiglu")
+    assert config.rope_scaling == RopeScaling(kind="linear", factor=4)
+
+
+def test_a_config_file_says_the_same_as_flags_and_flags_come_before_it(tmp_path):
+    values = {"train": "a.txt", "validation": "b.txt", "out": "name", "steps": 7, "style": "gpt", "compile": True}
+    values |= {"d_model": 64, "tie_embeddings": False, "tokenizer": None, "learning_rate": 1e-3}
+    values |= {"rope_scaling": {"kind": "ntk", "factor": 2}}
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(values), encoding="utf-8")
+    flags = ["--steps", "7", "--style", "gpt", "--compile", "--d-model", "64", "--no-tie-embeddings"]
+    flags += ["--learning-rate", "0.001", "--rope-scaling", '{"kind": "ntk", "factor": 2}']
+    assert parse_options(["--config", str(path)]) == parse_options(NEEDED + flags)
+    assert parse_options(["--config", str(path), "--steps", "9", "--no-compile"]).steps == 9
+    assert parse_options(["--config", str(path), "--no-compile"]).compile is False
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [("{", "readable JSON file"), ("[1]", "a JSON object of options, got list")]
+)
+def test_a_config_file_that_is_none_is_refused(tmp_path, content, message):
+    path = tmp_path / "run.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        parse_options(["--config", str(path)])
+
+
+def test_an_unknown_name_in_a_config_file_is_refused(tmp_path, capsys):
+    path = tmp_path / "run.json"
+    path.write_text('{"stepps": 7}', encoding="utf-8")
+    with pytest.raises(SystemExit, match="2"):
+        parse_options([*NEEDED, "--config", str(path)])
+    assert "unrecognized arguments: --stepps=7" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -26,6 +76,11 @@ def test_flags_have_the_types_of_their_fields():
         (NEEDED[2:], "the following arguments are required: --train"),
         ([*NEEDED, "--steps", "many"], "argument --steps: invalid int value: 'many'"),
         ([*NEEDED, "--speed", "1"], "unrecognized arguments: --speed"),
+        ([*NEEDED, "--rope-scaling", "4"], "argument --rope-scaling: 4: "),
+        (
+            [*NEEDED, "--rope-scaling", '{"kind": "wild", "factor": 2}'],
+            "must be one of linear, ntk, llama3, got 'wild'",
+        ),
     ],
 )
 def test_a_wrong_flag_ends_with_a_message(capsys, arguments, message):
@@ -42,6 +97,10 @@ def test_a_wrong_flag_ends_with_a_message(capsys, arguments, message):
         ("--steps", "0", "steps must be at least 1, got 0"),
         ("--batch-size", "-1", "batch_size must be at least 1, got -1"),
         ("--evaluate-every", "0", "evaluate_every must be at least 1, got 0"),
+        ("--accumulation", "0", "accumulation must be at least 1, got 0"),
+        ("--snapshots", "1", "snapshots must be 0 or from 2 to steps \\+ 1, got 1"),
+        ("--style", "bert", "style must be one of llama, gpt, got 'bert'"),
+        ("--initialisation", "lucky", "initialisation must be one of truncated_normal, xavier, kaiming, gpt2, got"),
     ],
 )
 def test_a_value_out_of_range_is_refused(option, value, message):
@@ -53,6 +112,11 @@ def test_help_explains_every_flag(capsys):
     with pytest.raises(SystemExit, match="0"):
         parse_options(["--help"])
     text = " ".join(capsys.readouterr().out.split())
-    for field in fields(TrainingOptions):
-        assert "--" + field.name.replace("_", "-") in text
-        assert field.metadata["help"][:20] in text
+    explained = {f.name: f.metadata["help"] for f in fields(TrainingOptions) if f.name != "model"} | MODEL_HELP
+    for name, help in explained.items():
+        assert "--" + name.replace("_", "-") in text
+        assert help[:20] in text
+
+
+def test_there_is_a_flag_for_every_field_of_a_model_but_its_vocabulary():
+    assert {f.name for f in fields(ModelConfig)} - {"vocab_size"} == MODEL_HELP.keys()

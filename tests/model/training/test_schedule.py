@@ -1,6 +1,6 @@
 import pytest
 
-from model.training.schedule import learning_rate_factor
+from model.training.schedule import learning_rate_factor, log_spaced_steps
 
 
 def test_rises_in_a_line_over_the_warm_up():
@@ -22,3 +22,19 @@ def test_may_start_at_the_peak():
 
 def test_a_run_that_is_all_warm_up_ends_at_the_peak():
     assert learning_rate_factor(9, warmup_steps=10, total_steps=10, final_fraction=0) == 1
+
+
+def test_snapshots_are_spaced_by_a_factor_from_the_first_step_to_the_last():
+    steps = log_spaced_steps(8192, 15)
+    assert steps == [0, *(2**i for i in range(14))]
+
+
+@pytest.mark.parametrize(("total", "count"), [(5000, 14), (13, 14), (20, 14), (1, 2), (100, 3), (10**6, 16)])
+def test_there_are_as_many_different_snapshots_as_asked_for(total, count):
+    steps = log_spaced_steps(total, count)
+    assert len(set(steps)) == count
+    assert steps == sorted(steps) and steps[0] == 0 and steps[-1] == total
+
+
+def test_no_snapshots_unless_asked_for():
+    assert log_spaced_steps(100, 0) == []

@@ -1,0 +1,26 @@
+"""A run small enough for a test."""
+
+import pytest
+
+from model.training.options import TrainingOptions
+
+
+@pytest.fixture
+def options(tmp_path, checkpoints_folder, tiny_tokenizer) -> TrainingOptions:
+    """A model of one block, 40 steps on eight words."""
+    text = tmp_path / "text.txt"
+    text.write_text("the fox asked the owl and the moon said nothing\n<|endoftext|>\n" * 40, encoding="utf-8")
+    tiny_tokenizer.save(tmp_path / "tokenizer.tiktoken")
+    return TrainingOptions(
+        train=text,
+        validation=text,
+        out="trained",
+        tokenizer=tmp_path / "tokenizer.tiktoken",
+        model={"context_length": 16, "d_model": 16, "num_layers": 1, "num_heads": 2, "d_ff": 32, "dropout": 0.1},
+        steps=40,
+        batch_size=8,
+        warmup_steps=5,
+        evaluate_every=20,
+        learning_rate=0.01,
+        precision="float32",
+    )
