@@ -107,9 +107,11 @@ class TransformerLM(nn.Module):
 
     @cached_property
     def taps(self) -> dict[str, nn.Module]:
-        """Name -> the module whose output that value is: every `Tap`, and the norms."""
+        """Name -> the module whose output that value is: every `Tap` a forward pass goes through, and the norms."""
         named = (Tap, *NORMS.values())
-        return {name: module for name, module in self.named_modules() if isinstance(module, named)}
+        idle = () if self.rope else (".q_rot", ".k_rot")
+        modules = self.named_modules()
+        return {name: module for name, module in modules if isinstance(module, named) and not name.endswith(idle)}
 
     @property
     def device(self) -> torch.device:

@@ -1,10 +1,10 @@
-"""The names and shapes of all values that can be looked at in a llama-style model: a contract."""
+"""The names and shapes of all values that can be looked at in a model: a contract."""
 
 import pytest
 import torch
 
-MODEL_VALUES = {"embed": "T D", "rope.angles": "T P", "final_norm": "T D", "logits": "T V"}
-BLOCK_VALUES = {
+LLAMA = {"embed": "T D", "rope.angles": "T P", "final_norm": "T D", "logits": "T V"}
+LLAMA_BLOCK = {
     "resid_pre": "T D",
     "attn_norm": "T D",
     "attn.q": "H T d",
@@ -25,38 +25,78 @@ BLOCK_VALUES = {
     "ffn.out": "T D",
     "resid_post": "T D",
 }
+GPT = {"embed": "T D", "position_embed": "T D", "final_norm": "T D", "logits": "T V"}
+GPT_BLOCK = {
+    "resid_pre": "T D",
+    "attn_norm": "T D",
+    "attn.q": "H T d",
+    "attn.k": "H T d",
+    "attn.v": "H T d",
+    "attn.scores": "H T T",
+    "attn.pattern": "H T T",
+    "attn.z": "H T d",
+    "attn.out": "T D",
+    "resid_mid": "T D",
+    "ffn_norm": "T D",
+    "ffn.up": "T F",
+    "ffn.hidden": "T F",
+    "ffn.out": "T D",
+    "resid_post": "T D",
+}
+GPT_STYLE = {"norm": "layernorm", "position": "sinusoidal", "ffn": "relu", "bias": True}
+SHARED = {"attn.k": "G T d", "attn.v": "G T d"}
+NORMALISED = {"attn.q_norm": "H T d", "attn.k_norm": "H T d"}
+
+MODELS = {
+    "llama": ({}, LLAMA, LLAMA_BLOCK),
+    "llama, grouped": ({"num_kv_heads": 1}, LLAMA, LLAMA_BLOCK | SHARED | {"attn.k_rot": "G T d"}),
+    "llama, normalised": ({"qk_norm": True}, LLAMA, LLAMA_BLOCK | NORMALISED),
+    "gpt": (GPT_STYLE, GPT, GPT_BLOCK),
+    "gpt, grouped": (GPT_STYLE | {"num_kv_heads": 1}, GPT, GPT_BLOCK | SHARED),
+    "gpt, learned": (GPT_STYLE | {"position": "learned"}, GPT, GPT_BLOCK),
+    "gpt, post-norm": (GPT_STYLE | {"norm_placement": "post"}, GPT, GPT_BLOCK),
+}
 
 
-@pytest.fixture
-def expected(tiny_config) -> dict[str, str]:
-    blocks = {f"blocks.{i}.{name}": axes for i in range(tiny_config.num_layers) for name, axes in BLOCK_VALUES.items()}
-    return MODEL_VALUES | blocks
+@pytest.fixture(params=MODELS.values(), ids=MODELS.keys())
+def lm_and_expected(request, make_lm):
+    """A model, and for every value of it the axes."""
+    changes, values, block_values = request.param
+    lm = make_lm(**changes)
+    blocks = {f"blocks.{i}.{name}": axes for i in range(lm.config.num_layers) for name, axes in block_values.items()}
+    return lm, values | blocks
 
 
-def test_the_taps_are_exactly_these(tiny_lm, expected):
-    assert sorted(tiny_lm.taps) == sorted(expected)
-    assert all(tiny_lm.get_submodule(name) is module for name, module in tiny_lm.taps.items())
+def test_the_taps_are_exactly_these(lm_and_expected):
+    lm, expected = lm_and_expected
+    assert sorted(lm.taps) == sorted(expected)
+    assert all(lm.get_submodule(name) is module for name, module in lm.taps.items())
 
 
-def test_every_value_has_its_shape(tiny_lm, tiny_config, token_ids, record, expected):
-    sizes = {
-        "T": token_ids.shape[1],
-        "D": tiny_config.d_model,
-        "H": tiny_config.num_heads,
-        "d": tiny_config.d_head,
-        "P": tiny_config.d_head // 2,  # pairs of dimensions
-        "F": tiny_config.d_ff,
-        "V": tiny_config.vocab_size,
-    }
-    values = record(tiny_lm, token_ids, expected)
-    batch = {name: 1 if name == "rope.angles" else 2 for name in expected}  # angles are the same for every sequence
+def test_every_value_has_its_shape(lm_and_expected, token_ids, record):
+    lm, expected = lm_and_expected
+    c = lm.config
+    sizes = {"T": token_ids.shape[1], "D": c.d_model, "H": c.num_heads, "G": c.kv_heads, "d": c.d_head}
+    sizes |= {"P": c.d_head // 2, "F": c.d_ff, "V": c.vocab_size}  # P pairs of dimensions
+    values = record(lm, token_ids, expected)
+    once = ("rope.angles", "position_embed")  # the same for every sequence
+    batch = {name: 1 if name in once else 2 for name in expected}
     shapes = {name: tuple(value.shape) for name, value in values.items()}
     assert shapes == {name: (batch[name], *(sizes[a] for a in axes.split())) for name, axes in expected.items()}
 
 
-def test_the_value_of_a_tap_is_what_the_next_step_reads(tiny_lm, token_ids, hooked, expected):
+@torch.no_grad()
+def test_the_value_of_a_tap_is_what_the_next_step_reads(lm_and_expected, token_ids, hooked):
     """Replacing any value by zeros changes the logits: no tap sits beside the computation."""
-    intact = tiny_lm(token_ids)
+    lm, expected = lm_and_expected
+    intact = lm(token_ids)
     for name in expected:
-        with hooked(tiny_lm, {name: lambda module, inputs, output: torch.zeros_like(output)}):
-            assert not torch.allclose(tiny_lm(token_ids), intact, atol=1e-5), name
+        with hooked(lm, {name: lambda module, inputs, output: torch.zeros_like(output)}):
+            assert not torch.allclose(lm(token_ids), intact, atol=1e-5), name
+
+
+@pytest.mark.parametrize("position", ["rope", "sinusoidal", "learned", "none"])
+@pytest.mark.parametrize("norm_placement", ["pre", "post"])
+def test_every_tap_of_every_kind_of_model_is_passed(make_lm, token_ids, record, position, norm_placement):
+    lm = make_lm(position=position, norm_placement=norm_placement)
+    assert record(lm, token_ids, lm.taps).keys() == lm.taps.keys()
