@@ -1,7 +1,15 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
+from model.config import CHOICES, SWITCHES
 from model.kv_cache import KVCache
+from model.layers.rope_scaling import KINDS, RopeScaling
+
+EVERY_CHOICE = [{name: value} for name, values in CHOICES.items() for value in values]
+EVERY_CHOICE += [{name: True} for name in SWITCHES] + [{"num_kv_heads": 1}]
+EVERY_CHOICE += [{"rope_scaling": RopeScaling(kind=kind, factor=2, original_context_length=16)} for kind in KINDS]
 
 
 @pytest.fixture
@@ -58,3 +66,20 @@ def test_extend_makes_room_for_one_position_in_every_layer(tiny_config):
             assert (values[..., 0] == torch.arange(position + 1)).all()
     with pytest.raises(ValueError, match="the cache is full: it holds 32 positions"):
         cache.extend()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("choice", EVERY_CHOICE, ids=lambda choice: str(next(iter(choice.items()))))
+def test_every_kind_of_model_reads_in_chunks_what_it_reads_at_once(make_lm, token_ids, choice):
+    lm = make_lm(**choice)
+    cache = KVCache(lm.config, batch_size=2)
+    cache.entries.fill_(torch.nan)
+    parts = [lm(chunk, cache) for chunk in token_ids.split([6, 1, 1, 12], dim=1)]
+    torch.testing.assert_close(torch.cat(parts, dim=1), lm(token_ids), atol=1e-4, rtol=1e-4)
+
+
+def test_fewer_heads_of_keys_and_values_take_less_room(tiny_config):
+    full, shared = KVCache(tiny_config), KVCache(replace(tiny_config, num_kv_heads=1))
+    assert full.entries.shape == (2, 2, 1, 3, 32, 8)
+    assert shared.entries.shape == (2, 2, 1, 1, 32, 8)
+    assert shared.entries.nbytes * 3 == full.entries.nbytes

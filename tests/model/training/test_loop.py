@@ -13,6 +13,7 @@ from model.training.data import encode_documents, read_documents, read_text
 from model.training.distributed import Processes
 from model.training.evaluation import Evaluation, evaluate
 from model.training.loop import train
+from model.training.trainer import Trainer
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
