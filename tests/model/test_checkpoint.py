@@ -9,7 +9,26 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from model.checkpoint import CheckpointError, list_checkpoints, load_checkpoint, save_checkpoint
+from model.config import ModelConfig
+from model.layers.rope_scaling import RopeScaling
 from model.transformer_lm import TransformerLM
+
+SIZES = {"context_length": 32, "d_model": 24, "num_layers": 2, "num_heads": 3}
+KINDS = {
+    "gpt": ModelConfig.gpt_style(vocab_size=300, **SIZES),
+    "gpt, tied, learned, post-norm": ModelConfig.gpt_style(
+        vocab_size=300, **SIZES, tie_embeddings=True, position="learned", norm_placement="post"
+    ),
+    "grouped, normalised, slowed": ModelConfig.llama_style(
+        vocab_size=300,
+        **SIZES,
+        num_kv_heads=1,
+        qk_norm=True,
+        qkv_bias=True,
+        rope_layout="half_split",
+        rope_scaling=RopeScaling(kind="llama3", factor=4, original_context_length=16),
+    ),
+}
 
 
 def test_a_saved_model_loads_as_the_same(tiny_checkpoint, tiny_lm, tiny_tokenizer, token_ids):
@@ -17,6 +36,28 @@ def test_a_saved_model_loads_as_the_same(tiny_checkpoint, tiny_lm, tiny_tokenize
     assert lm.config == tiny_lm.config
     torch.testing.assert_close(lm(token_ids), tiny_lm(token_ids), rtol=0, atol=0)
     assert tokenizer.encode("the fox") == tiny_tokenizer.encode("the fox")
+
+
+@pytest.mark.parametrize("config", KINDS.values(), ids=KINDS.keys())
+@torch.no_grad()
+def test_every_kind_of_model_loads_as_it_was_saved(checkpoints_folder, config, tiny_tokenizer, token_ids):
+    saved = TransformerLM(config).eval()
+    for parameter in saved.parameters():
+        parameter.add_(torch.randn_like(parameter) / 10)  # gains and biases, too, are not those of the start
+    folder = save_checkpoint(saved, tiny_tokenizer, "kind", dtype=torch.float32)
+    lm, _ = load_checkpoint("kind")
+    assert lm.config == config
+    torch.testing.assert_close(lm(token_ids), saved(token_ids), rtol=0, atol=0)
+    assert "lm_head.weight" not in load_file(folder / "model.safetensors") or not config.tie_embeddings
+
+
+def test_a_folder_from_before_there_were_other_kinds_loads_as_the_same(tiny_checkpoint, tiny_lm, token_ids):
+    settings = json.loads((tiny_checkpoint / "config.json").read_text())
+    old = ["vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff", "rope_theta", "norm"]
+    old += ["position", "ffn", "dropout", "norm_eps", "tie_embeddings"]
+    (tiny_checkpoint / "config.json").write_text(json.dumps({name: settings[name] for name in old}))
+    lm, _ = load_checkpoint("tiny")
+    torch.testing.assert_close(lm(token_ids), tiny_lm(token_ids), rtol=0, atol=0)
 
 
 def test_a_loaded_model_is_ready_to_read(tiny_checkpoint):

@@ -1,8 +1,27 @@
-from dataclasses import FrozenInstanceError, asdict, replace
+import json
+from dataclasses import FrozenInstanceError, asdict, fields, replace
 
 import pytest
 
-from model.config import ModelConfig
+from model.config import SWITCHES, ModelConfig
+from model.layers.rope_scaling import KINDS, RopeScaling
+
+# A config.json from before there was a choice of anything that is not named here.
+OLD = {
+    "vocab_size": 4096,
+    "context_length": 256,
+    "d_model": 192,
+    "num_layers": 6,
+    "num_heads": 6,
+    "d_ff": 512,
+    "rope_theta": 10000.0,
+    "norm": "rmsnorm",
+    "position": "rope",
+    "ffn": "swiglu",
+    "dropout": 0.1,
+    "norm_eps": 1e-05,
+    "tie_embeddings": True,
+}
 
 
 def test_a_config_survives_the_way_through_a_dictionary(tiny_config):
@@ -25,6 +44,89 @@ def test_llama_style_is_what_it_says():
     assert config.d_ff == 512  # 8/3 · 192, a multiple of 64 already
 
 
+def test_gpt_style_is_what_it_says():
+    sizes = {"vocab_size": 300, "context_length": 32, "d_model": 192, "num_layers": 1, "num_heads": 6}
+    config = ModelConfig.gpt_style(**sizes)
+    assert (config.norm, config.position, config.ffn, config.bias) == ("layernorm", "sinusoidal", "relu", True)
+    assert (config.norm_placement, config.qk_norm, config.kv_heads) == ("pre", False, 6)
+    assert config.d_ff == 768
+
+
+@pytest.mark.parametrize("style", [ModelConfig.llama_style, ModelConfig.gpt_style])
+def test_a_style_leaves_what_is_given_as_it_is(style):
+    given = {"vocab_size": 300, "context_length": 32, "d_model": 192, "num_layers": 1, "num_heads": 6}
+    given |= {"d_ff": 100, "position": "learned", "ffn": "gelu", "norm": "rmsnorm", "bias": False, "dropout": 0.3}
+    config = style(**given)
+    assert {name: getattr(config, name) for name in given} == given
+
+
+def test_every_setting_survives_the_way_through_a_file(tiny_config):
+    """None of them at its default."""
+    config = replace(
+        tiny_config,
+        num_kv_heads=1,
+        norm="layernorm",
+        norm_placement="post",
+        norm_eps=1e-6,
+        position="learned",
+        rope_theta=5e5,
+        rope_layout="half_split",
+        rope_scaling=RopeScaling(
+            kind="llama3",
+            factor=8.0,
+            low_frequency_factor=1.5,
+            high_frequency_factor=3.0,
+            original_context_length=16,
+        ),
+        ffn="gelu_tanh",
+        dropout=0.1,
+        attention_dropout=0.2,
+        **dict.fromkeys(SWITCHES, True),
+    )
+    assert ModelConfig.from_dict(json.loads(json.dumps(asdict(config)))) == config
+    assert [f.name for f in fields(config) if getattr(config, f.name) == f.default] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_may_name_only_what_a_scaling_needs(tiny_config, kind):
+    values = asdict(tiny_config) | {"rope_scaling": {"kind": kind, "factor": 2}}
+    assert ModelConfig.from_dict(values).rope_scaling == RopeScaling(kind=kind, factor=2)
+
+
+def test_files_from_before_there_were_other_kinds_mean_what_they_meant():
+    config = ModelConfig.from_dict(OLD)
+    assert asdict(config) == asdict(ModelConfig.llama_style(**OLD))
+    assert (config.kv_heads, config.norm_placement, config.rope_layout) == (6, "pre", "adjacent")
+    assert (config.rope_scaling, config.attention_dropout) == (None, 0)
+    assert [name for name in SWITCHES if getattr(config, name)] == ["tie_embeddings"]
+
+
+def test_keys_and_values_have_as_many_heads_as_queries_unless_said_otherwise(tiny_config):
+    assert tiny_config.num_kv_heads is None and tiny_config.kv_heads == 3
+    assert replace(tiny_config, num_kv_heads=1).kv_heads == 1
+
+
+SCALING = {"kind": "linear", "factor": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("scaling", "message"),
+    [
+        (SCALING | {"kind": "yarn"}, "the kind of RoPE scaling must be one of linear, ntk, llama3, got 'yarn'"),
+        (SCALING | {"factor": "2"}, "the factor of RoPE scaling must be a number of at least 1, got '2'"),
+        (SCALING | {"rope_type": "linear"}, "rope_type"),
+        ({"kind": "linear"}, "factor"),
+        ("linear", "rope_scaling must be a RopeScaling or None, got 'linear'"),
+        ([], r"rope_scaling must be a RopeScaling or None, got \[\]"),
+        (2.0, "rope_scaling must be a RopeScaling or None, got 2.0"),
+    ],
+    ids=str,
+)
+def test_a_scaling_in_a_file_that_is_none_is_refused(tiny_config, scaling, message):
+    with pytest.raises(ValueError, match=message):
+        ModelConfig.from_dict(asdict(tiny_config) | {"rope_scaling": scaling})
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -43,6 +145,25 @@ def test_llama_style_is_what_it_says():
         ({"rope_theta": float("inf")}, "rope_theta must be a positive number, got inf"),
         ({"norm_eps": float("nan")}, "norm_eps must be a positive number, got nan"),
         ({"tie_embeddings": 1}, "tie_embeddings must be true or false, got 1"),
+        ({"num_kv_heads": 0}, "num_kv_heads must be a positive integer, got 0"),
+        ({"num_kv_heads": True}, "num_kv_heads must be a positive integer, got True"),
+        ({"num_kv_heads": 2}, "num_kv_heads must divide num_heads, got 2 for 3 heads"),
+        ({"num_kv_heads": 6}, "num_kv_heads must divide num_heads, got 6 for 3 heads"),
+        ({"norm_placement": "both"}, "norm_placement must be one of pre, post, got 'both'"),
+        ({"rope_layout": "halves"}, "rope_layout must be one of adjacent, half_split, got 'halves'"),
+        ({"ffn": "gelu_new"}, "ffn must be one of swiglu, relu, gelu, gelu_tanh, got 'gelu_new'"),
+        ({"position": "alibi"}, "position must be one of rope, sinusoidal, learned, none, got 'alibi'"),
+        ({"rope_scaling": {"kind": "linear", "factor": 2}}, "rope_scaling must be a RopeScaling or None, got {"),
+        ({"attention_dropout": 1}, r"attention_dropout must be a number in \[0, 1\), got 1"),
+        ({"attention_dropout": -0.1}, r"attention_dropout must be a number in \[0, 1\), got -0.1"),
+        ({"dropout": False}, r"dropout must be a number in \[0, 1\), got False"),
+        ({"rope_theta": True}, "rope_theta must be a positive number, got True"),
+        ({"norm_eps": 0}, "norm_eps must be a positive number, got 0"),
+        *[({name: None}, f"{name} must be true or false, got None") for name in SWITCHES],
+        *[
+            ({name: -1}, f"{name} must be a positive integer, got -1")
+            for name in ("vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff", "num_kv_heads")
+        ],
     ],
 )
 def test_a_setting_out_of_range_is_refused_by_name(tiny_config, change, message):
@@ -52,6 +173,12 @@ def test_a_setting_out_of_range_is_refused_by_name(tiny_config, change, message)
 
 def test_an_odd_head_width_is_fine_without_rope(tiny_config):
     assert replace(tiny_config, num_heads=8, position="none").d_head == 3
+
+
+def test_an_odd_width_has_no_sinusoidal_positions(tiny_config):
+    odd = replace(tiny_config, d_model=15, position="learned")
+    with pytest.raises(ValueError, match="sinusoidal positions need an even d_model, got 15"):
+        replace(odd, position="sinusoidal")
 
 
 def test_an_unknown_or_missing_setting_is_named(tiny_config):
