@@ -89,7 +89,7 @@ def norms(trace: Trace, query: int = 0) -> go.Figure:
     token = label(trace.tokens[query])
     across = np.arange(len(lengths.stages))
     hover = "%{text}<br>%{y:.4g}<extra></extra>"
-    before_norm = ", before its norm" * (trace.config.norm_placement == "post")
+    before_norm = " before its norm" * (trace.config.norm_placement == "post")
     traces = [
         go.Scatter(
             x=across,
@@ -128,13 +128,13 @@ def norms(trace: Trace, query: int = 0) -> go.Figure:
             f"{number(lengths.stream[-1, query])} after the last block."
         ),
         xaxis={
-            "title": {"text": f"layer and sublayer{before_norm} (blue: attention adds, orange: feed-forward adds)"},
+            "title": {"text": "layer and sublayer (blue: attention adds, orange: feed-forward adds)"},
             "tickvals": across,
             "ticktext": lengths.stages,
             "tickangle": -45,
             "showgrid": False,
         },
-        yaxis={"title": {"text": "length ‖x‖₂"}, "rangemode": "tozero"},
+        yaxis={"title": {"text": f"length ‖x‖₂{before_norm}"}, "rangemode": "tozero"},
         bargap=0.3,
     )
 

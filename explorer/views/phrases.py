@@ -29,16 +29,16 @@ def dimensions_of_pair(config: ModelConfig) -> str:
 
 
 def slowed(config: ModelConfig) -> str:
-    """How the rotation was slowed, a line; "" where it was not."""
+    """How the rotation was slowed; "" where it was not."""
     scaling = config.rope_scaling
     if scaling is None:
         return ""
     times, original = f"{scaling.factor:g} times", f"{scaling.original_context_length:,} positions"
     return {
-        "linear": f"slowed for longer texts: every pair turns {times} slower (linear scaling)\n",
+        "linear": f"slowed for longer texts: every pair turns {times} slower (linear scaling)",
         "ntk": f"slowed for longer texts: pair 0 as it was, the last pair {times} slower, those between less "
-        "(NTK-aware scaling)\n",
+        "(NTK-aware scaling)",
         "llama3": f"slowed for longer texts: pairs that turn less than {scaling.low_frequency_factor:g} times in "
         f"{original} turn {times} slower, those that turn more than {scaling.high_frequency_factor:g} times as they "
-        "did (Llama 3 scaling)\n",
+        "did (Llama 3 scaling)",
     }[scaling.kind]

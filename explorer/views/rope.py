@@ -126,28 +126,28 @@ def formula(trace: Trace, selection: Selection) -> str:
     slow = len(pairs.angles) - 1
     norms = np.linalg.norm(pairs.before), np.linalg.norm(pairs.after)
     shared = shared_head(trace.config, selection.head)
-    return (
+    lines = (
         f"angle(position, pair) = position · θ^(−2·pair/d), θ = {theta:g}, d = {d}; "
-        f"pair i: dimensions {dimensions_of_pair(trace.config)}\n"
-        f"{slowed(trace.config)}"
+        f"pair i: dimensions {dimensions_of_pair(trace.config)}",
+        slowed(trace.config),
         f"query {quoted(trace.tokens[query])} ({query}): pair 0 turns by {number(pairs.angles[0])} rad, "
         f"pair {slow} by {number(pairs.angles[slow])} rad; "
-        f"its distance to key {quoted(trace.tokens[key])} ({key}) is {query - key}"
-        f"{shared and f'; k is that of {shared}'}\n"
+        f"its distance to key {quoted(trace.tokens[key])} ({key}) is {query - key}",
+        f"k is that of {shared}" if shared else "",
         f"‖q‖ = {number(norms[0])} before, {number(norms[1])} after: turning changes no length   "
-        f"recomputed from q and the angles, off by {number(pairs.error)}"
+        f"recomputed from q and the angles, off by {number(pairs.error)}",
     )
+    return "\n".join(filter(None, lines))
 
 
 def otherwise(config: ModelConfig) -> str:
-    added = "; choose position_embed under Activations to see it"
+    added = "is added to each token's own before the first layer"
+    see = "choose position_embed under Activations to see them"
     instead = {
-        "sinusoidal": "It learns where a token stands from a pattern of waves, different at every position, that is "
-        f"added to the token's vector before the first layer (sinusoidal positions){added}.",
-        "learned": "It learns where a token stands from a second vector, trained for that position, that is added to "
-        f"the token's own before the first layer (learned positions){added}.",
-        "none": "Nothing tells it where a token stands: all it can go by is that each token sees only those before it "
-        "(the causal mask).",
+        "sinusoidal": f"Instead a vector of waves, different at every position, {added} (sinusoidal positions): {see}.",
+        "learned": f"Instead a vector that was learned for its position {added} (learned positions): {see}.",
+        "none": "Nothing tells it where a token stands: all it can go by is that each token sees only itself and those "
+        "before it (the causal mask).",
     }
     return f"This model turns nothing, so there are no angles to show. {instead.get(config.position, '')}".rstrip()
 

@@ -134,7 +134,7 @@ def test_the_formula_says_whose_a_shared_value_is(trace_of):
 
 
 def test_where_the_stream_is_normalised_its_length_is_that_before(trace):
-    said = "before its norm" in activations.norms(trace).layout.xaxis.title.text
+    said = "before its norm" in activations.norms(trace).layout.yaxis.title.text
     assert said is (trace.config.norm_placement == "post")
 
 
