@@ -9,13 +9,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.kv_cache import KVCache
+from model.layers.activations import KERNELS
 from model.layers.layernorm import LayerNorm
 from model.layers.linear import Linear
 from model.layers.rmsnorm import RMSNorm
 from model.layers.transformer_block import TransformerBlock
 from model.transformer_lm import TransformerLM
-
-ACTIVATIONS = {"relu": torch.relu, "gelu": F.gelu, "gelu_tanh": partial(F.gelu, approximate="tanh")}
 
 
 class IncrementalDecoder:
@@ -126,7 +125,7 @@ def hidden_layer(block: TransformerBlock, config) -> Callable[[Tensor], Tensor]:
     if config.ffn == "swiglu":
         gate = project(block.ffn.gate_proj)
         return lambda x: F.silu(gate(x)) * up(x)
-    activation = ACTIVATIONS[config.ffn]
+    activation = KERNELS[config.ffn]
     return lambda x: activation(up(x))
 
 

@@ -1,8 +1,10 @@
 """Elementwise activation functions. Each returns the shape of `x`."""
 
 import math
+from functools import partial
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 
@@ -29,3 +31,7 @@ def gelu(x: Tensor) -> Tensor:
 def gelu_tanh(x: Tensor) -> Tensor:
     """GELU's approximation, GPT-2's: x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³))). Hendrycks & Gimpel 2016, §2."""
     return x / 2 * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+# PyTorch's kernels of the formulas above, to which a test holds them: one pass over memory instead of several.
+KERNELS = {"relu": torch.relu, "silu": F.silu, "gelu": F.gelu, "gelu_tanh": partial(F.gelu, approximate="tanh")}

@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from model.layers.activations import silu
+from model.layers.activations import KERNELS
 from model.layers.dropout import Dropout
 from model.layers.linear import Linear
 from model.tap import Tap
@@ -24,7 +24,7 @@ class SwiGLU(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         gate_pre = self.gate_pre(self.gate_proj(x))  # (..., F)
-        gate = self.gate(silu(gate_pre))
+        gate = self.gate(KERNELS["silu"](gate_pre))
         up = self.up(self.up_proj(x))
         hidden = self.hidden(gate * up)
         return self.out(self.dropout(self.down_proj(hidden)))  # (..., D)

@@ -6,18 +6,15 @@ from torch import Tensor, nn
 
 from model.config import ModelConfig
 from model.kv_cache import KVCache
-from model.layers.activations import gelu, gelu_tanh, relu
+from model.layers.activations import KERNELS
 from model.layers.feed_forward import FeedForward
 from model.layers.multihead_attention import MultiHeadSelfAttention
 from model.layers.norms import NORMS
 from model.layers.swiglu import SwiGLU
 from model.tap import Tap
 
-FEED_FORWARDS = {
-    "swiglu": SwiGLU,
-    "relu": partial(FeedForward, relu),
-    "gelu": partial(FeedForward, gelu),
-    "gelu_tanh": partial(FeedForward, gelu_tanh),
+FEED_FORWARDS = {"swiglu": SwiGLU} | {
+    name: partial(FeedForward, KERNELS[name]) for name in ("relu", "gelu", "gelu_tanh")
 }
 
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from model.layers.layernorm import LayerNorm
+from model.layers.layernorm import LayerNorm, layer_norm
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1, 1e3])
@@ -33,3 +33,10 @@ def test_half_precision_is_rounded_only_at_the_end():
     x = torch.randn(5, 64).half() + 50  # in float16 the mean of numbers near 50 is off by up to 0.016
     expected = torch.nn.functional.layer_norm(x.float(), (64,)).half()
     torch.testing.assert_close(LayerNorm(64).half()(x), expected, atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1, 1e3])
+def test_the_kernel_is_that_of_the_formula(scale):
+    norm, x = LayerNorm(8, eps=1e-4), scale * (torch.randn(2, 5, 8) + 2)
+    norm.load_state_dict({"weight": torch.randn(8), "bias": torch.randn(8)})
+    torch.testing.assert_close(norm(x), layer_norm(x, norm.weight, norm.bias, eps=1e-4))
