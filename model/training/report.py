@@ -1,23 +1,30 @@
-"""`python -m model.training.report NAME --validation TEXT`: what a model card says of a trained model, measured."""
+"""`python -m model.training.report NAME --validation TEXT`: what a model card says of a trained model, measured.
+
+Of a series of snapshots, a table and `scores.svg`, which is written into its folder.
+"""
 
 import argparse
 from pathlib import Path
 
-from model.checkpoint import load_checkpoint
+import torch
+
+from model.checkpoint import checkpoint_folder, list_checkpoints, load_checkpoint
 from model.generation import generate
+from model.tokenizer import Tokenizer
 from model.training.data import encode_documents, read_documents
-from model.training.evaluation import evaluate
+from model.training.evaluation import Evaluation, evaluate
 from model.training.head_scores import copying_head_scores
+from model.training.plot import curves_svg
+from model.transformer_lm import TransformerLM
 
 PROMPTS = ("Once upon a time", "One day, a little girl named", "The old fox and the young owl")
+KINDS = ("previous_token", "induction")
 
 
 def report(checkpoint: str, validation: Path) -> str:
     """Loss, copying heads on random and on natural text, and samples, as Markdown."""
     lm, tokenizer = load_checkpoint(checkpoint)
-    documents = read_documents(validation)
-    ids = encode_documents(documents, tokenizer)
-    score = evaluate(lm, ids, num_bytes=sum(len(document.encode()) for document in documents))
+    score, ids = score_on(lm, tokenizer, validation)
     context = lm.config.context_length
     windows = ids[: 32 * context].view(-1, context)
     lines = [
@@ -27,12 +34,18 @@ def report(checkpoint: str, validation: Path) -> str:
         "| --- | --- | --- |",
     ]
     on_random, on_text = copying_head_scores(lm), copying_head_scores(lm, windows)
-    for kind in ("previous_token", "induction"):
+    for kind in KINDS:
         for index in on_random[kind].flatten().argsort(descending=True)[:3].tolist():
             layer, head = divmod(index, lm.config.num_heads)
             random_score, text_score = (scores[kind][layer, head].item() for scores in (on_random, on_text))
             name = kind.replace("_", "-")
             lines.append(f"| layer {layer} head {head}, {name} | {random_score:.2f} | {text_score:.2f} |")
+    return "\n".join(lines + samples(lm, tokenizer))
+
+
+def samples(lm: TransformerLM, tokenizer: Tokenizer) -> list[str]:
+    """A text a prompt, as quoted Markdown."""
+    lines = []
     for seed, prompt in enumerate(PROMPTS):
         steps = generate(
             lm,
@@ -50,7 +63,33 @@ def report(checkpoint: str, validation: Path) -> str:
             "",
             *(f"> {line}" for line in f"**{prompt}**{text}".split("\n")),
         ]
-    return "\n".join(lines)
+    return lines
+
+
+def series_report(snapshots: list[str], validation: Path) -> tuple[str, str]:
+    """Loss and best copying heads of every snapshot, as a Markdown table and as an SVG of the scores."""
+    lines = ["| step | bits a byte | previous-token score | induction score |", "| --- | --- | --- | --- |"]
+    steps, curves = [], {kind: [] for kind in KINDS}
+    for name in snapshots:
+        lm, tokenizer = load_checkpoint(name)
+        score, _ = score_on(lm, tokenizer, validation)
+        steps.append(int(name.rpartition("-")[2]))
+        scores = copying_head_scores(lm)
+        cells = [f"{steps[-1]:,}", f"{score.bits_per_byte:.3f}"]
+        for kind in KINDS:
+            curves[kind].append(scores[kind].max().item())
+            layer, head = divmod(scores[kind].argmax().item(), lm.config.num_heads)
+            cells.append(f"{curves[kind][-1]:.2f} (layer {layer} head {head})")
+        lines.append(f"| {' | '.join(cells)} |")
+    named = {kind.replace("_", "-"): values for kind, values in curves.items()}
+    return "\n".join(lines), curves_svg(steps, named, "best head's score")
+
+
+def score_on(lm: TransformerLM, tokenizer: Tokenizer, text: Path) -> tuple[Evaluation, torch.Tensor]:
+    """How well the model predicts a text, and the text's ids (N,)."""
+    documents = read_documents(text)
+    ids = encode_documents(documents, tokenizer)
+    return evaluate(lm, ids, num_bytes=sum(len(document.encode()) for document in documents)), ids
 
 
 if __name__ == "__main__":
@@ -58,4 +97,10 @@ if __name__ == "__main__":
     parser.add_argument("checkpoint", help="a name in checkpoints/ or a path")
     parser.add_argument("--validation", type=Path, required=True, help="held-out text")
     options = parser.parse_args()
-    print(report(options.checkpoint, options.validation))
+    series = [name for name in list_checkpoints() if name.startswith(f"{options.checkpoint}/step-")]
+    if series:
+        table, svg = series_report(series, options.validation)
+        (checkpoint_folder(options.checkpoint) / "scores.svg").write_text(svg, encoding="utf-8")
+        print(table)
+    else:
+        print(report(options.checkpoint, options.validation))
