@@ -128,7 +128,7 @@ def norms(trace: Trace, query: int = 0) -> go.Figure:
             f"{number(lengths.stream[-1, query])} after the last block."
         ),
         xaxis={
-            "title": {"text": "layer and sublayer (blue: attention adds, orange: feed-forward adds)"},
+            "title": {"text": "layer and sublayer<br>(blue: attention adds, orange: feed-forward adds)"},
             "tickvals": across,
             "ticktext": lengths.stages,
             "tickangle": -45,

@@ -16,11 +16,12 @@ SHAPES = {
     "tiny": {"num_layers": 2, "num_heads": 2},
     "one-head": {"num_layers": 1, "num_heads": 1},
     "no-positions": {"num_layers": 2, "num_heads": 2, "position": "none"},
+    "gpt-twin": {"num_layers": 3, "num_heads": 4, "norm": "layernorm", "position": "sinusoidal", "ffn": "relu"},
 }
 
 
 def write_checkpoints(folder: Path, tokenizer: Tokenizer):
-    """Three small random models and two that cannot be loaded."""
+    """Small random models and two that cannot be loaded."""
     for seed, (name, shape) in enumerate(SHAPES.items()):
         torch.manual_seed(seed)
         sizes = {"vocab_size": tokenizer.vocab_size, "context_length": CONTEXT, "d_model": 32, "d_ff": 64}

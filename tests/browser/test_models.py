@@ -20,7 +20,7 @@ def test_a_selection_that_the_new_model_lacks_moves_to_one_it_has(person):
     expect(person.grid.locator(".head")).to_have_count(1)
     expect(person.chooser("layer").locator("option")).to_have_count(1)
     expect(person.strip).to_have_text(FIRST_PROMPT)
-    expect(person.page.locator("#facts")).to_contain_text("1 layers × 1 heads")
+    expect(person.page.locator("#facts")).to_contain_text("1 layer × 1 head")
     person.expect_selected(checkpoint="one-head", layer=0, head=0)
     expect(person.pattern).to_have_attribute("aria-label", re.compile("layer 0 head 0"))
 
@@ -30,7 +30,7 @@ def test_a_model_that_rotates_nothing_says_so(person):
     figures = person.page.locator("#rope-clocks .plot, #rope-angles .plot")
     expect(figures.first).to_be_visible()
     person.choose_model("no-positions")
-    expect(person.page.get_by_text("it has no rotary positions")).to_be_visible()
+    expect(person.page.get_by_text("This model turns nothing")).to_be_visible()
     for figure in figures.all():
         expect(figure).to_be_hidden()
     person.tab("Attention")
@@ -39,6 +39,43 @@ def test_a_model_that_rotates_nothing_says_so(person):
     person.choose_model("tiny")
     for figure in figures.all():
         expect(figure).to_be_visible()
+
+
+def test_a_model_of_another_kind_does_all_it_can_and_says_what_it_cannot(person):
+    generated = person.chips.and_(person.page.locator(".generated"))
+    person.chooser("head").select_option("1")
+    person.chips.nth(6).click()
+    person.choose_model("gpt-twin")
+    expect(person.grid.locator(".head")).to_have_count(3 * 4)
+    expect(person.page.locator("#facts")).to_contain_text("LayerNorm · sinusoidal positions · ReLU")
+    expect(person.strip).to_have_text(FIRST_PROMPT)
+    person.expect_selected(checkpoint="gpt-twin", head=1, query=6)
+    person.tab("RoPE")
+    expect(person.page.get_by_text("a vector of waves, different at every position")).to_be_visible()
+    person.tab("Attention")
+    with person.redrawn(person.pattern):
+        person.grid.locator("[data-layer='2'][data-head='3']").click(position={"x": 5, "y": 30})
+    expect(person.pattern).to_have_attribute("aria-label", re.compile("layer 2 head 3"))
+    expect(person.page.get_by_text("recomputed from q and k, off by")).to_be_visible()
+    person.tab("Activations")
+    person.chooser("tap").select_option("position_embed")
+    heatmap = person.page.locator("#activations-heatmap .plot")
+    expect(heatmap).to_have_attribute("aria-label", re.compile("position_embed"))
+    person.set_number("new tokens", 3)
+    person.page.get_by_role("button", name="Generate").click()
+    expect(generated).to_have_count(3)
+    person.choose_model("tiny")
+    expect(generated).to_have_count(0)
+    person.expect_selected(checkpoint="tiny", layer=1, head=1, tap="embed")
+    expect(heatmap).to_have_attribute("aria-label", re.compile("embed: "))
+    person.tab("RoPE")
+    expect(person.page.locator("#rope-clocks .main-svg").first).to_be_visible()
+
+
+def test_a_link_opens_the_model_it_names(newcomer):
+    person = newcomer().open(checkpoint="gpt-twin", layer=2, head=3)
+    expect(person.picker).to_have_value("gpt-twin")
+    expect(person.pattern).to_have_attribute("aria-label", re.compile("layer 2 head 3"))
 
 
 def test_what_cannot_be_run_is_refused_and_the_page_keeps_what_it_had(person):
