@@ -56,3 +56,21 @@ def test_pre_and_post_norm_have_the_same_weights_and_another_function(tiny_confi
     post.load_state_dict(pre.state_dict())
     x = torch.randn(2, 5, tiny_config.d_model)
     assert (pre(x) - post(x)).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("ffn", ["swiglu", "relu"])
+def test_dropout_acts_on_what_either_sublayer_writes(tiny_config, ffn):
+    block = TransformerBlock(replace(tiny_config, dropout=0.25, ffn=ffn)).train()
+    x = torch.randn(20, 30, tiny_config.d_model)
+    for sublayer in (block.attn, block.ffn):
+        assert (sublayer(x) == 0).float().mean().item() == pytest.approx(0.25, abs=0.02)
+    block.eval()
+    assert (block.attn(x) != 0).all()
+
+
+def test_attention_dropout_acts_on_the_patterns_alone(tiny_config):
+    block, x = TransformerBlock(replace(tiny_config, attention_dropout=0.25)).train(), torch.randn(2, 9, 24)
+    first, second = block.attn(x), block.attn(x)
+    assert (first - second).abs().max() > 0.01 and (first[:, 1:] != 0).all()
+    assert torch.equal(block.ffn(x), block.ffn(x))
+    assert torch.equal(block.eval().attn(x), block.attn(x))
