@@ -52,7 +52,7 @@ class Layout:
                 container=False,
                 interactive=True,
                 elem_id="picker",
-                min_width=160,
+                min_width=230,
                 scale=0,
             )
             self.facts = Words(elem_id="facts")
