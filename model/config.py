@@ -3,8 +3,6 @@
 import math
 from dataclasses import dataclass, fields
 
-from model.layers.rope_scaling import RopeScaling, is_number
-
 CHOICES = {
     "norm": ("rmsnorm", "layernorm"),
     "norm_placement": ("pre", "post"),
@@ -12,7 +10,50 @@ CHOICES = {
     "rope_layout": ("adjacent", "half_split"),
     "ffn": ("swiglu", "relu", "gelu", "gelu_tanh"),
 }
+ROPE_SCALINGS = ("linear", "ntk", "llama3")
 SWITCHES = ("bias", "qkv_bias", "qk_norm", "tie_embeddings", "scale_embeddings")
+
+
+def is_number(value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RopeScaling:
+    """How to slow rotary frequencies, so that later positions turn no further than the trained ones did.
+
+    Attributes:
+        kind: "linear" divides all by `factor`, as if positions were (Chen et al. 2023); "ntk" enlarges the base so that
+            the slowest is divided by `factor` and the fastest stays (bloc97 2023, "NTK-aware"); "llama3" leaves the
+            fast, divides the slow by `factor` and goes over from one to the other in between (Llama 3.1).
+        factor: s ≥ 1, how many times longer contexts become.
+        low_frequency_factor: llama3: slow are those that turn fewer times than this in the original context.
+        high_frequency_factor: llama3: fast are those that turn more times than this in the original context.
+        original_context_length: llama3: positions in training.
+
+    Raises:
+        ValueError: a field is out of its range.
+    """
+
+    kind: str
+    factor: float
+    low_frequency_factor: float = 1.0
+    high_frequency_factor: float = 4.0
+    original_context_length: int = 8192
+
+    def __post_init__(self):
+        if self.kind not in ROPE_SCALINGS:
+            raise ValueError(f"the kind of RoPE scaling must be one of {', '.join(ROPE_SCALINGS)}, got {self.kind!r}")
+        if not is_number(self.factor) or not 1 <= self.factor < math.inf:
+            raise ValueError(f"the factor of RoPE scaling must be a number of at least 1, got {self.factor!r}")
+        low, high = self.low_frequency_factor, self.high_frequency_factor
+        if not (is_number(low) and is_number(high) and 0 < low < high):
+            raise ValueError(
+                f"low_frequency_factor must be positive and below high_frequency_factor, got {low!r} and {high!r}"
+            )
+        length = self.original_context_length
+        if not isinstance(length, int) or isinstance(length, bool) or length < 1:
+            raise ValueError(f"original_context_length must be a positive integer, got {length!r}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from model.layers.rope_scaling import RopeScaling, rotary_frequencies
+from model.config import RopeScaling
+from model.layers.rope_scaling import rotary_frequencies
 from model.tap import Tap
 
 

@@ -3,8 +3,7 @@ from dataclasses import FrozenInstanceError, asdict, fields, replace
 
 import pytest
 
-from model.config import SWITCHES, ModelConfig
-from model.layers.rope_scaling import KINDS, RopeScaling
+from model.config import ROPE_SCALINGS, SWITCHES, ModelConfig, RopeScaling
 
 # A config.json from before there was a choice of anything that is not named here.
 OLD = {
@@ -87,7 +86,7 @@ def test_every_setting_survives_the_way_through_a_file(tiny_config):
     assert [f.name for f in fields(config) if getattr(config, f.name) == f.default] == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ROPE_SCALINGS)
 def test_a_file_may_name_only_what_a_scaling_needs(tiny_config, kind):
     values = asdict(tiny_config) | {"rope_scaling": {"kind": kind, "factor": 2}}
     assert ModelConfig.from_dict(values).rope_scaling == RopeScaling(kind=kind, factor=2)

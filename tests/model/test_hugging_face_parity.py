@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from model.config import ModelConfig
-from model.layers.rope_scaling import RopeScaling
+from model.config import ModelConfig, RopeScaling
 from model.transformer_lm import TransformerLM
 
 pytest.importorskip("transformers")

@@ -3,13 +3,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from model.config import CHOICES, SWITCHES
+from model.config import CHOICES, ROPE_SCALINGS, SWITCHES, RopeScaling
 from model.kv_cache import KVCache
-from model.layers.rope_scaling import KINDS, RopeScaling
 
 EVERY_CHOICE = [{name: value} for name, values in CHOICES.items() for value in values]
 EVERY_CHOICE += [{name: True} for name in SWITCHES] + [{"num_kv_heads": 1}]
-EVERY_CHOICE += [{"rope_scaling": RopeScaling(kind=kind, factor=2, original_context_length=16)} for kind in KINDS]
+EVERY_CHOICE += [
+    {"rope_scaling": RopeScaling(kind=kind, factor=2, original_context_length=16)} for kind in ROPE_SCALINGS
+]
 
 
 @pytest.fixture
