@@ -11,7 +11,7 @@ from explorer.capture import capture
 from explorer.library import Library
 from explorer.trace import Trace
 from model.checkpoint import save_checkpoint
-from model.layers.rope_scaling import RopeScaling
+from model.config import RopeScaling
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 

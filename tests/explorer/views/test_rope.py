@@ -8,7 +8,7 @@ from explorer.analysis.rope import rotated_pairs, wrapped
 from explorer.selection import Selection
 from explorer.style import label, number, positions
 from explorer.views import rope
-from model.layers.rope_scaling import RopeScaling
+from model.config import RopeScaling
 
 QUERY, KEY = 9, 4
 
