@@ -4,11 +4,16 @@ import threading
 from collections.abc import Sequence
 from functools import cache
 
+import numpy as np
 import torch
 
 from explorer.trace import Trace
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
+
+# glibc hands large freed blocks back to the system until it has seen one of nearly 32 MB freed; from then on it keeps
+# what one capture frees for the next, which is spared thousands of page faults (man mallopt, M_MMAP_THRESHOLD).
+torch.empty(31 << 20, dtype=torch.uint8)
 
 
 def capture(lm: TransformerLM, token_ids: Sequence[int], *, tokenizer: Tokenizer | None = None) -> Trace:
@@ -30,29 +35,34 @@ def capture(lm: TransformerLM, token_ids: Sequence[int], *, tokenizer: Tokenizer
     if not all(0 <= token_id < config.vocab_size for token_id in token_ids):
         raise ValueError(f"token ids run from 0 to {config.vocab_size - 1}, got {min(token_ids)} to {max(token_ids)}")
     outputs: dict[str, torch.Tensor] = {}
+    names = {module: name for name, module in lm.taps.items()}
     thread = threading.get_ident()
 
-    def keep_as(name: str):
-        def hook(module, inputs, output):
-            if threading.get_ident() == thread:
-                outputs[name] = output
-
-        return hook
+    def keep(module, inputs, output):
+        if threading.get_ident() == thread:
+            outputs[names[module]] = output
 
     handles = []
     try:
-        for name, module in lm.taps.items():
-            handles.append(module.register_forward_hook(keep_as(name)))
+        for module in names:
+            handles.append(module.register_forward_hook(keep))
         with torch.inference_mode():
             lm(torch.tensor([token_ids], device=lm.device))
     finally:
         for handle in handles:
             handle.remove()
-    values = {name: output.float().cpu().numpy()[0] for name, output in outputs.items()}
-    for value in values.values():
-        value.flags.writeable = False
+    values = {name: as_array(output) for name, output in outputs.items()}
     vocabulary = tokenizer.vocabulary if tokenizer else ids_as_text(config.vocab_size)
     return Trace(config, tuple(token_ids), vocabulary, values)
+
+
+def as_array(output: torch.Tensor) -> np.ndarray:
+    """The first of a batch as float32, not to be written to; its memory is shared where it can be."""
+    if output.dtype != torch.float32 or not output.is_cpu:
+        output = output.float().cpu()
+    array = output.numpy()[0]
+    array.flags.writeable = False
+    return array
 
 
 @cache

@@ -53,7 +53,9 @@ def attention_pattern(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """
     if mask is None:
         return torch.softmax(scores, dim=-1)
-    pattern = torch.softmax(scores.where(mask, -math.inf), dim=-1)
+    # To add one mask to all heads is several times as fast as to choose among all their scores.
+    penalty = torch.where(mask, 0.0, -math.inf).to(scores.dtype)  # (Q, K) or (B, 1, Q, K)
+    pattern = torch.softmax(scores + penalty, dim=-1)
     if mask.ndim == 2:  # a causal mask lets every query look at itself
         return pattern
     return pattern.where(mask, 0.0)
