@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from model.layers.softmax import softmax
+
 
 def causal_mask(
     num_queries: int, num_keys: int, padding: Tensor | None = None, device: torch.device | str = "cpu"
@@ -48,17 +50,16 @@ def attention_scores(q: Tensor, k: Tensor) -> Tensor:
 def attention_pattern(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """softmax of the scores over the keys, 0 where the mask is False: (..., Q, K) -> (..., Q, K).
 
-    Rows sum to 1, but for those that may look nowhere, which are 0. PyTorch's kernel stands in for `softmax`, which
-    takes five passes over the scores where it takes one.
+    Rows sum to 1, but for those that may look nowhere, which are 0. Without padding PyTorch's kernel stands in for
+    `softmax`, which takes five passes over the scores where it takes one.
     """
     if mask is None:
         return torch.softmax(scores, dim=-1)
+    if mask.ndim > 2:  # padding may leave a query nowhere to look
+        return softmax(scores.where(mask, -math.inf))
     # To add one mask to all heads is several times as fast as to choose among all their scores.
-    penalty = torch.where(mask, 0.0, -math.inf).to(scores.dtype)  # (Q, K) or (B, 1, Q, K)
-    pattern = torch.softmax(scores + penalty, dim=-1)
-    if mask.ndim == 2:  # a causal mask lets every query look at itself
-        return pattern
-    return pattern.where(mask, 0.0)
+    penalty = torch.where(mask, 0.0, -math.inf).to(scores.dtype)  # (Q, K)
+    return torch.softmax(scores + penalty, dim=-1)
 
 
 def fused_attention(q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None = None, dropout: float = 0.0) -> Tensor:
