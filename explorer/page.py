@@ -1,5 +1,6 @@
 """The page as an app: its widgets, its events, its looks, and the functions it offers to programs."""
 
+import gc
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -39,6 +40,8 @@ class Page:
     def launch(self, **options) -> gr.Blocks:
         """Build and serve; `options` are those of `gr.Blocks.launch`."""
         blocks = self.build()
+        gc.collect()
+        gc.freeze()  # what is loaded by now stays: without it the collector walks it all again, 70 ms at a time
         blocks.launch(
             css=Path(__file__).with_suffix(".css").read_text(encoding="utf-8"),
             theme=page_theme(),
@@ -78,8 +81,8 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events):
 
     latest = {"inputs": layout.state, "trigger_mode": "always_last", **quiet}
     for question, answer, outputs in (
-        (layout.state.show, events.on_show, [*prediction, *views]),
-        (layout.state.pick, events.on_pick, [*prediction, *views]),
+        (layout.state.show, events.on_show, [*views, *prediction]),
+        (layout.state.pick, events.on_pick, [*views, *prediction]),
         (layout.state.tune, events.on_tune, prediction),
     ):
         question(answer, outputs=outputs, **latest).then(None, js="() => Explorer.answered()")

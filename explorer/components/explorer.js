@@ -52,6 +52,15 @@
     document.addEventListener(event, wrapped);
   }
 
+  // Figures are drawn one a frame: the first is seen before the last is drawn. A hidden page has no frames.
+  const frame = () => new Promise((resolve) => { requestAnimationFrame(resolve); setTimeout(resolve, 100); });
+  let turn = Promise.resolve();
+  function inTurn(draw) {
+    const drawn = turn.then(draw);
+    turn = drawn.catch(() => {}).then(frame);
+    return drawn;
+  }
+
   const isDark = () => document.body.classList.contains("dark");
   new MutationObserver(() => document.dispatchEvent(new CustomEvent(THEME_EVENT)))
     .observe(document.body, { attributes: true, attributeFilter: ["class"] });
@@ -119,5 +128,6 @@
     theme: () => window.ExplorerThemes[isDark() ? "dark" : "light"],
     toggleTheme() { document.body.classList.toggle("dark"); },
     tokenNodes,
+    inTurn,
   };
 })();

@@ -2,6 +2,7 @@ const plot = element.querySelector(".plot");
 const CONFIG = { responsive: false, displaylogo: false, showSendToCloud: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
 const selects = JSON.parse(plot.dataset.selects);
 let drawing = false, stale = false;
+let written = "", data = []; // the data as they came, and parsed
 
 // One draw at a time; what arrives meanwhile is drawn once, at the end, in its latest state.
 async function draw() {
@@ -10,7 +11,7 @@ async function draw() {
   drawing = true;
   while (stale) {
     stale = false;
-    await drawOnce();
+    await Explorer.inTurn(drawOnce);
   }
   drawing = false;
 }
@@ -18,7 +19,9 @@ async function draw() {
 async function drawOnce() {
   element.hidden = props.value === "null";
   if (!props.value || element.hidden || !plot.clientWidth) return;
-  const { data, layout } = JSON.parse(props.value);
+  const [dataText, layoutText] = props.value.split("\n");
+  if (dataText !== written) [written, data] = [dataText, JSON.parse(dataText)]; // Plotly skips what it has drawn already
+  const layout = JSON.parse(layoutText);
   const theme = Explorer.theme();
   await ExplorerPlotly.react(plot, data, {
     ...layout,

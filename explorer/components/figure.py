@@ -27,8 +27,9 @@ class Figure(Widget):
         super().__init__("", html=html, scripts=plotly_script(), **kwargs)
 
     def postprocess(self, value: go.Figure | str | None) -> str:
-        """The figure as JSON, without its template: the page has the template of each theme.
+        """Two lines of JSON, the data and the layout, without its template: the page has the template of each theme.
 
+        Apart, so that the browser sees when data are as before and only what is marked has changed.
         "" stands for a figure still to come, whose place is kept; None for none, whose place is given up. The latter
         is JSON too, as Gradio would make "" of it.
         """
@@ -38,4 +39,4 @@ class Figure(Widget):
             return "null"
         content = value.to_plotly_json()
         content["layout"].pop("template", None)
-        return to_json_plotly(content)
+        return f"{to_json_plotly(content['data'])}\n{to_json_plotly(content['layout'])}"
