@@ -1,8 +1,10 @@
 """Reading a model's inner values by forward hooks."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -51,16 +53,26 @@ def capture(lm: TransformerLM, token_ids: Sequence[int], *, tokenizer: Tokenizer
     finally:
         for handle in handles:
             handle.remove()
-    values = {name: as_array(output) for name, output in outputs.items()}
+    values = {name: as_array(output[0]) for name, output in outputs.items()}
     vocabulary = tokenizer.vocabulary if tokenizer else ids_as_text(config.vocab_size)
-    return Trace(config, tuple(token_ids), vocabulary, values)
+    return Trace(config, tuple(token_ids), vocabulary, values, weights_of(lm))
 
 
-def as_array(output: torch.Tensor) -> np.ndarray:
-    """The first of a batch as float32, not to be written to; its memory is shared where it can be."""
-    if output.dtype != torch.float32 or not output.is_cpu:
-        output = output.float().cpu()
-    array = output.numpy()[0]
+def weights_of(lm: TransformerLM) -> Mapping[str, np.ndarray]:
+    """The model's weights by name as float32, not to be written to; made once a model."""
+    if lm not in WEIGHTS:
+        WEIGHTS[lm] = MappingProxyType({name: as_array(weight.detach()) for name, weight in lm.state_dict().items()})
+    return WEIGHTS[lm]
+
+
+WEIGHTS: WeakKeyDictionary[TransformerLM, Mapping[str, np.ndarray]] = WeakKeyDictionary()
+
+
+def as_array(tensor: torch.Tensor) -> np.ndarray:
+    """As float32, not to be written to; the memory is shared where it can be."""
+    if tensor.dtype != torch.float32 or not tensor.is_cpu:
+        tensor = tensor.float().cpu()
+    array = tensor.numpy()
     array.flags.writeable = False
     return array
 

@@ -21,6 +21,10 @@ class Selection:
         key: the position looked at; never after `query`.
         tap: name of the captured value shown by itself.
         dim: index into that value's last axis.
+        neuron: of the chosen layer's feed-forward.
+        target: the token whose prediction is explained, by its rank among the next tokens after `query`, 1 the
+            likeliest.
+        rival: the rank of the token it is compared with, 0 for none.
     """
 
     view: str = "attention"
@@ -30,6 +34,9 @@ class Selection:
     key: int = 0
     tap: str = "blocks.0.resid_post"
     dim: int = 0
+    neuron: int = 0
+    target: int = 1
+    rival: int = 0
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> "Selection":
@@ -60,6 +67,9 @@ class Selection:
             key=clamp(self.key, query + 1),
             tap=tap,
             dim=clamp(self.dim, trace[tap].shape[-1]),
+            neuron=clamp(self.neuron, trace.config.d_ff),
+            target=max(1, clamp(self.target, trace.config.vocab_size + 1)),
+            rival=clamp(self.rival, trace.config.vocab_size + 1),
         )
 
     def as_dict(self) -> dict[str, Any]:

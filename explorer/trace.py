@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -19,12 +19,14 @@ class Trace:
         token_ids: the T input tokens.
         vocabulary: the text of every token id, as shown.
         values: name -> float32 array without a batch axis, in the order they were computed.
+        weights: name -> float32 array of the model that ran, not to be written to; shared by all its traces.
     """
 
     config: ModelConfig
     token_ids: tuple[int, ...]
     vocabulary: Sequence[str]
     values: Mapping[str, np.ndarray]
+    weights: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.token_ids)

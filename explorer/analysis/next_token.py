@@ -48,6 +48,12 @@ def next_token(trace: Trace, position: int, temperature: float = 1.0, top_k: int
     )
 
 
+def ranking(trace: Trace, position: int) -> np.ndarray:
+    """All token ids (V,) by how likely they are after `position`: that of rank r is at r - 1; of equal ones the lower
+    id comes first."""
+    return np.argsort(-trace["logits"][position], kind="stable")
+
+
 def surprisal(trace: Trace) -> np.ndarray:
     """(T,) bits, -log₂ of the probability the model gave each token; NaN for the first, which nothing precedes."""
     logits = trace["logits"][:-1]  # (T - 1, V)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from explorer.analysis.next_token import ranking
 from explorer.selection import Selection
 from explorer.style import visible
 from explorer.trace import Trace
@@ -37,11 +38,33 @@ def positions(trace: Trace, last: int) -> list[tuple[int, str]]:
     return [(i, f"{i}  {visible(token)}") for i, token in enumerate(trace.tokens[: last + 1])]
 
 
-TITLES = {"layer": "layer", "head": "head", "query": "query", "key": "key", "tap": "value"}
+def next_tokens(trace: Trace, selection: Selection) -> list[tuple[int, str]]:
+    """The likeliest tokens after the query by rank; those chosen and the one that follows wherever they rank."""
+    order = ranking(trace, selection.query)
+    ranks = {*range(1, min(LISTED, len(order)) + 1), max(1, selection.target), max(1, selection.rival)}
+    if selection.query + 1 < len(trace):
+        ranks.add(int((order == trace.token_ids[selection.query + 1]).argmax()) + 1)
+    return [(rank, f"{rank}.  {visible(trace.vocabulary[order[rank - 1]])}") for rank in sorted(ranks)]
+
+
+LISTED = 20  # next tokens
+TITLES = {
+    "layer": "layer",
+    "head": "head",
+    "query": "query",
+    "key": "key",
+    "tap": "value",
+    "neuron": "neuron",
+    "target": "explain",
+    "rival": "against",
+}
 OPTIONS: dict[str, Callable[[Trace, Selection], list[tuple[Any, str]]]] = {
     "layer": lambda trace, selection: numbered(trace.config.num_layers),
     "head": lambda trace, selection: numbered(trace.config.num_heads),
     "query": lambda trace, selection: positions(trace, len(trace) - 1),
     "key": lambda trace, selection: positions(trace, selection.query),
     "tap": lambda trace, selection: [(name, name) for name in trace.values],
+    "neuron": lambda trace, selection: numbered(trace.config.d_ff),
+    "target": next_tokens,
+    "rival": lambda trace, selection: [(0, "nothing"), *next_tokens(trace, selection)],
 }

@@ -135,3 +135,15 @@ def test_a_gpu_computes_the_same(tiny_lm, ids):
     on_cpu, on_gpu = capture(tiny_lm, ids), capture(tiny_lm.to("cuda"), ids)
     for name, value in on_cpu.values.items():
         np.testing.assert_allclose(on_gpu[name], value, atol=1e-3, err_msg=name)
+
+
+def test_the_weights_are_the_models_and_shared_by_its_traces(tiny_lm):
+    one, other = capture(tiny_lm, [1, 2, 3]), capture(tiny_lm, [4])
+    assert one.weights is other.weights
+    assert one.weights.keys() == tiny_lm.state_dict().keys()
+    for name, weight in tiny_lm.state_dict().items():
+        assert (one.weights[name] == weight.numpy()).all()
+    with pytest.raises(ValueError, match="read-only"):
+        one.weights["lm_head.weight"][0, 0] = 1
+    with pytest.raises(TypeError):
+        one.weights["lm_head.weight"] = np.zeros(1)

@@ -1,4 +1,5 @@
 from explorer.selection import Selection
+from explorer.style import visible
 from explorer.views.choices import OPTIONS, Choice, choices
 
 
@@ -31,3 +32,12 @@ def test_whatever_is_chosen_exists(trace):
         for value, _ in choice.options:
             chosen = Selection.parse(selection.as_dict() | {choice.field: value}).within(trace)
             assert getattr(chosen, choice.field) == value
+
+
+def test_next_tokens_are_listed_by_rank_with_the_one_that_follows(rope_trace):
+    (target,) = choices(["target"], rope_trace, Selection(query=3, target=1))
+    order = (-rope_trace["logits"][3]).argsort(kind="stable")
+    ranks = [rank for rank, _ in target.options]
+    assert ranks[:20] == list(range(1, 21))
+    assert int((order == rope_trace.token_ids[4]).argmax()) + 1 in ranks
+    assert target.options[0][1] == f"1.  {visible(rope_trace.vocabulary[order[0]])}"
