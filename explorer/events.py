@@ -4,6 +4,7 @@ import html
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import gradio as gr
@@ -19,6 +20,7 @@ from model.generation import generate
 
 FIRST_PROMPT = EXAMPLES["a story"]
 FIRST_HEAD = {"layer": 1, "head": 1}  # of the bundled model: it looks at the token before, which is easily seen
+SEEN_AT_ONCE = 2  # pictures that fill a screen: they do not wait for those below them
 SECONDS_A_TOKEN = 1 / 18  # the pace at which new tokens are shown: eyes and browsers follow this, not 400 a second
 
 
@@ -74,19 +76,32 @@ class Events:
         moved = dict(question.selection.as_dict().items() - selection.as_dict().items())  # what this model lacks
         return self.show_run(question, moved) | self.show_model(checkpoint, GenerationSettings.parse(state).top_k)
 
-    def on_show(self, state: dict) -> dict:
+    def on_show(self, state: dict) -> Iterator[dict]:
         """The whole open view and the prediction, after a new run or a change of view."""
-        return self.shown(state, newly=True)
+        yield from self.shown(state, newly=True)
 
-    def on_pick(self, state: dict) -> dict:
+    def on_pick(self, state: dict) -> Iterator[dict]:
         """What of them follows the selection, after that changed."""
-        return self.shown(state, newly=False)
+        yield from self.shown(state, newly=False)
 
-    def shown(self, state: dict, newly: bool) -> dict:
+    def shown(self, state: dict, newly: bool) -> Iterator[dict]:
+        """The words, the prediction and the first pictures at once, then the others."""
         question = self.asked(state)
         if question is None:
-            return {self.layout.prediction: gr.skip()}
-        return self.show_view(question, newly) | self.show_prediction(question, GenerationSettings.parse(state))
+            yield {self.layout.prediction: gr.skip()}
+            return
+        view, content = self.presenter.view(question, newly)
+        pictures = ((self.layout.pictures[view.name, name], picture) for name, picture in content.pictures)
+        first = dict(islice(pictures, SEEN_AT_ONCE))
+        yield {
+            **first,
+            self.layout.words[view.name]: content.words,
+            self.layout.formulas[view.name]: content.formula,
+            self.layout.choosers[view.name]: content.choices,
+            **self.show_prediction(question, GenerationSettings.parse(state)),
+        }
+        if others := dict(pictures):
+            yield others
 
     def on_tune(self, state: dict) -> dict:
         """The prediction, after a slider was moved; nothing is drawn anew from it."""
@@ -153,15 +168,6 @@ class Events:
             self.layout.facts: self.presenter.facts(checkpoint),
             self.layout.picker: checkpoint,
             self.layout.top_k: gr.Slider(value=min(top_k, most), maximum=most),
-        }
-
-    def show_view(self, question: Question, newly: bool) -> dict:
-        view, content = self.presenter.view(question, newly)
-        pictures = {self.layout.pictures[view.name, name]: picture for name, picture in content.pictures.items()}
-        return pictures | {
-            self.layout.words[view.name]: content.words,
-            self.layout.formulas[view.name]: content.formula,
-            self.layout.choosers[view.name]: content.choices,
         }
 
     def show_prediction(self, question: Question, settings: GenerationSettings) -> dict:

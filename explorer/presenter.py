@@ -1,6 +1,6 @@
 """From what is asked (a run, a selection, settings) to what the page shows; knows nothing of Gradio."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -45,13 +45,14 @@ class ViewContent:
     Attributes:
         words, formula: texts.
         choices: lists to choose from.
-        pictures: name of each panel -> what it draws, None where the view does not apply to the model.
+        pictures: (name of the panel, what it draws), drawn as they are asked for; None where the view does not apply to
+            the model.
     """
 
     words: str
     formula: str = ""
     choices: list[Choice] = field(default_factory=list)
-    pictures: dict[str, Any] = field(default_factory=dict)
+    pictures: Iterable[tuple[str, Any]] = ()
 
 
 class Presenter:
@@ -121,14 +122,14 @@ class Presenter:
         view = next((view for view in VIEWS if view.name == question.selection.view), VIEWS[0])
         if not view.applies_to(trace):
             return view, ViewContent(
-                words=view.otherwise(trace.config), pictures=dict.fromkeys(panel.name for panel in view.panels)
+                words=view.otherwise(trace.config), pictures=[(panel.name, None) for panel in view.panels]
             )
         selection = question.selection.within(trace)
         return view, ViewContent(
             words=view.words,
             formula=view.formula(trace, selection),
             choices=choices(view.controls, trace, selection),
-            pictures={panel.name: panel.draw(trace, selection) for panel in view.panels if newly or not panel.once},
+            pictures=((panel.name, panel.draw(trace, selection)) for panel in view.panels if newly or not panel.once),
         )
 
     def next_token(self, question: Question, settings: GenerationSettings) -> tuple[go.Figure, str]:

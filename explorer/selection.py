@@ -1,12 +1,15 @@
 """What the person is looking at."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+from explorer.analysis.attention import PATTERNS
+from explorer.analysis.heads import HEAD_SCORES
 from explorer.trace import Trace
 
+WORDS = {"pattern": PATTERNS, "head_score": HEAD_SCORES, "first_token": ("shown", "hidden")}
 LAYER = re.compile(r"^blocks\.\d+\.")
 
 
@@ -25,6 +28,9 @@ class Selection:
         target: the token whose prediction is explained, by its rank among the next tokens after `query`, 1 the
             likeliest.
         rival: the rank of the token it is compared with, 0 for none.
+        pattern: which of `PATTERNS` the large attention pattern shows.
+        head_score: which of `HEAD_SCORES` the map of heads shows.
+        first_token: whether the map of heads counts attention to the first token: "shown" or "hidden".
     """
 
     view: str = "attention"
@@ -37,6 +43,9 @@ class Selection:
     neuron: int = 0
     target: int = 1
     rival: int = 0
+    pattern: str = "weight"
+    head_score: str = "previous_token"
+    first_token: str = "shown"
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> "Selection":
@@ -70,7 +79,13 @@ class Selection:
             neuron=clamp(self.neuron, trace.config.d_ff),
             target=max(1, clamp(self.target, trace.config.vocab_size + 1)),
             rival=clamp(self.rival, trace.config.vocab_size + 1),
+            **{name: self.known(name, words) for name, words in WORDS.items()},
         )
+
+    def known(self, name: str, words: Collection[str]) -> str:
+        """A field that holds one of some words, or its default where it holds another."""
+        value = getattr(self, name)
+        return value if value in words else getattr(Selection, name)
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

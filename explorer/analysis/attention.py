@@ -1,9 +1,10 @@
-"""One cell of an attention pattern, from its score."""
+"""One head's attention, taken apart."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from explorer.analysis.heads import without_first
 from explorer.trace import Trace
 
 
@@ -29,12 +30,88 @@ class AttentionCell:
 
 def attention_cell(trace: Trace, layer: int, head: int, query: int, key: int) -> AttentionCell:
     """Recompute pattern[query, key] of a head from its queries and keys."""
-    suffix = "_rot" if f"blocks.{layer}.attn.q_rot" in trace else ""
-    q = trace.of_head(f"blocks.{layer}.attn.q{suffix}", head)[query].astype(np.float64)  # (d,)
-    keys = trace.of_head(f"blocks.{layer}.attn.k{suffix}", head)[: query + 1].astype(np.float64)  # (query + 1, d)
+    q, keys = compared_vectors(trace, layer, head)
+    q, keys = q[query], keys[: query + 1]  # (d,), (query + 1, d)
     dots = keys @ q
     scores = dots / np.sqrt(len(q))
     exps = np.exp(scores - scores.max())
     weight = exps[key] / exps.sum()
     captured = trace[f"blocks.{layer}.attn.pattern"][head, query, key]
     return AttentionCell(dots[key], scores[key], exps[key], exps.sum(), weight, abs(weight - captured))
+
+
+# name -> what a cell of the pattern then holds
+PATTERNS = {
+    "weight": "attention weight",
+    "without_first": "weight, the first token left out",
+    "moved": "what is moved: weight × length of the value as written",
+    "layer_mean": "mean weight of the layer's heads",
+    "layer_max": "largest weight of the layer's heads",
+}
+
+
+def shown_pattern(trace: Trace, layer: int, head: int, kind: str = "weight") -> np.ndarray:
+    """(T, T), row = query, column = key: one of `PATTERNS`."""
+    patterns = trace[f"blocks.{layer}.attn.pattern"]  # (H, T, T)
+    if kind == "without_first":
+        return without_first(patterns[head])
+    if kind == "moved":
+        return patterns[head] * written_lengths(trace, layer, head)
+    if kind == "layer_mean":
+        return patterns.mean(0)
+    return patterns.max(0) if kind == "layer_max" else patterns[head]
+
+
+def written_lengths(trace: Trace, layer: int, head: int) -> np.ndarray:
+    """(T,) ‖W_O v‖₂ of every key: how long a vector the head writes to the stream where it looks at that key alone.
+
+    Weights say where a head looks, these how much there is to fetch (Kobayashi et al. 2020, eq. 8).
+    """
+    values = trace.of_head(f"blocks.{layer}.attn.v", head)  # (T, d)
+    d = values.shape[1]
+    output = trace.weights[f"blocks.{layer}.attn.o_proj.weight"][:, head * d : (head + 1) * d]  # (D, d)
+    return np.linalg.norm(values @ output.T, axis=-1)
+
+
+def score_by_dimension(trace: Trace, layer: int, head: int, query: int, key: int) -> np.ndarray:
+    """(d,) qᵢ kᵢ / √d, which add up to the score."""
+    q, keys = compared_vectors(trace, layer, head)
+    return q[query] * keys[key] / np.sqrt(q.shape[1])
+
+
+def compared_vectors(trace: Trace, layer: int, head: int) -> tuple[np.ndarray, np.ndarray]:
+    """The queries and keys (T, d) whose products are the scores: turned ones where the model turns them."""
+    suffix = "_rot" if f"blocks.{layer}.attn.q_rot" in trace else ""
+    names = (f"blocks.{layer}.attn.q{suffix}", f"blocks.{layer}.attn.k{suffix}")
+    q, k = (trace.of_head(name, head).astype(np.float64) for name in names)
+    return q, k
+
+
+@dataclass(frozen=True)
+class Stages:
+    """One query's way from products to what is fetched, over all T keys.
+
+    Attributes:
+        dots: (T,) q·k.
+        scores: (T,) q·k / √d.
+        allowed: (T,) booleans, False for keys after the query, which the mask hides.
+        weights: (T,) softmax of the allowed scores; they sum to 1.
+        lengths: (T,) ‖W_O v‖ of each key.
+    """
+
+    dots: np.ndarray
+    scores: np.ndarray
+    allowed: np.ndarray
+    weights: np.ndarray
+    lengths: np.ndarray
+
+
+def stages(trace: Trace, layer: int, head: int, query: int) -> Stages:
+    scores = trace[f"blocks.{layer}.attn.scores"][head, query]
+    return Stages(
+        dots=scores * np.sqrt(trace.config.d_head),
+        scores=scores,
+        allowed=np.arange(len(trace)) <= query,
+        weights=trace[f"blocks.{layer}.attn.pattern"][head, query],
+        lengths=written_lengths(trace, layer, head),
+    )

@@ -3,10 +3,11 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.analysis.attention import attention_cell
+from explorer.analysis.attention import PATTERNS, attention_cell, shown_pattern
 from explorer.selection import Selection
 from explorer.style import SELECTED, figure, number, positions, quoted, token_axis
 from explorer.trace import Trace
+from explorer.views.attention_detail import dimensions, head_map, ladder, lines
 from explorer.views.phrases import compared, shared_head
 from explorer.views.view import Panel, SmallMultiples, View
 
@@ -18,25 +19,30 @@ def all_heads(trace: Trace) -> SmallMultiples:
     return SmallMultiples(values, f"Attention patterns of {heads} heads in each of {layers} layers; choose one.")
 
 
-def pattern(trace: Trace, layer: int, head: int, query: int | None = None, key: int | None = None) -> go.Figure:
-    """One head's pattern: row = query, column = key, colour = weight from 0 to 1; a frame around the chosen cell."""
-    weights = trace[f"blocks.{layer}.attn.pattern"][head]  # (T, T)
+def pattern(
+    trace: Trace, layer: int, head: int, query: int | None = None, key: int | None = None, kind: str = "weight"
+) -> go.Figure:
+    """One of `PATTERNS`: row = query, column = key; a frame around the chosen cell. Weights have colours from 0 to 1,
+    what is moved from 0 to its largest."""
+    values = shown_pattern(trace, layer, head, kind)  # (T, T)
     places = positions(trace.tokens)
+    measure = "weight × length" if kind == "moved" else "weight"
+    whose = f"layer {layer}" if kind in ("layer_mean", "layer_max") else f"layer {layer} head {head}"
     fig = figure(
         go.Heatmap(
             x=places,
             y=places,
-            z=np.where(np.tri(len(trace), dtype=bool), weights, np.nan),
+            z=np.where(np.tri(len(trace), dtype=bool), values, np.nan),
             zmin=0,
-            zmax=1,
+            zmax=float(values.max()) or 1.0 if kind == "moved" else 1,
             autocolorscale=True,
-            hovertemplate="query %{y} → key %{x}<br>weight %{z:.3f}<extra></extra>",
+            hovertemplate=f"query %{{y}} → key %{{x}}<br>{measure} %{{z:.3f}}<extra></extra>",
             hoverongaps=False,
             xgap=0.5 if len(trace) <= 48 else 0,
             ygap=0.5 if len(trace) <= 48 else 0,
-            colorbar={"title": {"text": "weight", "side": "right"}},
+            colorbar={"title": {"text": measure, "side": "right"}},
         ),
-        alt=f"Attention pattern of layer {layer} head {head}, {len(trace)} queries by {len(trace)} keys.",
+        alt=f"Attention pattern of {whose}, {len(trace)} queries by {len(trace)} keys: {PATTERNS[kind]}.",
         xaxis={**token_axis(trace.tokens, "key (looked at)", most=24), "tickangle": -60},
         yaxis={**token_axis(trace.tokens, "query (looks back)"), "autorange": "reversed"},
     )
@@ -101,7 +107,7 @@ VIEW = View(
     formula=formula,
     needs=("blocks.*.attn.pattern",),
     otherwise=lambda config: "This model has no attention.",
-    controls=("layer", "head", "query", "key"),
+    controls=("layer", "head", "query", "key", "pattern", "head_score", "first_token"),
     panels=(
         Panel(
             name="heads",
@@ -115,7 +121,7 @@ VIEW = View(
         Panel(
             name="pattern",
             title="The chosen head: who looks at whom",
-            draw=lambda trace, s: pattern(trace, s.layer, s.head, s.query, s.key),
+            draw=lambda trace, s: pattern(trace, s.layer, s.head, s.query, s.key, s.pattern),
             selects={"x": "key", "y": "query"},
             height=500,
             width="half",
@@ -126,6 +132,36 @@ VIEW = View(
             draw=lambda trace, s: row(trace, s.layer, s.head, s.query, s.key),
             selects={"x": "key"},
             height=260,
+        ),
+        Panel(
+            name="stages",
+            title="The chosen query's numbers, from products to what is fetched",
+            draw=lambda trace, s: ladder(trace, s.layer, s.head, s.query, s.key),
+            selects={"x": "key"},
+            height=320,
+            min_width=640,
+        ),
+        Panel(
+            name="dimensions",
+            title="The chosen cell's score, dimension by dimension",
+            draw=lambda trace, s: dimensions(trace, s.layer, s.head, s.query, s.key),
+            height=260,
+        ),
+        Panel(
+            name="scores",
+            title="What each head does: choose a score above",
+            draw=lambda trace, s: head_map(trace, s.head_score, s.first_token == "hidden", s.layer, s.head),
+            selects={"x": "head", "y": "layer"},
+            height=340,
+            width="half",
+        ),
+        Panel(
+            name="lines",
+            title="The chosen head as lines: every query to the keys it looks at",
+            draw=lambda trace, s: lines(trace, s.layer, s.head, s.query),
+            selects={"customdata": "query"},
+            height=500,
+            width="half",
         ),
     ),
 )

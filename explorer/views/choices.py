@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from explorer.analysis.attention import PATTERNS
+from explorer.analysis.heads import HEAD_SCORES
 from explorer.analysis.next_token import ranking
 from explorer.selection import Selection
 from explorer.style import visible
@@ -57,6 +59,9 @@ TITLES = {
     "neuron": "neuron",
     "target": "explain",
     "rival": "against",
+    "pattern": "large picture",
+    "head_score": "score",
+    "first_token": "first token",
 }
 OPTIONS: dict[str, Callable[[Trace, Selection], list[tuple[Any, str]]]] = {
     "layer": lambda trace, selection: numbered(trace.config.num_layers),
@@ -66,5 +71,10 @@ OPTIONS: dict[str, Callable[[Trace, Selection], list[tuple[Any, str]]]] = {
     "tap": lambda trace, selection: [(name, name) for name in trace.values],
     "neuron": lambda trace, selection: numbered(trace.config.d_ff),
     "target": next_tokens,
+    "pattern": lambda trace, selection: list(PATTERNS.items()),
+    "head_score": lambda trace, selection: [
+        (name, f"{name.replace('_', ' ')}: {s}") for name, s in HEAD_SCORES.items()
+    ],
+    "first_token": lambda trace, selection: [("shown", "counts"), ("hidden", "left out")],
     "rival": lambda trace, selection: [(0, "nothing"), *next_tokens(trace, selection)],
 }

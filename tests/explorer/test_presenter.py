@@ -35,7 +35,7 @@ def test_tokens_of_nasty_text_can_be_looked_at(presenter, nasty_prompt):
     question = presenter.restored({"checkpoint": "rope", "text": nasty_prompt})
     for view in VIEWS:
         _, content = presenter.view(replace(question, selection=replace(question.selection, view=view.name)))
-        assert all(content.pictures.values())
+        assert all(picture for _, picture in content.pictures)
     picture, words = presenter.next_token(question, GenerationSettings())
     assert picture.to_json() and words
 
@@ -137,7 +137,7 @@ def test_the_open_view_has_everything_it_shows(presenter, question):
         assert content.words == view.words
         assert content.formula == view.formula(presenter.trace(question.run), selection)
         assert [choice.field for choice in content.choices] == list(view.controls)
-        assert list(content.pictures) == [panel.name for panel in view.panels]
+        assert [name for name, _ in content.pictures] == [panel.name for panel in view.panels]
 
 
 def test_an_unknown_view_is_the_first(presenter, question):
@@ -151,14 +151,14 @@ def test_a_view_that_does_not_apply_says_why_and_draws_nothing(presenter):
     assert view is rope
     assert content.words == rope.otherwise(presenter.library.model("none")[0].config)
     assert (content.formula, content.choices) == ("", [])
-    assert content.pictures == {panel.name: None for panel in rope.panels}
+    assert list(content.pictures) == [(panel.name, None) for panel in rope.panels]
 
 
 def test_views_draw_within_the_run_whatever_is_selected(presenter, question):
     far = Selection(layer=99, head=99, query=99, key=99, tap="nothing", dim=10**8)
     for view in VIEWS:
         _, content = presenter.view(Question(question.run, replace(far, view=view.name)))
-        assert len(content.pictures) == len(view.panels)
+        assert len(list(content.pictures)) == len(view.panels)
 
 
 def test_the_prediction_is_that_after_the_selected_token(presenter, question):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.attention import attention_cell
+from explorer.analysis.attention import attention_cell, score_by_dimension, shown_pattern, stages
 
 CELLS = [(0, 0, 0, 0), (0, 2, 11, 0), (1, 1, 11, 11), (1, 0, 7, 3)]
 
@@ -54,3 +54,36 @@ def test_no_sum_overflows(trace):
     names = ("q", "k", "q_rot", "k_rot")
     large = {name: value * 1e3 for name, value in trace.values.items() if name.split(".")[-1] in names}
     assert np.isfinite(astuple(attention_cell(replace(trace, values={**trace.values, **large}), 0, 0, 9, 2))).all()
+
+
+def test_dimensions_add_up_to_the_score(trace):
+    for layer, head, query, key in CELLS:
+        parts = score_by_dimension(trace, layer, head, query, key)
+        assert parts.shape == (trace.config.d_head,)
+        assert parts.sum() == pytest.approx(trace[f"blocks.{layer}.attn.scores"][head, query, key], abs=1e-5)
+
+
+def test_what_is_moved_adds_up_to_what_the_head_writes(trace):
+    """Weight × written value, vector by vector, is z through the head's part of o_proj; its lengths are the shown."""
+    layer, head, query, d = 1, 2, 9, trace.config.d_head
+    output = trace.weights[f"blocks.{layer}.attn.o_proj.weight"][:, head * d : (head + 1) * d]
+    weights = trace[f"blocks.{layer}.attn.pattern"][head, query]
+    moved = weights[:, None] * (trace.of_head(f"blocks.{layer}.attn.v", head) @ output.T)  # (T, D)
+    assert_allclose(moved.sum(0), trace[f"blocks.{layer}.attn.z"][head, query] @ output.T, atol=1e-5)
+    assert_allclose(np.linalg.norm(moved, axis=-1), shown_pattern(trace, layer, head, "moved")[query], atol=1e-5)
+
+
+def test_layers_are_shown_by_their_mean_and_largest_weights(trace):
+    patterns = trace["blocks.1.attn.pattern"]
+    assert_allclose(shown_pattern(trace, 1, 0, "layer_mean"), patterns.mean(0))
+    assert_allclose(shown_pattern(trace, 1, 0, "layer_max"), patterns.max(0))
+    assert_allclose(shown_pattern(trace, 1, 2, "weight"), patterns[2])
+    assert_allclose(shown_pattern(trace, 1, 2, "without_first")[1:].sum(-1), 1, atol=1e-6)
+
+
+def test_stages_lead_from_products_to_weights(trace):
+    found = stages(trace, 1, 2, 7)
+    assert_allclose(found.dots / np.sqrt(trace.config.d_head), found.scores, rtol=1e-6)
+    exps = np.exp(found.scores.astype(float)) * found.allowed
+    assert_allclose(exps / exps.sum(), found.weights, atol=1e-6)
+    assert found.allowed.tolist() == [True] * 8 + [False] * 4

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.analysis.attention import attention_cell
+from explorer.analysis.attention import PATTERNS, attention_cell, shown_pattern
 from explorer.selection import Selection
 from explorer.style import number, positions
 from explorer.views import attention
@@ -99,7 +99,15 @@ def test_the_formula_says_which_heads_share_keys_and_values(trace_of):
 
 def test_a_panel_shows_what_is_chosen(trace):
     selection = Selection(layer=1, head=2, query=9, key=4)
-    heads, pattern, row = (panel.draw(trace, selection) for panel in attention.VIEW.panels)
+    heads, pattern, row = (panel.draw(trace, selection) for panel in attention.VIEW.panels[:3])
     assert heads.values.shape == (2, trace.config.num_heads, 12, 12)
     assert pattern == attention.pattern(trace, 1, 2, 9, 4)
     assert row == attention.row(trace, 1, 2, 9, 4)
+
+
+@pytest.mark.parametrize("kind", PATTERNS)
+def test_the_large_picture_shows_what_is_asked_for(trace, kind):
+    heatmap = only(attention.pattern(trace, 1, 2, kind=kind), "heatmap")
+    below = np.tri(len(trace), dtype=bool)
+    assert_allclose(np.asarray(heatmap.z, dtype=float)[below], shown_pattern(trace, 1, 2, kind)[below])
+    assert heatmap.zmax == (shown_pattern(trace, 1, 2, kind).max() if kind == "moved" else 1)

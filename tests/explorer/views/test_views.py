@@ -153,7 +153,11 @@ def test_no_token_is_part_of_a_template(rope_trace, view, panel):
     for selection in selections(hostile):
         plain, filled = (panel.draw(trace, selection).data for trace in (rope_trace, hostile))
         assert [t.hovertemplate for t in plain] == [t.hovertemplate for t in filled]
-        assert not any("texttemplate" in t and t.texttemplate for t in filled)
+        assert [texttemplate(t) for t in plain] == [texttemplate(t) for t in filled]
+
+
+def texttemplate(trace) -> str | None:
+    return trace.texttemplate if "texttemplate" in trace else None
 
 
 @every_panel

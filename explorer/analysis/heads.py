@@ -1,0 +1,67 @@
+"""What attention heads do, in numbers."""
+
+import numpy as np
+
+from explorer.trace import Trace
+
+# name -> what a head with a high score does
+HEAD_SCORES = {
+    "previous_token": "looks at the token before",
+    "first_token": "looks at the first token",
+    "self": "looks at the token itself",
+    "duplicate_token": "looks at earlier occurrences of the same token",
+    "induction": "looks at what followed earlier occurrences of the same token",
+    "spread": "looks at many tokens evenly (entropy)",
+}
+
+
+def head_scores(trace: Trace, name: str, hide_first: bool = False) -> np.ndarray:
+    """The score of every head, (L, H) in [0, 1]: a mean over queries, the first left out as it can only see itself.
+
+    Most are attention paid: "previous_token" to q - 1, "first_token" to 0, "self" to q; "duplicate_token" to all
+    earlier positions of the query's own token and "induction" to the positions after those (Olsson et al. 2022), both
+    over queries whose token occurred before. "spread" is the entropy of the row over that of an even one,
+    log₂(q + 1). NaN where no query counts.
+
+    Args:
+        hide_first: leave attention to the first token out and let the rest sum to 1: many heads rest there.
+    """
+    patterns = trace.stack("blocks.*.attn.pattern").astype(np.float64)  # (L, H, T, T)
+    if hide_first:
+        patterns = without_first(patterns)
+    queries = np.arange(1, len(trace))
+    if name == "spread":
+        rows = patterns[..., 1:, :]
+        logs = np.log2(rows, out=np.zeros_like(rows), where=rows > 0)
+        return mean(-(rows * logs).sum(-1) / np.log2(queries + 1))
+    targets = targets_of(trace, name)[1:]  # (T - 1, T)
+    counts = targets.any(-1)
+    return mean((patterns[..., 1:, :] * targets).sum(-1)[..., counts])
+
+
+def targets_of(trace: Trace, name: str) -> np.ndarray:
+    """(T, T) booleans: query, key; where a head of that kind looks."""
+    query, key = np.indices((len(trace), len(trace)))
+    ids = np.array(trace.token_ids)
+    duplicate = (ids[:, None] == ids) & (key < query)
+    after_duplicate = np.pad(duplicate, ((0, 0), (1, 0)))[:, :-1] & (key < query)
+    return {
+        "previous_token": key == query - 1,
+        "first_token": key == 0,
+        "self": key == query,
+        "duplicate_token": duplicate,
+        "induction": after_duplicate,
+    }[name]
+
+
+def without_first(patterns: np.ndarray) -> np.ndarray:
+    """Patterns (..., T, T) without their first column, rows made to sum to 1 again; 0 where nothing else was seen."""
+    rest = patterns.copy()
+    rest[..., 0] = 0
+    total = rest.sum(-1, keepdims=True)
+    return np.divide(rest, total, out=np.zeros_like(rest), where=total > 1e-12)
+
+
+def mean(values: np.ndarray) -> np.ndarray:
+    """Over the last axis; NaN, quietly, of nothing."""
+    return values.mean(-1) if values.shape[-1] else np.full(values.shape[:-1], np.nan)

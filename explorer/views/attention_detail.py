@@ -1,0 +1,192 @@
+"""The attention view's closer looks: every head's score, lines between tokens, and one query's way to its weights."""
+
+import numpy as np
+import plotly.graph_objects as go
+
+from explorer.analysis.attention import score_by_dimension, stages
+from explorer.analysis.heads import HEAD_SCORES, head_scores
+from explorer.style import ATTENTION, MONO, RESIDUAL, SELECTED, figure, label, number, positions, quoted, token_axis
+from explorer.trace import Trace
+
+MOST_LINES = 48  # tokens between which lines are drawn
+MOST_STAGES = 12  # keys whose numbers are written out
+FAINTEST = 0.05  # weight of a line
+OPACITIES = np.linspace(FAINTEST, 1, 7)[:-1]
+
+
+def head_map(trace: Trace, name: str, hide_first: bool, layer: int, head: int) -> go.Figure:
+    """One of `HEAD_SCORES` for every head: row = layer, column = head; a frame around the chosen head."""
+    scores = head_scores(trace, name, hide_first)  # (L, H)
+    counts = np.isfinite(scores).all()
+    words = name.replace("_", " ")
+    fig = figure(
+        go.Heatmap(
+            z=scores,
+            zmin=0,
+            zmax=1,
+            autocolorscale=True,
+            text=[[f"{score:.2f}" for score in row] if counts else [""] * len(row) for row in scores],
+            texttemplate="%{text}" if scores.shape[1] <= 12 else None,
+            hovertemplate="layer %{y} head %{x}<br>score %{z:.3f}<extra></extra>",
+            xgap=1,
+            ygap=1,
+            colorbar={"title": {"text": "score", "side": "right"}},
+        ),
+        alt=(
+            f"The {words} score of {scores.size} heads, {number(scores.min())} to {number(scores.max())}: "
+            f"how much each {HEAD_SCORES[name]}."
+            if counts
+            else f"No {words} score: {WHY_NONE}."
+        ),
+        xaxis={"title": {"text": "head"}, "dtick": 1, "showgrid": False},
+        yaxis={"title": {"text": "layer"}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
+    )
+    corners = {"x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
+    fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
+    if not counts:
+        fig.add_annotation(text=WHY_NONE, xref="paper", yref="paper", x=0.5, y=0.5, showarrow=False)
+    return fig
+
+
+WHY_NONE = "no token of this prompt occurs twice"
+
+
+def lines(trace: Trace, layer: int, head: int, query: int) -> go.Figure:
+    """A line from every query, left, to every key it looks at, right; the stronger the weight, the more opaque.
+
+    Of a long run, the tokens around the chosen query.
+    """
+    end = min(len(trace), max(MOST_LINES, query + 1 + MOST_LINES // 4))
+    shown = range(max(0, end - MOST_LINES), end)
+    weights = trace[f"blocks.{layer}.attn.pattern"][head][shown.start : end, shown.start : end]  # (n, n)
+    traces = []
+    rows, columns = np.nonzero(weights >= FAINTEST)
+    levels = np.digitize(weights[rows, columns], OPACITIES)
+    ends = np.stack([rows, columns], axis=1) + shown.start  # (lines, 2): query, key
+    for level, opacity in enumerate(OPACITIES, start=1):
+        for chosen, color in ((False, ATTENTION), (True, SELECTED)):
+            some = ends[(levels == level) & ((ends[:, 0] == query) == chosen)]
+            if len(some):
+                traces.append(
+                    go.Scatter(
+                        x=np.tile([0, 1, np.nan], len(some)),
+                        y=np.column_stack([some, np.full(len(some), np.nan)]).ravel(),
+                        mode="lines",
+                        line={"color": color, "width": 3 if chosen else 1.5},
+                        opacity=opacity,
+                        hoverinfo="skip",
+                        showlegend=False,
+                    )
+                )
+    names = [label(trace.tokens[i]) for i in shown]
+    for x, side in ((0, "middle left"), (1, "middle right")):
+        colors = [SELECTED if x == 0 and i == query else RESIDUAL for i in shown]
+        traces.append(
+            go.Scatter(
+                x=np.full(len(shown), x),
+                y=list(shown),
+                mode="markers+text",
+                marker={"size": 6, "color": colors},
+                text=names,
+                textposition=side,
+                textfont={"family": MONO, "size": 11},
+                customdata=list(shown),
+                hovertext=[
+                    f"{'query' if x == 0 else 'key'} {i} {name}<br>weight from the chosen query {weight:.3f}"
+                    for i, name, weight in zip(
+                        shown, names, weights_from(trace, layer, head, query, shown), strict=True
+                    )
+                ],
+                hovertemplate="%{hovertext}<extra></extra>",
+                showlegend=False,
+            )
+        )
+    part = "" if len(shown) == len(trace) else f" (tokens {shown.start} to {end - 1} of {len(trace)})"
+    return figure(
+        traces,
+        alt=f"Lines from queries to keys of layer {layer} head {head}{part}; {quoted(trace.tokens[query])} is chosen.",
+        xaxis={
+            "range": [-0.35, 1.35],
+            "tickvals": [0, 1],
+            "ticktext": ["query", "key"],
+            "side": "top",
+            "showgrid": False,
+            "zeroline": False,
+            "title": {"text": part.strip(" ()")},
+        },
+        yaxis={"visible": False, "range": [end - 0.5, shown.start - 0.5]},
+    )
+
+
+def weights_from(trace: Trace, layer: int, head: int, query: int, keys: range) -> np.ndarray:
+    return trace[f"blocks.{layer}.attn.pattern"][head, query, keys.start : keys.stop]
+
+
+def ladder(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:
+    """The chosen query's numbers on their way, a row a stage, a column a key; colours compare within a row.
+
+    Of many keys, those around the chosen one.
+    """
+    steps = stages(trace, layer, head, query)
+    start = max(0, min(key - MOST_STAGES // 2, len(trace) - MOST_STAGES))
+    shown = range(start, min(len(trace), start + MOST_STAGES))
+    part = slice(shown.start, shown.stop)
+    masked = np.where(steps.allowed, steps.scores, -np.inf)
+    rows = {
+        "q·k": steps.dots,
+        f"score = q·k / √{trace.config.d_head}": steps.scores,
+        "masked: no key after the query": masked,
+        "weight = softmax": steps.weights,
+        "length of W_O v": steps.lengths,
+        "moved = weight × length": steps.weights * steps.lengths,
+    }
+    values = np.stack([row[part] for row in rows.values()])  # (6, n)
+    finite = np.where(np.isfinite(values), values, np.nan)
+    largest = np.array([np.abs(row[np.isfinite(row)]).max() or 1.0 for row in rows.values()])[:, None]
+    fig = figure(
+        go.Heatmap(
+            x=positions(trace.tokens)[part],
+            y=list(rows),
+            z=finite / largest,
+            zmin=-1,
+            zmax=1,
+            autocolorscale=True,
+            showscale=False,
+            text=[["−∞" if v == -np.inf else number(v) for v in row] for row in values],
+            texttemplate="%{text}",
+            textfont={"family": MONO, "size": 11},
+            hovertemplate="%{y}<br>key %{x}: %{text}<extra></extra>",
+            xgap=1,
+            ygap=1,
+        ),
+        alt=(
+            f"From products to weights: {quoted(trace.tokens[query])} gives {quoted(trace.tokens[key])} "
+            f"a score of {number(steps.scores[key])} and a weight of {number(steps.weights[key])}."
+        ),
+        xaxis={
+            **token_axis(trace.tokens, "key", shown=shown),
+            "tickangle": -60,
+            "range": [start - 0.5, shown.stop - 0.5],
+        },
+        yaxis={"autorange": "reversed", "showgrid": False},
+    )
+    fig.add_shape(type="rect", x0=key - 0.5, x1=key + 0.5, y0=-0.5, y1=5.5, line={"color": SELECTED, "width": 2})
+    return fig
+
+
+def dimensions(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:
+    """qᵢ kᵢ / √d as a bar a dimension; they add up to the score of the chosen cell."""
+    parts = score_by_dimension(trace, layer, head, query, key)
+    score = trace[f"blocks.{layer}.attn.scores"][head, query, key]
+    return figure(
+        go.Bar(
+            x=np.arange(len(parts)),
+            y=parts,
+            marker={"color": ATTENTION},
+            hovertemplate="dimension %{x}<br>adds %{y:.4f}<extra></extra>",
+        ),
+        alt=f"{len(parts)} products of q and k that add up to the score {number(score)}.",
+        xaxis={"title": {"text": "dimension of q and k"}, "showgrid": False},
+        yaxis={"title": {"text": f"qᵢ kᵢ / √d; sum {number(parts.sum())}, off by {number(abs(parts.sum() - score))}"}},
+        bargap=0.2,
+    )
