@@ -26,7 +26,7 @@ def capture(lm: TransformerLM, token_ids: Sequence[int], *, tokenizer: Tokenizer
 
     Args:
         token_ids: 1 to context_length ids.
-        tokenizer: for the tokens' texts; without it their ids stand for them.
+        tokenizer: for the tokens' texts and bytes; without it their ids stand for them.
 
     Raises:
         ValueError: there are no tokens, more than the context length, or one that is not in the vocabulary.
@@ -55,7 +55,8 @@ def capture(lm: TransformerLM, token_ids: Sequence[int], *, tokenizer: Tokenizer
             handle.remove()
     values = {name: as_array(output[0]) for name, output in outputs.items()}
     vocabulary = tokenizer.vocabulary if tokenizer else ids_as_text(config.vocab_size)
-    return Trace(config, tuple(token_ids), vocabulary, values, weights_of(lm))
+    token_bytes = tokenizer.merged_bytes if tokenizer else ()
+    return Trace(config, tuple(token_ids), vocabulary, values, weights_of(lm), token_bytes)
 
 
 def weights_of(lm: TransformerLM) -> Mapping[str, np.ndarray]:

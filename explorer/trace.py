@@ -20,6 +20,7 @@ class Trace:
         vocabulary: the text of every token id, as shown.
         values: name -> float32 array without a batch axis, in the order they were computed.
         weights: name -> float32 array of the model that ran, not to be written to; shared by all its traces.
+        token_bytes: the bytes of every token id that merges make, in their order; none where the tokenizer is unknown.
     """
 
     config: ModelConfig
@@ -27,6 +28,7 @@ class Trace:
     vocabulary: Sequence[str]
     values: Mapping[str, np.ndarray]
     weights: Mapping[str, np.ndarray] = field(default_factory=dict)
+    token_bytes: Sequence[bytes] = ()
 
     def __len__(self) -> int:
         return len(self.token_ids)

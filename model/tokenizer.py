@@ -61,6 +61,11 @@ class Tokenizer:
         except (KeyError, OverflowError, TypeError):
             raise ValueError(f"token ids are integers from 0 to {self.vocab_size - 1}, got {token_id!r}") from None
 
+    @cached_property
+    def merged_bytes(self) -> tuple[bytes, ...]:
+        """The bytes of every ordinary id: single bytes, then what each merge made, in the order they are applied."""
+        return tuple(sorted(self._ranks, key=self._ranks.__getitem__))
+
     def token_text(self, token_id: int) -> str:
         """How a token is shown: its text or, where its bytes are only part of a character, their hex values.
 

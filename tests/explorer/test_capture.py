@@ -64,6 +64,7 @@ def test_the_trace_knows_what_ran(tiny_lm, tiny_config, tiny_tokenizer, ids):
     trace = capture(tiny_lm, ids, tokenizer=tiny_tokenizer)
     assert (trace.config, trace.token_ids) == (tiny_config, tuple(ids))
     assert "".join(trace.tokens) == tiny_tokenizer.decode(ids)
+    assert b"".join(trace.token_bytes[token_id] for token_id in ids).decode() == tiny_tokenizer.decode(ids)
     assert capture(tiny_lm, ids).tokens == tuple(map(str, ids))
 
 

@@ -53,6 +53,10 @@ def test_the_vocabulary_is_bytes_merges_and_the_end_of_text(tiny_tokenizer):
     assert tiny_tokenizer.token_bytes(299) == END_OF_TEXT.encode()
 
 
+def test_the_bytes_of_all_ordinary_ids_are_in_their_order(tiny_tokenizer):
+    assert tiny_tokenizer.merged_bytes == tuple(map(tiny_tokenizer.token_bytes, range(299)))
+
+
 def test_half_a_character_decodes_to_the_replacement_sign_and_shows_its_bytes(tiny_tokenizer):
     half = [0xC3]  # the first of the two bytes of "é"
     assert tiny_tokenizer.decode(half) == "\ufffd"
