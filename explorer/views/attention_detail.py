@@ -5,7 +5,7 @@ import plotly.graph_objects as go
 
 from explorer.analysis.attention import score_by_dimension, stages
 from explorer.analysis.heads import HEAD_SCORES, head_scores
-from explorer.style import ATTENTION, MONO, RESIDUAL, SELECTED, figure, label, number, positions, quoted, token_axis
+from explorer.style import ATTENTION, MONO, RESIDUAL, SELECTED, figure, label, number, quoted
 from explorer.trace import Trace
 
 MOST_LINES = 48  # tokens between which lines are drawn
@@ -137,7 +137,7 @@ def ladder(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figu
         f"score = q·k / √{trace.config.d_head}": steps.scores,
         "masked: no key after the query": masked,
         "weight = softmax": steps.weights,
-        "length of W_O v": steps.lengths,
+        "length of Wₒ v": steps.lengths,
         "moved = weight × length": steps.weights * steps.lengths,
     }
     values = np.stack([row[part] for row in rows.values()])  # (6, n)
@@ -145,7 +145,7 @@ def ladder(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figu
     largest = np.array([np.abs(row[np.isfinite(row)]).max() or 1.0 for row in rows.values()])[:, None]
     fig = figure(
         go.Heatmap(
-            x=positions(trace.tokens)[part],
+            x=list(shown),
             y=list(rows),
             z=finite / largest,
             zmin=-1,
@@ -164,9 +164,12 @@ def ladder(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figu
             f"a score of {number(steps.scores[key])} and a weight of {number(steps.weights[key])}."
         ),
         xaxis={
-            **token_axis(trace.tokens, "key", shown=shown),
+            "tickvals": list(shown),
+            "ticktext": [label(trace.tokens[i]) for i in shown],
+            "tickfont": {"family": MONO, "size": 11},
             "tickangle": -60,
-            "range": [start - 0.5, shown.stop - 0.5],
+            "title": {"text": "key"},
+            "showgrid": False,
         },
         yaxis={"autorange": "reversed", "showgrid": False},
     )
