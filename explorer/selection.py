@@ -7,9 +7,10 @@ from typing import Any
 
 from explorer.analysis.attention import PATTERNS
 from explorer.analysis.heads import HEAD_SCORES
+from explorer.analysis.lens import LENSES
 from explorer.trace import Trace
 
-WORDS = {"pattern": PATTERNS, "head_score": HEAD_SCORES, "first_token": ("shown", "hidden")}
+WORDS = {"pattern": PATTERNS, "head_score": HEAD_SCORES, "lens": LENSES, "first_token": ("shown", "hidden")}
 LAYER = re.compile(r"^blocks\.\d+\.")
 
 
@@ -31,6 +32,7 @@ class Selection:
         pattern: which of `PATTERNS` the large attention pattern shows.
         head_score: which of `HEAD_SCORES` the map of heads shows.
         first_token: whether the map of heads counts attention to the first token: "shown" or "hidden".
+        lens: which of `LENSES` the logit lens is coloured by.
     """
 
     view: str = "attention"
@@ -46,6 +48,7 @@ class Selection:
     pattern: str = "weight"
     head_score: str = "previous_token"
     first_token: str = "shown"
+    lens: str = "probability"
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> "Selection":

@@ -10,9 +10,9 @@ import numpy as np
 from model.config import ModelConfig
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trace:
-    """The captured values of one forward pass, by name.
+    """The captured values of one forward pass, by name; equal to no other, so that results can be kept by trace.
 
     Attributes:
         config: of the model that ran.

@@ -6,6 +6,7 @@ from typing import Any
 
 from explorer.analysis.attention import PATTERNS
 from explorer.analysis.heads import HEAD_SCORES
+from explorer.analysis.lens import LENSES
 from explorer.analysis.next_token import ranking
 from explorer.selection import Selection
 from explorer.style import visible
@@ -62,6 +63,7 @@ TITLES = {
     "pattern": "large picture",
     "head_score": "score",
     "first_token": "first token",
+    "lens": "colour",
 }
 OPTIONS: dict[str, Callable[[Trace, Selection], list[tuple[Any, str]]]] = {
     "layer": lambda trace, selection: numbered(trace.config.num_layers),
@@ -76,5 +78,6 @@ OPTIONS: dict[str, Callable[[Trace, Selection], list[tuple[Any, str]]]] = {
         (name, f"{name.replace('_', ' ')}: {s}") for name, s in HEAD_SCORES.items()
     ],
     "first_token": lambda trace, selection: [("shown", "counts"), ("hidden", "left out")],
+    "lens": lambda trace, selection: list(LENSES.items()),
     "rival": lambda trace, selection: [(0, "nothing"), *next_tokens(trace, selection)],
 }

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from explorer.selection import Selection, as_index
+from explorer.selection import WORDS, Selection, as_index
 
 NONSENSE = [
     -1,
@@ -88,3 +88,10 @@ def test_a_value_of_a_layer_that_is_not_there_gives_way_to_that_of_the_last(rope
 def test_of_a_single_token_only_it_can_be_chosen(trace_of, style):
     selection = Selection(query=5, key=5).within(trace_of(style, 1))
     assert (selection.query, selection.key) == (0, 0)
+
+
+@pytest.mark.parametrize("field", WORDS)
+def test_a_word_that_means_nothing_gives_way_to_the_default(rope_trace, field):
+    assert Selection.parse({field: "<script>"}).within(rope_trace) == Selection()
+    for word in WORDS[field]:
+        assert getattr(Selection.parse({field: word}).within(rope_trace), field) == word

@@ -21,6 +21,11 @@ def test_a_value_by_its_name(small):
     assert small["blocks.1.resid_pre"] is small.values["blocks.1.resid_pre"]
 
 
+def test_results_can_be_kept_by_trace(small):
+    kept = {small: 1, replace(small): 2}
+    assert kept[small] == 1 and len(kept) == 2
+
+
 def test_a_wrong_name_is_answered_with_the_near_ones(small):
     with pytest.raises(KeyError, match=r"blocks\.1\.resid_pro.*nearest names are blocks\.1\.resid_pre, blocks\.0"):
         small["blocks.1.resid_pro"]

@@ -1,0 +1,95 @@
+"""The logit lens: what the model would say next if it stopped at some depth (nostalgebraist 2020)."""
+
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from explorer.analysis.norms import apply_norm, unembed
+from explorer.trace import Trace
+
+# name -> what the colour of a cell then is
+LENSES = {
+    "probability": "probability of the likeliest token",
+    "target": "probability of the explained token",
+    "rank": "rank of the explained token",
+    "entropy": "entropy in bits",
+}
+TOP = 3
+
+
+@dataclass(frozen=True)
+class Readings:
+    """Distributions over the vocabulary in a few numbers; the leading axes are those of the logits.
+
+    Attributes:
+        top: (..., 3) ids of the likeliest tokens, likeliest first.
+        probabilities: (..., 3), theirs.
+        log_total: (...) ln Σ e^logits, so that ln p = logit - log_total.
+        entropy: (...) -Σ p log₂ p, bits.
+    """
+
+    top: np.ndarray
+    probabilities: np.ndarray
+    log_total: np.ndarray
+    entropy: np.ndarray
+
+    @classmethod
+    def of(cls, logits: np.ndarray) -> "Readings":
+        """(..., V) logits."""
+        shifted = logits - logits.max(-1, keepdims=True)
+        exps = np.exp(shifted)
+        total = exps.sum(-1, dtype=np.float64)
+        log_total = np.log(total)
+        entropy = np.maximum(0, log_total - np.einsum("...v,...v->...", exps, shifted) / total) / np.log(2)
+        top = []
+        for _ in range(min(TOP, logits.shape[-1])):  # three times the largest is faster than to sort
+            top.append(exps.argmax(-1))
+            np.put_along_axis(exps, top[-1][..., None], -1, axis=-1)
+        top = np.stack(top, axis=-1)
+        probabilities = np.exp(np.take_along_axis(shifted, top, -1) - log_total[..., None])
+        return cls(top, probabilities, log_total + logits.max(-1), entropy)
+
+
+def depths(trace: Trace) -> tuple[str, ...]:
+    """Where the lens reads, 2 L + 1 places: the embedding, then after each sublayer."""
+    sublayers = (f"{layer} {part}" for layer in range(trace.config.num_layers) for part in ("attn", "ffn"))
+    return ("embed", *sublayers)
+
+
+def streams(trace: Trace, positions: slice) -> np.ndarray:
+    """(2 L + 1, n, D): what the unembedding would read at each depth if the rest of the model were skipped.
+
+    In a pre-norm model that is the stream through the final norm. In a post-norm model it is the stream itself, which
+    each sublayer leaves normalised (`attn_norm`, `ffn_norm`) and the unembedding reads as the last one left it; no norm
+    stands between the embedding and what reads it, so that is read as it is too.
+    """
+    after = ("resid_mid", "resid_post") if trace.config.norm_placement == "pre" else ("attn_norm", "ffn_norm")
+    blocks = (f"blocks.{layer}.{name}" for layer in range(trace.config.num_layers) for name in after)
+    names = ["blocks.0.resid_pre", *blocks]
+    return apply_norm(trace, "final_norm", np.stack([trace[name][positions] for name in names]))
+
+
+def readings(trace: Trace, shown: range) -> Readings:
+    """The distribution at every depth after the positions `shown`: (2 L + 1, n, ...). Worked out once a run."""
+    known = READINGS.setdefault(trace, {})
+    if shown not in known:
+        parts = [Readings.of(unembed(trace, depth)) for depth in streams(trace, slice(shown.start, shown.stop))]
+        fields = ("top", "probabilities", "log_total", "entropy")
+        known[shown] = Readings(*(np.stack([getattr(part, field) for part in parts]) for field in fields))
+    return known[shown]
+
+
+READINGS: WeakKeyDictionary[Trace, dict[range, Readings]] = WeakKeyDictionary()
+
+
+def tracked(trace: Trace, shown: range, token_id: int) -> np.ndarray:
+    """(2 L + 1, n), the probability of one token at every depth, after the positions `shown`."""
+    logits = streams(trace, slice(shown.start, shown.stop)) @ trace.weights["lm_head.weight"][token_id]
+    return np.exp(logits - readings(trace, shown).log_total)
+
+
+def ranks(trace: Trace, shown: range, token_id: int) -> np.ndarray:
+    """(2 L + 1, n), the rank of one token at every depth: 1 + the number of likelier ones."""
+    depths = (unembed(trace, depth) for depth in streams(trace, slice(shown.start, shown.stop)))
+    return np.stack([(logits > logits[:, [token_id]]).sum(-1) + 1 for logits in depths])

@@ -1,0 +1,18 @@
+"""Attention rollout: attention followed back through all layers (Abnar & Zuidema 2020)."""
+
+import numpy as np
+
+from explorer.trace import Trace
+
+
+def rollout(trace: Trace, query: int) -> np.ndarray:
+    """(T,) how much of what ends at `query` began at each position; the weights sum to 1.
+
+    In every layer half of a vector comes from the token itself, along the residual stream, and half from where the mean
+    of the heads looks: Ã = ½ A + ½ I (§3, with rows made to sum to 1). This is the query's row of Ã_L … Ã_2 Ã_1.
+    """
+    row = np.eye(len(trace))[query]
+    for layer in reversed(range(trace.config.num_layers)):
+        attention = trace[f"blocks.{layer}.attn.pattern"].mean(0, dtype=np.float64)  # (T, T)
+        row = 0.5 * (row @ (attention / attention.sum(-1, keepdims=True))) + 0.5 * row
+    return row

@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+
+from explorer.analysis.attribution import attribution
+from explorer.analysis.norms import apply_norm, norm_scale
+from explorer.trace import Trace
+
+TOKEN, RIVAL = 17, 230
+
+
+def logit_with_scales_held(trace: Trace, position: int, token_id: int, without: dict[str, np.ndarray]) -> float:
+    """The last sublayer's stream, put together anew less some vectors, through the norms as in the captured run.
+
+    Args:
+        without: name of the value that a vector is taken from -> the vector (D,).
+    """
+
+    def value(name):
+        return trace[name][position].astype(np.float64) - without.get(name, 0)
+
+    def norm(name, x, captured):
+        return apply_norm(trace, name, x, norm_scale(trace, trace[captured][position]))
+
+    post = trace.config.norm_placement == "post"
+    x = value("embed")
+    for layer in range(trace.config.num_layers):
+        for out, name, captured in (("attn", "attn_norm", "resid_mid"), ("ffn", "ffn_norm", "resid_post")):
+            x = x + value(f"blocks.{layer}.{out}.out")
+            x = norm(f"blocks.{layer}.{name}", x, f"blocks.{layer}.{captured}") if post else x
+    x = norm("final_norm", x, f"blocks.{trace.config.num_layers - 1}.resid_post")
+    return float(trace.weights["lm_head.weight"][token_id].astype(np.float64) @ x)
+
+
+@pytest.mark.parametrize("position", [0, 5, 11])
+def test_the_parts_add_up_to_the_captured_logit(trace, position):
+    parts = attribution(trace, position, TOKEN)
+    assert parts.logit == trace["logits"][position, TOKEN]
+    assert parts.error <= 1e-4
+    assert parts.error == abs(parts.total - parts.logit)
+
+
+@pytest.mark.parametrize("position", [0, 5, 11])
+def test_the_parts_of_a_difference_are_the_differences_of_the_parts(trace, position):
+    one, other, both = (attribution(trace, position, *ids) for ids in ((TOKEN,), (RIVAL,), (TOKEN, RIVAL)))
+    assert both.error <= 1e-4
+    for name in vars(both):
+        np.testing.assert_allclose(getattr(both, name), getattr(one, name) - getattr(other, name), atol=1e-6)
+
+
+def test_a_token_against_itself_is_nothing(trace):
+    parts = attribution(trace, 5, TOKEN, TOKEN)
+    assert parts.total == parts.logit == parts.error == 0
+
+
+def test_taking_a_head_away_takes_its_part_away(trace):
+    """Head by head, in the stream of the model as it ran, every norm's divisor held."""
+    position, d = 9, trace.config.d_head
+    parts = attribution(trace, position, TOKEN)
+    whole = logit_with_scales_held(trace, position, TOKEN, {})
+    assert whole == pytest.approx(parts.logit, abs=1e-4)
+    for layer, head in np.ndindex(parts.heads.shape):
+        columns = trace.weights[f"blocks.{layer}.attn.o_proj.weight"][:, head * d : (head + 1) * d]
+        written = columns @ trace[f"blocks.{layer}.attn.z"][head, position]
+        less = logit_with_scales_held(trace, position, TOKEN, {f"blocks.{layer}.attn.out": written})
+        assert whole - less == pytest.approx(parts.heads[layer, head], abs=1e-5)
+
+
+def test_taking_a_feed_forward_or_the_embedding_away_takes_its_part_away(trace):
+    parts = attribution(trace, 9, TOKEN)
+    whole = logit_with_scales_held(trace, 9, TOKEN, {})
+    expected = {f"blocks.{layer}.ffn.out": part for layer, part in enumerate(parts.feed_forward)}
+    expected["embed"] = parts.token + parts.positions
+    for name, part in expected.items():
+        less = logit_with_scales_held(trace, 9, TOKEN, {name: trace[name][9]})
+        assert whole - less == pytest.approx(part, abs=1e-5)
+
+
+def test_what_a_model_lacks_adds_nothing(trace):
+    parts, config = attribution(trace, 5, TOKEN), trace.config
+    assert (parts.positions != 0) is (config.position in ("sinusoidal", "learned"))
+    assert parts.biases.all() if config.bias else not parts.biases.any()
+    assert (parts.shift != 0) is (config.norm == "layernorm")
+
+
+def test_an_added_position_has_its_own_part(trace_of):
+    trace = trace_of("gpt")
+    parts = attribution(trace, 5, TOKEN)
+    less = logit_with_scales_held(trace, 5, TOKEN, {"embed": trace["position_embed"][5]})
+    assert parts.logit - less == pytest.approx(parts.positions, abs=1e-4)
