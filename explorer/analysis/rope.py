@@ -46,3 +46,34 @@ def rotated_pairs(trace: Trace, vector: str, layer: int, head: int, position: in
     turned = (before[:, 0] + 1j * before[:, 1]) * np.exp(1j * angles)
     error = np.abs(turned - (after[:, 0] + 1j * after[:, 1])).max()
     return RotatedPairs(before, after, angles, float(error))
+
+
+def frequencies(trace: Trace) -> np.ndarray:
+    """(F,) radians a position by which each pair turns, read off the captured angles; NaN of a single token."""
+    angles = trace["rope.angles"].astype(np.float64)  # (T, F)
+    return angles[1] - angles[0] if len(angles) > 1 else np.full(angles.shape[1], np.nan)
+
+
+def matches(trace: Trace, layer: int, head: int, query: int, key: int) -> np.ndarray:
+    """(F,) complex: what each pair of q and k, before any rotation, adds to the score, as |q||k| e^{iφ} / √d.
+
+    φ is the angle from k's pair to q's. At a distance of Δ positions the pair adds |q||k| cos(φ + Δω) / √d, the real
+    part of this times e^{iΔω} (Su et al. 2021, §3.4.3).
+    """
+    q, k = (
+        rotated_pairs(trace, vector, layer, head, position).before.astype(np.float64) @ (1, 1j)
+        for vector, position in (("q", query), ("k", key))
+    )
+    return q * k.conj() / np.sqrt(trace.config.d_head)
+
+
+def score_by_pair(trace: Trace, layer: int, head: int, query: int, key: int) -> np.ndarray:
+    """(F,) |q||k| cos(φ + Δω) / √d of each pair at its distance in the run, which add up to the score."""
+    turned = trace["rope.angles"][query].astype(np.float64) - trace["rope.angles"][key]  # (F,) Δω
+    return (matches(trace, layer, head, query, key) * np.exp(1j * turned)).real
+
+
+def score_by_distance(trace: Trace, layer: int, head: int, query: int, key: int, distances: np.ndarray) -> np.ndarray:
+    """(n,) the score that the same q and k, before rotation, would have at other distances (n,) in positions."""
+    turned = np.outer(distances, np.nan_to_num(frequencies(trace)))  # (n, F)
+    return (matches(trace, layer, head, query, key) * np.exp(1j * turned)).real.sum(-1)

@@ -19,6 +19,7 @@ from explorer.style import (
 )
 from explorer.trace import Trace
 from explorer.views.phrases import dimensions_of_pair, shared_head, slowed
+from explorer.views.rope_detail import by_distance, by_pair, wavelengths
 from explorer.views.view import Panel, View
 from model.config import ModelConfig
 
@@ -100,16 +101,17 @@ def clocks(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figu
                 )
             )
     rows = -(-num_pairs // COLUMNS)
-    fig = figure(
+    return figure(
         traces,
         alt=f"{num_pairs} pairs of dimensions of q and k in layer {layer} head {head}, before and after rotation.",
         xaxis={"visible": False, "range": [-1.3, SPACING * (COLUMNS - 1) + 1.3]},
         yaxis={"visible": False, "range": [-SPACING * (rows - 1) - 1.4, 1.6], "scaleanchor": "x"},
         legend={"y": 1.02},
+        annotations=[
+            {"x": x, "y": y + 1.2, "text": f"pair {i}", "showarrow": False, "font": {"size": 10, "color": RESIDUAL}}
+            for i, (x, y) in enumerate(centres)
+        ],
     )
-    for i, (x, y) in enumerate(centres):
-        fig.add_annotation(x=x, y=y + 1.2, text=f"pair {i}", showarrow=False, font={"size": 10, "color": RESIDUAL})
-    return fig
 
 
 def lines(strokes: list[np.ndarray], color: str, width: float, **kwargs) -> go.Scatter:
@@ -174,11 +176,34 @@ VIEW = View(
             min_width=640,
         ),
         Panel(
+            name="pairs",
+            title="What each pair adds to the score of the chosen query and key",
+            draw=lambda trace, s: by_pair(trace, s.layer, s.head, s.query, s.key),
+            height=280,
+            width="half",
+        ),
+        Panel(
+            name="distances",
+            title="The same q and k at other distances",
+            draw=lambda trace, s: by_distance(trace, s.layer, s.head, s.query, s.key),
+            height=280,
+            width="half",
+        ),
+        Panel(
             name="angles",
             title="Angle by position and pair",
             draw=lambda trace, s: angles(trace, s.query, s.key),
             selects={"y": "query"},
             height=420,
+            width="half",
+        ),
+        Panel(
+            name="wavelengths",
+            title="How far a pair goes for a whole turn",
+            draw=lambda trace, s: wavelengths(trace),
+            once=True,
+            height=420,
+            width="half",
         ),
     ),
 )

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.analysis.rope import rotated_pairs, wrapped
+from explorer.analysis.rope import frequencies, rotated_pairs, score_by_distance, score_by_pair, wrapped
 
 
 @pytest.mark.parametrize(
@@ -74,3 +74,38 @@ def test_scores_depend_on_the_distance_alone(rope_trace):
     q, k = rope_trace["blocks.0.attn.q"][0, 0], rope_trace["blocks.0.attn.k"][0, 0]
     products = [(turned(q, m + 3) * turned(k, m).conj()).sum().real for m in range(9)]
     assert_allclose(products, products[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("cell", [(0, 0, 0, 0), (0, 2, 11, 0), (1, 1, 11, 11), (1, 0, 7, 3)])
+def test_pairs_add_up_to_the_score(rotating_trace, cell):
+    layer, head, query, key = cell
+    parts = score_by_pair(rotating_trace, *cell)
+    assert parts.shape == (rotating_trace.config.d_head // 2,)
+    score = rotating_trace[f"blocks.{layer}.attn.scores"][head, query, key]
+    assert parts.sum() == pytest.approx(score, abs=1e-5)
+
+
+def test_at_its_own_distance_the_score_is_that_of_the_run_and_elsewhere_that_of_moved_vectors(rotating_trace):
+    here = score_by_distance(rotating_trace, 1, 0, 9, 4, np.array([5]))
+    assert here.item() == pytest.approx(rotating_trace["blocks.1.attn.scores"][0, 9, 4], abs=1e-5)
+    pairs = {name: rotated_pairs(rotating_trace, name, 1, 0, at) for name, at in (("q", 9), ("k", 4))}
+    turns = rotating_trace["rope.angles"]
+    for distance in (0, 3, 11):
+        q = (pairs["q"].before @ (1, 1j)) * np.exp(1j * turns[distance])
+        k = pairs["k"].before @ (1, 1j)
+        expected = (q * k.conj()).real.sum() / math.sqrt(rotating_trace.config.d_head)
+        moved = score_by_distance(rotating_trace, 1, 0, 9, 4, np.array([distance]))
+        assert moved.item() == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_first_pair_turns_a_radian_a_position_unless_slowed(rotating_trace):
+    scaling = rotating_trace.config.rope_scaling
+    assert frequencies(rotating_trace)[0] == pytest.approx(1 / (scaling.factor if scaling else 1), rel=1e-6)
+    assert (np.diff(frequencies(rotating_trace)) < 0).all()
+
+
+def test_a_single_token_shows_no_speed(trace_of):
+    trace = trace_of("rope", 1)
+    assert np.isnan(frequencies(trace)).all()
+    here = score_by_distance(trace, 0, 0, 0, 0, np.array([0]))
+    assert here.item() == pytest.approx(trace["blocks.0.attn.scores"][0, 0, 0], abs=1e-5)
