@@ -1,0 +1,37 @@
+"""The checkpoints that come with the repository."""
+
+import json
+
+import pytest
+import torch
+
+from model.checkpoint import CHECKPOINTS, list_checkpoints, load_checkpoint
+from model.counting import num_parameters
+
+MOST_BYTES = 60_000_000
+
+every_checkpoint = pytest.mark.parametrize("name", list_checkpoints())
+
+
+def test_all_together_are_small():
+    assert 0 < sum(path.stat().st_size for path in CHECKPOINTS.rglob("*") if path.is_file()) < MOST_BYTES
+
+
+@every_checkpoint
+@torch.inference_mode()
+def test_each_loads_and_knows_the_stories_it_was_trained_on(name):
+    """Or, of a series, the later the better; the first is as drawn."""
+    lm, tokenizer = load_checkpoint(name)
+    assert num_parameters(lm.config) == sum(parameter.numel() for parameter in lm.parameters())
+    ids = torch.tensor([tokenizer.encode("Once upon a time, there was a little girl named Lily.")])
+    loss = torch.nn.functional.cross_entropy(lm(ids)[0, :-1], ids[0, 1:])
+    step = int(name.partition("/step-")[2] or 10**9)
+    assert loss < (9 if step < 100 else 6 if step < 1000 else 3)
+
+
+@pytest.mark.parametrize("folder", sorted({name.partition("/")[0] for name in list_checkpoints()}))
+def test_each_has_a_card_with_its_measured_loss_and_a_curve(folder):
+    card = (CHECKPOINTS / folder / "README.md").read_text(encoding="utf-8")
+    assert "Built with Llama" in card
+    curve = [json.loads(line) for line in (CHECKPOINTS / folder / "training.jsonl").open(encoding="utf-8")]
+    assert f"{curve[-1]['bits_per_byte']:.3f}" in card
