@@ -3,20 +3,9 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.analysis.activations import Statistics, matrix_at, residual_norms
+from explorer.analysis.activations import Statistics, matrix_at
 from explorer.selection import Selection
-from explorer.style import (
-    ATTENTION,
-    FEED_FORWARD,
-    RESIDUAL,
-    SELECTED,
-    figure,
-    label,
-    number,
-    positions,
-    quoted,
-    token_axis,
-)
+from explorer.style import RESIDUAL, SELECTED, figure, number, positions, quoted, token_axis
 from explorer.trace import Trace
 from explorer.views.phrases import whose
 from explorer.views.view import Panel, View
@@ -83,62 +72,6 @@ def histogram(trace: Trace, tap: str, head: int = 0, query: int = 0) -> go.Figur
     )
 
 
-def norms(trace: Trace, query: int = 0) -> go.Figure:
-    """Length of the residual stream after each sublayer, at one token and the median one, and of what each adds."""
-    lengths = residual_norms(trace)
-    token = label(trace.tokens[query])
-    across = np.arange(len(lengths.stages))
-    hover = "%{text}<br>%{y:.4g}<extra></extra>"
-    before_norm = " before its norm" * (trace.config.norm_placement == "post")
-    traces = [
-        go.Scatter(
-            x=across,
-            y=np.median(lengths.stream, axis=1),
-            text=lengths.stages,
-            name="stream, median token",
-            mode="lines",
-            line={"color": RESIDUAL, "dash": "dot"},
-            hovertemplate=hover,
-        ),
-        go.Scatter(
-            x=across,
-            y=lengths.stream[:, query],
-            text=lengths.stages,
-            name=f"stream at {token}",
-            mode="lines+markers",
-            line={"color": SELECTED},
-            hovertemplate=hover,
-        ),
-        go.Bar(
-            x=across[1:],
-            y=lengths.updates[:, query],
-            text=lengths.stages[1:],
-            textposition="none",
-            name="added by attention (blue), feed-forward (orange)",
-            marker={"color": [ATTENTION, FEED_FORWARD] * trace.config.num_layers},
-            hovertemplate="%{text} adds a vector of length %{y:.4g}<extra></extra>",
-            showlegend=False,
-        ),
-    ]
-    return figure(
-        traces,
-        alt=(
-            f"Length of the residual stream at {quoted(trace.tokens[query])}: "
-            f"{number(lengths.stream[0, query])} at the embedding, "
-            f"{number(lengths.stream[-1, query])} after the last block."
-        ),
-        xaxis={
-            "title": {"text": "layer and sublayer<br>(blue: attention adds, orange: feed-forward adds)"},
-            "tickvals": across,
-            "ticktext": lengths.stages,
-            "tickangle": -45,
-            "showgrid": False,
-        },
-        yaxis={"title": {"text": f"length ‖x‖₂{before_norm}"}, "rangemode": "tozero"},
-        bargap=0.3,
-    )
-
-
 def formula(trace: Trace, selection: Selection) -> str:
     values = matrix_at(trace, selection.tap, selection.head)
     token = values[selection.query]
@@ -163,8 +96,7 @@ VIEW = View(
     title="Activations",
     words=(
         "Inside the model every token is a list of numbers, and every step makes new lists from old ones. "
-        "Choose any step to see its numbers, one row a token, and follow below how long the token's vector is after "
-        "each layer has added to it."
+        "Choose any step (the value) to see its numbers, one row a token, and below how they are spread."
     ),
     formula=formula,
     needs=("blocks.*.resid_post",),
@@ -183,14 +115,6 @@ VIEW = View(
             title="How its values are spread",
             draw=lambda trace, s: histogram(trace, s.tap, s.head, s.query),
             height=300,
-            width="half",
-        ),
-        Panel(
-            name="norms",
-            title="The residual stream's length, layer by layer",
-            draw=lambda trace, s: norms(trace, s.query),
-            height=300,
-            width="half",
         ),
     ),
 )

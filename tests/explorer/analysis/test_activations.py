@@ -2,9 +2,9 @@ import math
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
-from explorer.analysis.activations import Statistics, matrix_at, residual_norms
+from explorer.analysis.activations import Statistics, matrix_at
 
 
 def test_statistics_in_closed_form():
@@ -45,13 +45,3 @@ def test_a_value_a_head_is_cut_to_the_head(trace):
 
 def test_other_values_are_matrices_already(trace):
     assert matrix_at(trace, "embed", 2) is trace["embed"]
-
-
-def test_lengths_along_the_residual_stream(trace):
-    norms = residual_norms(trace)
-    assert norms.stages == ("embed", "0 attn", "0 ffn", "1 attn", "1 ffn")
-    stream = ["embed", "blocks.0.resid_mid", "blocks.0.resid_post", "blocks.1.resid_mid", "blocks.1.resid_post"]
-    updates = ["blocks.0.attn.out", "blocks.0.ffn.out", "blocks.1.attn.out", "blocks.1.ffn.out"]
-    for lengths, names in ((norms.stream, stream), (norms.updates, updates)):
-        expected = [[math.sqrt(sum(float(x) ** 2 for x in row)) for row in trace[name]] for name in names]
-        assert_allclose(lengths, expected, rtol=1e-5)

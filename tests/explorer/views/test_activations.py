@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
-from explorer.analysis.activations import Statistics, residual_norms
+from explorer.analysis.activations import Statistics
 from explorer.selection import Selection
 from explorer.style import number, positions
 from explorer.trace import Trace
@@ -96,22 +96,6 @@ def test_equal_values_have_a_histogram(trace_of):
     assert np.sum(everything.y) == np.sum(chosen.y) == 1
 
 
-def test_the_lengths_of_the_residual_stream(trace):
-    lengths = residual_norms(trace)
-    median, stream, updates = activations.norms(trace, query=7).data
-    assert_allclose(median.y, np.median(lengths.stream, axis=1))
-    assert_allclose(stream.y, lengths.stream[:, 7])
-    assert_allclose(updates.y, lengths.updates[:, 7])
-    assert_array_equal(updates.x, stream.x[1:])
-    assert list(stream.text) == ["embed", "0 attn", "0 ffn", "1 attn", "1 ffn"]
-    assert list(updates.text) == list(stream.text)[1:]
-
-
-def test_attention_and_feed_forward_take_turns_in_colour(trace):
-    colors = activations.norms(trace).data[2].marker.color
-    assert list(colors) == [activations.ATTENTION, activations.FEED_FORWARD] * trace.config.num_layers
-
-
 def test_the_formula_has_the_numbers_of_the_chosen_value(trace):
     selection = Selection(tap="blocks.1.attn.q", head=2, query=7, dim=3)
     values = trace["blocks.1.attn.q"]
@@ -131,11 +115,6 @@ def test_the_formula_says_whose_a_shared_value_is(trace_of):
     assert formula.startswith("blocks.1.attn.v: 3 × 12 × 8 numbers")
     assert "(7), kv head 2, shared by heads 4 to 5: length" in formula
     assert f"element 3 = {number(trace['blocks.1.attn.v'][2, 7, 3])}" in formula
-
-
-def test_where_the_stream_is_normalised_its_length_is_that_before(trace):
-    said = "before its norm" in activations.norms(trace).layout.yaxis.title.text
-    assert said is (trace.config.norm_placement == "post")
 
 
 def test_every_value_has_a_formula(trace):

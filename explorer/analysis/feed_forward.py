@@ -1,0 +1,153 @@
+"""The feed-forward's neurons: what each one computes at a token, what it writes, and how many take part."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from explorer.analysis.norms import centred, norm_scale, unembed
+from explorer.trace import Trace
+
+
+def gelu(x: np.ndarray) -> np.ndarray:
+    """x · Φ(x); NumPy has no erf."""
+    return x / 2 * (1 + np.array([math.erf(value) for value in np.ravel(x) / math.sqrt(2)]).reshape(np.shape(x)))
+
+
+# kind of feed-forward -> its activation's name, and the function (of float64 arrays)
+ACTIVATIONS: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
+    "swiglu": ("SiLU", lambda x: x * (1 + np.tanh(x / 2)) / 2),
+    "relu": ("ReLU", lambda x: np.maximum(x, 0)),
+    "gelu": ("GELU", gelu),
+    "gelu_tanh": ("GELU", lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))),
+}
+
+
+@dataclass(frozen=True)
+class Neurons:
+    """All F neurons of a layer at one token.
+
+    Attributes:
+        pre: (F,) what the activation function is applied to.
+        active: (F,) what it makes of it.
+        up: (F,) what `active` is multiplied by, None where it is not (no SwiGLU).
+        hidden: (F,) their product, or `active` itself.
+        written: (F,) |hidden| · ‖column of W_down‖, the length of the vector that each neuron adds to the stream.
+    """
+
+    pre: np.ndarray
+    active: np.ndarray
+    up: np.ndarray | None
+    hidden: np.ndarray
+    written: np.ndarray
+
+    def top(self, most: int) -> np.ndarray:
+        """The neurons that write most, most first; of equal ones the lower number first."""
+        return np.argsort(-self.written, kind="stable")[:most]
+
+
+def neurons(trace: Trace, layer: int, query: int) -> Neurons:
+    block = f"blocks.{layer}.ffn"
+    up, hidden = trace[f"{block}.up"][query], trace[f"{block}.hidden"][query]
+    gated = f"{block}.gate" in trace
+    written = np.abs(hidden) * np.linalg.norm(trace.weights[f"{block}.down_proj.weight"], axis=0)
+    if gated:
+        return Neurons(trace[f"{block}.gate_pre"][query], trace[f"{block}.gate"][query], up, hidden, written)
+    return Neurons(up, hidden, None, hidden, written)
+
+
+@dataclass(frozen=True)
+class Neuron:
+    """One neuron at one token, worked out again in float64 from what the layer read and the neuron's own weights.
+
+    Attributes:
+        read: name of the value that the layer reads.
+        pre, active, up, hidden: as in `Neurons`.
+        error: |hidden - captured|.
+    """
+
+    read: str
+    pre: float
+    active: float
+    up: float | None
+    hidden: float
+    error: float
+
+
+def neuron(trace: Trace, layer: int, number: int, query: int) -> Neuron:
+    block = f"blocks.{layer}.ffn"
+    # In a post-norm block the norm before the feed-forward is attention's, which comes after attention.
+    read = f"blocks.{layer}.{'ffn_norm' if trace.config.norm_placement == 'pre' else 'attn_norm'}"
+    x = trace[read][query].astype(np.float64)
+
+    def projected(name: str) -> float:
+        weight, bias = (trace.weights.get(f"{block}.{name}_proj.{part}") for part in ("weight", "bias"))
+        return float(weight[number] @ x + (0.0 if bias is None else bias[number]))
+
+    _, activation = ACTIVATIONS[trace.config.ffn]
+    gated = trace.config.ffn == "swiglu"
+    pre = projected("gate" if gated else "up")
+    up = projected("up") if gated else None
+    active = float(activation(np.array(pre)))
+    hidden = active * up if gated else active
+    return Neuron(read, pre, active, up, hidden, abs(hidden - float(trace[f"{block}.hidden"][query, number])))
+
+
+NEAR = 0.1  # of the layer's root mean square
+
+
+@dataclass(frozen=True)
+class Sparsity:
+    """How many hidden values do next to nothing, by layer.
+
+    A value counts as near zero if it is at most `NEAR` of the root mean square of its layer's values in this run; of
+    ReLU, if it is exactly 0. `BELL` of normally distributed values would be.
+
+    Attributes:
+        near_zero: (L,) share of the layer's T · F values.
+        silent: (L,) share of its neurons that are near zero at every token of this run (of ReLU: dead, in this run).
+    """
+
+    near_zero: np.ndarray
+    silent: np.ndarray
+
+
+BELL = math.erf(NEAR / math.sqrt(2))
+
+
+def sparsity(trace: Trace) -> Sparsity:
+    shares = []
+    for layer in range(trace.config.num_layers):
+        size = np.abs(trace[f"blocks.{layer}.ffn.hidden"])  # (T, F)
+        limit = 0.0 if trace.config.ffn == "relu" else NEAR * np.sqrt(np.mean(size**2, dtype=np.float64))
+        near = size <= limit
+        shares.append((near.mean(), near.all(0).mean()))
+    return Sparsity(*np.transpose(shares))
+
+
+def later_norms(trace: Trace, layer: int) -> list[tuple[str, str]]:
+    """The norms between a layer's feed-forward and the unembedding: their names, and of what they normalise."""
+    last = trace.config.num_layers - 1
+    if trace.config.norm_placement == "pre":
+        return [("final_norm", f"blocks.{last}.resid_post")]
+    names = [(f"blocks.{layer}.ffn_norm", f"blocks.{layer}.resid_post")]
+    for later in range(layer + 1, last + 1):
+        names += [
+            (f"blocks.{later}.{norm}", f"blocks.{later}.{x}")
+            for norm, x in (("attn_norm", "resid_mid"), ("ffn_norm", "resid_post"))
+        ]
+    return names
+
+
+def pushed(trace: Trace, layer: int, number: int, query: int) -> np.ndarray:
+    """(V,) what a neuron adds to every token's logit after `query` for each 1 of its hidden value.
+
+    That is its output direction, its column of W_down, along the stream to the unembedding: through the norms on the
+    way, gains folded in and divided by what they divided by in this run; what later sublayers make of it is not in it.
+    """
+    direction = trace.weights[f"blocks.{layer}.ffn.down_proj.weight"][:, number].astype(np.float64)  # (D,)
+    for norm, normalised in later_norms(trace, layer):
+        direction = centred(trace, direction) * trace.weights[f"{norm}.weight"]
+        direction = direction / norm_scale(trace, trace[normalised][query])
+    return unembed(trace, direction)

@@ -1,0 +1,136 @@
+"""Feed-forward: what each neuron makes of a token."""
+
+import numpy as np
+import plotly.graph_objects as go
+
+from explorer.analysis.feed_forward import ACTIVATIONS, BELL, NEAR, neuron, sparsity
+from explorer.selection import Selection
+from explorer.style import FEED_FORWARD, RESIDUAL, SELECTED, figure, number, quoted
+from explorer.trace import Trace
+from explorer.views.feed_forward_neurons import across_tokens, curve, promoted, strongest
+from explorer.views.view import Panel, View
+
+
+def by_layer(trace: Trace, layer: int | None = None) -> go.Figure:
+    """How much of each layer's feed-forward does next to nothing in this run; a frame around the chosen layer."""
+    shares = sparsity(trace)
+    exact = trace.config.ffn == "relu"
+    near = "exactly 0" if exact else "near 0"
+    bars = (
+        (f"hidden values {near}", shares.near_zero, FEED_FORWARD),
+        (f"neurons {near} at every token" + " (dead here)" * exact, shares.silent, RESIDUAL),
+    )
+    layers = np.arange(trace.config.num_layers)
+    fig = figure(
+        [
+            go.Bar(
+                x=layers,
+                y=values,
+                name=name,
+                marker={"color": color},
+                hovertemplate=f"layer %{{x}}<br>{name}: %{{y:.1%}}<extra></extra>",
+            )
+            for name, values, color in bars
+        ],
+        alt=f"By layer, hidden values {near}: {', '.join(f'{share:.0%}' for share in shares.near_zero)}; "
+        f"neurons {near} at all {len(trace)} tokens: {', '.join(f'{share:.0%}' for share in shares.silent)}.",
+        xaxis={
+            "title": {
+                "text": "layer" if exact else f"layer<br>(near 0: up to {NEAR:g} × root mean square of its values)"
+            },
+            "dtick": 1,
+            "showgrid": False,
+        },
+        yaxis={"title": {"text": "share"}, "range": [0, 1], "tickformat": ".0%"},
+        barmode="group",
+        bargap=0.3,
+    )
+    if not exact:
+        fig.add_hline(BELL, line={"color": RESIDUAL, "dash": "dot", "width": 1})
+        fig.add_annotation(
+            text=f"a bell curve's: {BELL:.0%}", xref="paper", x=1, y=BELL, yshift=8, showarrow=False, xanchor="right"
+        )
+    if layer is not None:
+        fig.add_vrect(layer - 0.5, layer + 0.5, line={"color": SELECTED, "width": 2})
+    return fig
+
+
+def formula(trace: Trace, selection: Selection) -> str:
+    layer, chosen, query = selection.layer, selection.neuron, selection.query
+    worked = neuron(trace, layer, chosen, query)
+    name, _ = ACTIVATIONS[trace.config.ffn]
+    biases = {part: f"blocks.{layer}.ffn.{part}_proj.bias" in trace.weights for part in ("gate", "up")}
+
+    def projected(part: str) -> str:
+        return f"W_{part}[{chosen}]·x" + f" + b_{part}[{chosen}]" * biases[part]
+
+    x = f"{worked.read} ({trace.config.d_model} numbers)"
+    off = f"recomputed from x and the weights, off by {number(worked.error)}"
+    head = f"layer {layer} neuron {chosen} at {quoted(trace.tokens[query])} ({query}), which reads x = {x}\n"
+    if worked.up is None:
+        return (
+            f"{head}before = {projected('up')} = {number(worked.pre)}\n"
+            f"hidden = {name}(before) = {name}({number(worked.pre)}) = {number(worked.hidden)}   {off}"
+        )
+    return (
+        f"{head}gate   = {name}({projected('gate')}) = {name}({number(worked.pre)}) = {number(worked.active)}\n"
+        f"up     = {projected('up')} = {number(worked.up)}\n"
+        f"hidden = gate · up = {number(worked.active)} · {number(worked.up)} = {number(worked.hidden)}   {off}"
+    )
+
+
+VIEW = View(
+    name="feed_forward",
+    title="Feed-forward",
+    words=(
+        "After attention has fetched, many small detectors (neurons) each look at one token alone, and each answers "
+        "with a number: its activation, or hidden value. "
+        "That number says how much of the neuron's own vector (its output direction) is added to the token's. "
+        "Choose a neuron to see where it is active and which next words it pushes up or down."
+    ),
+    formula=formula,
+    needs=("blocks.*.ffn.hidden", "blocks.*.ffn.up"),
+    otherwise=lambda config: "This model has no feed-forward.",
+    controls=("layer", "neuron", "query"),
+    panels=(
+        Panel(
+            name="strongest",
+            title="The neurons that write most at the chosen token",
+            draw=lambda trace, s: strongest(trace, s.layer, s.neuron, s.query),
+            selects={"customdata": "neuron"},
+            height=320,
+            min_width=640,
+        ),
+        Panel(
+            name="curve",
+            title="All neurons at the chosen token, on the activation function; larger dots write more",
+            draw=lambda trace, s: curve(trace, s.layer, s.neuron, s.query),
+            selects={"customdata": "neuron"},
+            height=460,
+            width="half",
+        ),
+        Panel(
+            name="promoted",
+            title="Next tokens the chosen neuron pushes up and down, norm gains folded in",
+            draw=lambda trace, s: promoted(trace, s.layer, s.neuron, s.query),
+            height=460,
+            width="half",
+        ),
+        Panel(
+            name="tokens",
+            title="The chosen neuron at every token",
+            draw=lambda trace, s: across_tokens(trace, s.layer, s.neuron, s.query),
+            selects={"x": "query"},
+            height=320,
+            width="half",
+        ),
+        Panel(
+            name="layers",
+            title="How few take part: hidden values that do next to nothing, by layer",
+            draw=lambda trace, s: by_layer(trace, s.layer),
+            selects={"x": "layer"},
+            height=320,
+            width="half",
+        ),
+    ),
+)

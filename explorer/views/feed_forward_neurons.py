@@ -1,0 +1,172 @@
+"""The feed-forward view's pictures of neurons: the strongest, all on their curve, one across tokens, and its words."""
+
+import numpy as np
+import plotly.graph_objects as go
+
+from explorer.analysis.feed_forward import ACTIVATIONS, neuron, neurons, pushed
+from explorer.style import FEED_FORWARD, MONO, RESIDUAL, SELECTED, figure, label, number, positions, quoted, token_axis
+from explorer.trace import Trace
+
+MOST_NEURONS = 20
+MOST_TOKENS = 10  # each way
+
+
+def strongest(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
+    """The neurons that write most at a token, strongest first, step by step; the chosen one last if not among them."""
+    all_neurons = neurons(trace, layer, query)
+    shown = all_neurons.top(MOST_NEURONS).tolist()
+    places = list(range(len(shown)))
+    if chosen not in shown:
+        shown.append(chosen)
+        places.append(len(places) + 1)  # after a gap
+    name = ACTIVATIONS[trace.config.ffn][0]
+    if all_neurons.up is None:
+        steps = [
+            ("before", all_neurons.pre, RESIDUAL, 1),
+            (f"hidden = {name}(before)", all_neurons.hidden, FEED_FORWARD, 1),
+        ]
+    else:
+        steps = [
+            (f"gate, after {name}", all_neurons.active, FEED_FORWARD, 0.45),
+            ("up", all_neurons.up, RESIDUAL, 1),
+            ("hidden = gate × up", all_neurons.hidden, FEED_FORWARD, 1),
+        ]
+    fig = figure(
+        [
+            go.Bar(
+                x=places,
+                y=values[shown],
+                name=step,
+                customdata=shown,
+                text=[number(length) for length in all_neurons.written[shown]],
+                textposition="none",
+                marker={"color": color, "opacity": opacity},
+                hovertemplate=f"neuron %{{customdata}}<br>{step}: %{{y:.4g}}<br>writes a vector of length %{{text}}"
+                "<extra></extra>",
+            )
+            for step, values, color, opacity in steps
+        ],
+        alt=(
+            f"The neurons of layer {layer}, {trace.config.d_ff} in all, that write most "
+            f"at {quoted(trace.tokens[query])}: most is neuron {shown[0]}, with a hidden value of "
+            f"{number(all_neurons.hidden[shown[0]])}; the chosen neuron {chosen} has "
+            f"{number(all_neurons.hidden[chosen])}."
+        ),
+        xaxis={
+            "title": {"text": "neuron (the one that writes most first)"},
+            "tickvals": places,
+            "ticktext": [str(n) for n in shown],
+            "tickfont": {"family": MONO, "size": 11},
+            "tickangle": -45,
+            "showgrid": False,
+        },
+        yaxis={"title": {"text": "value"}},
+        barmode="group",
+        bargap=0.3,
+        bargroupgap=0,
+    )
+    place = places[shown.index(chosen)]
+    fig.add_vrect(place - 0.5, place + 0.5, line={"color": SELECTED, "width": 2})
+    return fig
+
+
+def curve(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
+    """Every neuron at a token as a dot on the activation function; the more it writes, the larger."""
+    all_neurons = neurons(trace, layer, query)
+    name, activation = ACTIVATIONS[trace.config.ffn]
+    before = "gate" if all_neurons.up is not None else "up"
+    ends = min(-2.0, float(all_neurons.pre.min())), max(2.0, float(all_neurons.pre.max()))
+    line = np.linspace(*ends, 241)
+    others = np.delete(np.arange(trace.config.d_ff), chosen)
+    sizes = 4 + 12 * np.sqrt(all_neurons.written / max(float(all_neurons.written.max()), 1e-12))
+    hover = f"neuron %{{customdata}}<br>{name}(%{{x:.4g}}) = %{{y:.4g}}<extra></extra>"
+    dots = [
+        go.Scatter(
+            x=all_neurons.pre[which],
+            y=all_neurons.active[which],
+            customdata=which,
+            mode="markers",
+            marker={"color": color, "size": size, "opacity": opacity, "line": {"width": 0}},
+            name=words,
+            hovertemplate=hover,
+            showlegend=words == f"neuron {chosen}",
+        )
+        for which, words, color, size, opacity in (
+            (others, "the others", FEED_FORWARD, sizes[others], 0.5),
+            (np.array([chosen]), f"neuron {chosen}", SELECTED, 13, 1),
+        )
+    ]
+    along = go.Scatter(
+        x=line, y=activation(line), mode="lines", line={"color": RESIDUAL, "width": 1.5}, name=name, hoverinfo="skip"
+    )
+    return figure(
+        [along, *dots],
+        alt=(
+            f"{trace.config.d_ff} neurons at {quoted(trace.tokens[query])} on the curve of {name}: "
+            f"{(all_neurons.pre > 0).mean():.0%} of them above 0; neuron {chosen} goes in as "
+            f"{number(all_neurons.pre[chosen])} and comes out as {number(all_neurons.active[chosen])}."
+        ),
+        xaxis={"title": {"text": f"into {name}: {before}_proj · x"}, "zeroline": True},
+        yaxis={"title": {"text": f"out of {name}"}, "zeroline": True},
+    )
+
+
+def across_tokens(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
+    """The hidden value of one neuron at every token."""
+    values = trace[f"blocks.{layer}.ffn.hidden"][:, chosen]  # (T,)
+    most = int(np.abs(values).argmax())
+    return figure(
+        go.Bar(
+            x=positions(trace.tokens),
+            y=values,
+            marker={"color": [SELECTED if i == query else FEED_FORWARD for i in range(len(values))]},
+            hovertemplate="token %{x}<br>hidden %{y:.4g}<extra></extra>",
+        ),
+        alt=(
+            f"Hidden value of layer {layer}'s neuron {chosen} at {len(values)} tokens: furthest from 0, "
+            f"{number(values[most])}, at {quoted(trace.tokens[most])}."
+        ),
+        xaxis={**token_axis(trace.tokens, "token", most=24), "tickangle": -60},
+        yaxis={"title": {"text": f"hidden value of neuron {chosen}"}},
+        bargap=0.15,
+    )
+
+
+def promoted(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
+    """The tokens whose logits the neuron's output direction raises and lowers most."""
+    push = pushed(trace, layer, chosen, query)  # (V,)
+    hidden = neuron(trace, layer, chosen, query).hidden
+    each = min(MOST_TOKENS, len(push) // 2)
+    order = np.argsort(-push, kind="stable")
+    shown = np.concatenate([order[:each], order[-each:]])
+    names = [trace.vocabulary[token_id] for token_id in shown]
+    turned = ": negative, so all turns round" if hidden < 0 else ""
+    fig = figure(
+        go.Bar(
+            x=push[shown],
+            y=np.arange(len(shown)),
+            orientation="h",
+            text=[
+                f"{label(name)}<br>adds {number(hidden * by)} here" for name, by in zip(names, push[shown], strict=True)
+            ],
+            textposition="none",
+            marker={"color": FEED_FORWARD},
+            hovertemplate="%{text}<br>%{x:.4g} for each 1 of the hidden value<extra></extra>",
+        ),
+        alt=(
+            f"Neuron {chosen} of layer {layer} promotes {', '.join(quoted(name) for name in names[:3])} most and "
+            f"suppresses {', '.join(quoted(name) for name in names[:-4:-1])}; hidden value here {number(hidden)}."
+        ),
+        xaxis={"title": {"text": f"logit for each 1 of the hidden value<br>(here {number(hidden)}{turned})"}},
+        yaxis={
+            "tickvals": list(range(len(shown))),
+            "ticktext": [label(name) for name in names],
+            "tickfont": {"family": MONO, "size": 11},
+            "range": [len(shown) - 0.4, -0.6],
+            "showgrid": False,
+            "zeroline": False,
+        },
+        bargap=0.25,
+    )
+    fig.add_hline(each - 0.5, line={"color": RESIDUAL, "width": 1, "dash": "dot"})
+    return fig

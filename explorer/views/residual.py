@@ -1,0 +1,111 @@
+"""Residual stream: the vector of a token that every layer reads and adds to."""
+
+from explorer.analysis.residual import SUBLAYERS, norm_reading, updates
+from explorer.selection import Selection
+from explorer.style import number, quoted
+from explorer.trace import Trace
+from explorer.views.residual_norms import before_and_after, gains, norm_scales
+from explorer.views.residual_stages import stage_by_stage, standing_out
+from explorer.views.residual_stream import directions, lengths, norms
+from explorer.views.view import Panel, View
+
+
+def formula(trace: Trace, selection: Selection) -> str:
+    layer, query = selection.layer, selection.query
+    epsilon = f"{trace.config.norm_eps:g}".replace("-", "−")
+    layernorm = trace.config.norm == "layernorm"
+    lines = [f"layer {layer}, {quoted(trace.tokens[query])} ({query}), {'LayerNorm' if layernorm else 'RMSNorm'}"]
+    for sublayer in SUBLAYERS:
+        reading = norm_reading(trace, layer, sublayer)
+        divisor = float(reading.scales[query])
+        square = number(divisor**2 - trace.config.norm_eps)
+        mean = f", mean x = {number(reading.means[query])}" * layernorm
+        lines.append(
+            f"{sublayer}_norm = {'(x − mean x) / σ · γ + β' if layernorm else 'x / RMS · g'} "
+            f"with x = {reading.before.split('.')[-1]}{mean}, "
+            f"{'σ = √(var x + ε)' if layernorm else 'RMS = √(mean x² + ε)'} = √({square} + {epsilon}) "
+            f"= {number(divisor)}   recomputed, off by {number(reading.error)}"
+        )
+    added = updates(trace, query)
+    lines.append(
+        f"stream + what is added{' (before each norm)' * (trace.config.norm_placement == 'post')}: "
+        f"{len(added.names)} sums at this token, off by {number(added.error)}"
+    )
+    return "\n".join(lines)
+
+
+VIEW = View(
+    name="residual",
+    title="Residual stream",
+    words=(
+        "Every token has one vector, a list of numbers, that runs through the whole model: the residual stream. "
+        "Attention and feed-forward each read a normalised copy of it and add something to it; here is how long it "
+        "grows, which way each addition points, and what the norms make of it. "
+        "Choose a token or a layer in any picture."
+    ),
+    formula=formula,
+    needs=("blocks.*.resid_mid", "blocks.*.resid_post"),
+    otherwise=lambda config: "Nothing was captured from this model.",
+    controls=("layer", "query"),
+    panels=(
+        Panel(
+            name="lengths",
+            title="How long the stream is: stage by stage down the model, token by token across",
+            draw=lambda trace, s: lengths(trace, s.query),
+            selects={"x": "query", "customdata": "layer"},
+            height=400,
+        ),
+        Panel(
+            name="norms",
+            title="At the chosen token: how long the stream is, and what each sublayer adds",
+            draw=lambda trace, s: norms(trace, s.query),
+            height=340,
+            width="half",
+        ),
+        Panel(
+            name="directions",
+            title="Which way it adds: along the stream, across it or against it",
+            draw=lambda trace, s: directions(trace, s.query),
+            selects={"customdata": "layer"},
+            height=340,
+            width="half",
+        ),
+        Panel(
+            name="scales",
+            title="The chosen layer's two norms: what they divide each token by",
+            draw=lambda trace, s: norm_scales(trace, s.layer, s.query),
+            selects={"x": "query"},
+            height=340,
+            width="half",
+        ),
+        Panel(
+            name="gains",
+            title="And what they multiply each dimension by after: the gains",
+            draw=lambda trace, s: gains(trace, s.layer),
+            height=340,
+            width="half",
+        ),
+        Panel(
+            name="normalised",
+            title="The chosen token's numbers before and after the chosen layer's norms",
+            draw=lambda trace, s: before_and_after(trace, s.layer, s.query),
+            height=420,
+        ),
+        Panel(
+            name="similarity",
+            title="How the chosen token's direction changes: cosines between stages",
+            draw=lambda trace, s: stage_by_stage(trace, s.query),
+            selects={"customdata": "layer"},
+            height=460,
+            width="half",
+        ),
+        Panel(
+            name="outliers",
+            title="Outlier dimensions: those whose numbers are much larger than others'",
+            draw=lambda trace, s: standing_out(trace),
+            once=True,
+            height=460,
+            width="half",
+        ),
+    ),
+)

@@ -1,0 +1,132 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+
+from explorer.analysis.attribution import attribution
+from explorer.analysis.feed_forward import (
+    ACTIVATIONS,
+    BELL,
+    later_norms,
+    neuron,
+    neurons,
+    pushed,
+    sparsity,
+)
+from model.layers.activations import KERNELS
+
+
+@pytest.mark.parametrize(("kind", "kernel"), [("swiglu", "silu"), *((k, k) for k in ("relu", "gelu", "gelu_tanh"))])
+def test_activations_are_the_models(kind, kernel):
+    x = np.linspace(-60, 60, 481).reshape(13, 37)
+    _, activation = ACTIVATIONS[kind]
+    assert_allclose(activation(x), KERNELS[kernel](torch.tensor(x)).numpy(), atol=1e-12)
+
+
+def test_neurons_are_the_captured_values(trace):
+    ours = neurons(trace, 1, 7)
+    _, activation = ACTIVATIONS[trace.config.ffn]
+    assert_array_equal(ours.hidden, trace["blocks.1.ffn.hidden"][7])
+    assert_allclose(ours.active, activation(ours.pre.astype(np.float64)), atol=1e-6)
+    assert (ours.up is None) is (trace.config.ffn != "swiglu")
+    assert_allclose(ours.active * (1 if ours.up is None else ours.up), ours.hidden, rtol=1e-6)
+
+
+def test_what_neurons_write_adds_up_to_the_layers_output_and_has_that_length(trace):
+    ours = neurons(trace, 0, 5)
+    down = trace.weights["blocks.0.ffn.down_proj.weight"]
+    vectors = ours.hidden[:, None] * down.T  # (F, D)
+    assert_allclose(ours.written, np.linalg.norm(vectors, axis=-1), rtol=1e-5)
+    bias = trace.weights.get("blocks.0.ffn.down_proj.bias", 0.0)
+    assert_allclose(vectors.sum(0) + bias, trace["blocks.0.ffn.out"][5], atol=1e-5)
+
+
+def test_the_top_neurons_are_those_that_write_most(trace):
+    ours = neurons(trace, 1, 3)
+    top = ours.top(6)
+    assert len(set(top)) == 6
+    assert (np.diff(ours.written[top]) <= 0).all()
+    assert ours.written[top].min() >= np.delete(ours.written, top).max()
+
+
+def test_of_neurons_that_write_as_much_the_lower_number_comes_first(trace_of):
+    still = replace(neurons(trace_of("gpt"), 0, 0), written=np.zeros(5))
+    assert_array_equal(still.top(3), [0, 1, 2])
+
+
+@pytest.mark.parametrize(("layer", "query"), [(0, 0), (0, 11), (1, 6)])
+def test_every_neuron_worked_out_again_is_the_captured_one(trace, layer, query):
+    captured = neurons(trace, layer, query)
+    for number in range(trace.config.d_ff):
+        ours = neuron(trace, layer, number, query)
+        assert ours.error < 1e-5
+        assert ours.hidden == pytest.approx(captured.hidden[number], abs=1e-5)
+        assert ours.pre == pytest.approx(captured.pre[number], abs=1e-5)
+        assert ours.active == pytest.approx(captured.active[number], abs=1e-5)
+        assert ours.up is None or ours.up == pytest.approx(captured.up[number], abs=1e-5)
+
+
+def test_the_error_is_that_of_the_captured_value(rope_trace):
+    wrong = rope_trace["blocks.0.ffn.hidden"] + 1
+    ours = neuron(replace(rope_trace, values={**rope_trace.values, "blocks.0.ffn.hidden": wrong}), 0, 3, 2)
+    assert ours.error == pytest.approx(1, abs=1e-5)
+
+
+def with_hidden(trace, hidden: list[list[float]]):
+    """The run with both layers' hidden values set, and a second layer's of 1."""
+    hidden = np.array(hidden, np.float32)
+    values = {"blocks.0.ffn.hidden": hidden, "blocks.1.ffn.hidden": np.ones_like(hidden)}
+    return replace(trace, values={**trace.values, **values})
+
+
+def test_dead_neurons_of_relu_are_those_never_active(trace_of):
+    # Of four neurons over three tokens: always, once, never, and barely active.
+    built = with_hidden(trace_of("gpt"), [[3, 0, 0, 1e-6], [2, 5, 0, 1e-6], [1, 0, 0, 1e-6]])
+    ours = sparsity(built)
+    assert_allclose(ours.near_zero, [5 / 12, 0])
+    assert_allclose(ours.silent, [1 / 4, 0])
+
+
+def test_near_zero_elsewhere_is_a_tenth_of_the_root_mean_square(trace_of):
+    built = with_hidden(trace_of("rope"), [[14.1, 0.49, -0.4, 0.6], [-0.49, 0.3, 0.6, 0.0]])
+    assert np.sqrt(np.mean(built["blocks.0.ffn.hidden"] ** 2)) == pytest.approx(5, abs=0.01)
+    ours = sparsity(built)
+    assert_allclose(ours.near_zero, [5 / 8, 0])
+    assert_allclose(ours.silent, [1 / 4, 0])
+
+
+def test_of_normally_distributed_values_the_share_near_zero_is_known(trace_of):
+    values = np.random.default_rng(0).normal(scale=7, size=(100, 2000))
+    assert sparsity(with_hidden(trace_of("rope"), values)).near_zero[0] == pytest.approx(BELL, abs=0.002)
+
+
+@pytest.mark.parametrize(("layer", "number", "query"), [(0, 0, 0), (0, 39, 11), (1, 17, 6)])
+def test_promoted_tokens_are_those_of_the_slope_through_the_models_own_norms(lms, trace, style, layer, number, query):
+    """Brute force: the change of the logits as the neuron's vector is added to the stream, norms' divisors held."""
+    lm = lms[style]
+    vector = lm.blocks[layer].ffn.down_proj.weight[:, number].double()
+    for name, normalised in later_norms(trace, layer):
+        norm = lm.get_submodule(name)
+        x = torch.tensor(trace[normalised][query]).double()
+        centre = (lambda v: v - v.mean()) if trace.config.norm == "layernorm" else (lambda v: v)
+        vector = centre(vector) / (centre(x).square().mean() + norm.eps).sqrt() * norm.weight
+    logits = lm.lm_head.weight.double() @ vector
+    ours = pushed(trace, layer, number, query)
+    assert_allclose(ours, logits.numpy(), rtol=1e-4, atol=1e-6)
+    assert_array_equal(np.argsort(-ours)[:5], torch.topk(logits, 5).indices)
+
+
+@pytest.mark.parametrize(("layer", "query"), [(0, 11), (1, 6)])
+def test_what_all_neurons_push_is_the_layers_share_of_a_logit(trace, layer, query):
+    token_id = int(trace["logits"][query].argmax())
+    hidden = neurons(trace, layer, query).hidden
+    total = sum(hidden[n] * pushed(trace, layer, n, query)[token_id] for n in range(trace.config.d_ff))
+    bias = trace.weights.get(f"blocks.{layer}.ffn.down_proj.bias")
+    if bias is None:
+        assert total == pytest.approx(attribution(trace, query, token_id).feed_forward[layer], abs=1e-4)
+    else:  # which no neuron has a part in
+        without = {**trace.values, f"blocks.{layer}.ffn.out": trace[f"blocks.{layer}.ffn.out"] - bias}
+        share = attribution(replace(trace, values=without), query, token_id).feed_forward[layer]
+        assert total == pytest.approx(share, abs=1e-4)

@@ -1,0 +1,146 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from explorer.analysis.residual import (
+    norm_reading,
+    outliers,
+    residual_norms,
+    similarity,
+    stages,
+    stream,
+    updates,
+)
+
+SUMS = ["blocks.0.resid_mid", "blocks.0.resid_post", "blocks.1.resid_mid", "blocks.1.resid_post"]
+NORMS = ["blocks.0.attn_norm", "blocks.0.ffn_norm", "blocks.1.attn_norm", "blocks.1.ffn_norm"]
+ADDED = ["blocks.0.attn.out", "blocks.0.ffn.out", "blocks.1.attn.out", "blocks.1.ffn.out"]
+
+
+def is_post(trace) -> bool:
+    return trace.config.norm_placement == "post"
+
+
+def test_stages_are_the_sums_and_in_a_post_norm_model_what_becomes_of_them(trace):
+    taps = [stage.tap for stage in stages(trace)][1:]
+    if is_post(trace):
+        assert [stage.name for stage in stages(trace)][:4] == ["embed", "0 attn", "0 attn norm", "0 ffn"]
+        assert taps[::2] == SUMS and taps[1::2] == NORMS
+    else:
+        assert [stage.name for stage in stages(trace)] == ["embed", "0 attn", "0 ffn", "1 attn", "1 ffn"]
+        assert taps == SUMS
+    assert [stage.tap for stage in stages(trace, normed=False)][1:] == SUMS
+    assert [stage.layer for stage in stages(trace, normed=False)] == [0, 0, 0, 1, 1]
+    assert_array_equal(stream(trace)[0], trace["embed"])
+    assert_array_equal(stream(trace)[-1], trace[taps[-1]])
+
+
+def test_lengths_along_the_residual_stream(trace):
+    norms = residual_norms(trace)
+    assert norms.stages == ("embed", "0 attn", "0 ffn", "1 attn", "1 ffn")
+    for lengths, names in ((norms.stream, ["embed", *SUMS]), (norms.updates, ADDED)):
+        expected = [[math.sqrt(sum(float(x) ** 2 for x in row)) for row in trace[name]] for name in names]
+        assert_allclose(lengths, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("query", [0, 11])
+def test_updates_add_up_to_the_stream(trace, query):
+    ours = updates(trace, query)
+    assert ours.names == ("0 attn", "0 ffn", "1 attn", "1 ffn")
+    assert ours.error < 1e-5
+    if not is_post(trace):
+        total = trace["embed"][query] + sum(trace[name][query] for name in ADDED)
+        assert_allclose(total, trace["blocks.1.resid_post"][query], atol=1e-5)
+
+
+def test_the_error_of_an_update_is_found(rope_trace):
+    wrong = rope_trace["blocks.1.resid_mid"] + 0.5
+    built = replace(rope_trace, values={**rope_trace.values, "blocks.1.resid_mid": wrong})
+    assert updates(built, 4).error == pytest.approx(0.5, abs=1e-5)
+
+
+@pytest.mark.parametrize("query", [0, 7])
+def test_lengths_and_cosines_in_closed_form(trace, query):
+    ours = updates(trace, query)
+    before = ["embed", *(NORMS if is_post(trace) else SUMS)[:-1]]
+    for i, (old, new) in enumerate(zip(before, ADDED, strict=True)):
+        stream, added = trace[old][query].astype(float), trace[new][query].astype(float)
+        assert ours.lengths[i] == pytest.approx(math.sqrt(sum(added**2)))
+        assert ours.before[i] == pytest.approx(math.sqrt(sum(stream**2)))
+        assert ours.cosines[i] == pytest.approx(sum(stream * added) / math.sqrt(sum(stream**2) * sum(added**2)))
+
+
+def test_with_against_and_across(rope_trace):
+    stream = np.zeros((12, 24), np.float32)
+    stream[:, 0] = 2
+    along, against, across = np.float32([3, 0]), np.float32([-1, 0]), np.float32([0, 5])
+    values = {**rope_trace.values, "blocks.0.resid_pre": stream}
+    for name, after, (x, y) in (
+        ("blocks.0.attn.out", "blocks.0.resid_mid", along),
+        ("blocks.0.ffn.out", "blocks.0.resid_post", against),
+        ("blocks.1.attn.out", "blocks.1.resid_mid", across),
+        ("blocks.1.ffn.out", "blocks.1.resid_post", np.float32([0, 0])),
+    ):
+        added = np.zeros_like(stream)
+        added[:, 0], added[:, 1] = x, y
+        stream = stream + added
+        values |= {name: added, after: stream}
+    ours = updates(replace(rope_trace, values=values), 0)
+    assert_allclose(ours.cosines, [1, -1, 0, 0])
+    assert_allclose(ours.lengths, [3, 1, 5, 0])
+    assert_allclose(ours.before, [2, 5, 4, math.sqrt(41)])
+
+
+@pytest.mark.parametrize("query", [0, 11])
+def test_similarity_of_stages_in_closed_form(trace, query):
+    ours = similarity(trace, query)
+    vectors = [trace[stage.tap][query].astype(float) for stage in stages(trace)]
+    expected = [[a @ b / math.sqrt((a @ a) * (b @ b)) for b in vectors] for a in vectors]
+    assert_allclose(ours, expected, atol=1e-12)
+    assert_allclose(np.diag(ours), 1)
+
+
+def test_the_dimensions_that_stand_out_are_found(rope_trace):
+    built = np.ones((12, 24), np.float32)
+    built[:, 5], built[:6, 9] = -30, 100  # of either sign; and at half of the tokens
+    values = {**rope_trace.values, "blocks.1.resid_mid": built}
+    ours = outliers(replace(rope_trace, values=values), most=2)
+    assert_array_equal(ours.dimensions, [9, 5])
+    assert_allclose(ours.sizes[3], [50.5, 30])
+    assert_allclose(ours.times[3], [50.5, 30])
+
+
+def test_outliers_by_brute_force(trace):
+    ours = outliers(trace, most=24)
+    sizes = np.abs(stream(trace)).mean(1)
+    assert_allclose(ours.sizes, sizes[:, ours.dimensions], rtol=1e-5)
+    assert_allclose(ours.times, (sizes / np.median(sizes, axis=1, keepdims=True))[:, ours.dimensions], rtol=1e-5)
+    assert (np.diff(ours.times.max(0)) <= 0).all()
+    rest = np.delete(sizes / np.median(sizes, axis=1, keepdims=True), ours.dimensions, axis=1)
+    assert len(set(ours.dimensions)) == 24
+    assert rest.max(initial=0) <= ours.times.max(0).min() + 1e-6
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+@pytest.mark.parametrize("sublayer", ["attn", "ffn"])
+def test_norms_are_worked_out_again(trace, layer, sublayer):
+    ours = norm_reading(trace, layer, sublayer)
+    assert ours.error < 1e-5
+    x = trace[ours.before].astype(float)
+    spread = x.var(-1) if trace.config.norm == "layernorm" else (x**2).mean(-1)
+    assert_allclose(ours.scales, np.sqrt(spread + trace.config.norm_eps), rtol=1e-6)
+    assert_allclose(ours.means, x.mean(-1), atol=1e-7)
+    assert_array_equal(ours.gains, trace.weights[f"{ours.name}.weight"])
+    after_sum = (
+        {"attn": "resid_mid", "ffn": "resid_post"} if is_post(trace) else {"attn": "resid_pre", "ffn": "resid_mid"}
+    )
+    assert ours.before == f"blocks.{layer}.{after_sum[sublayer]}"
+
+
+def test_the_error_of_a_norm_is_found(trace):
+    name = "blocks.1.ffn_norm"
+    built = replace(trace, values={**trace.values, name: trace[name] + 0.25})
+    assert norm_reading(built, 1, "ffn").error == pytest.approx(0.25, abs=1e-5)

@@ -1,0 +1,118 @@
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from explorer.analysis.feed_forward import ACTIVATIONS, neuron, neurons, pushed, sparsity
+from explorer.selection import Selection
+from explorer.style import FEED_FORWARD, SELECTED, label, number, positions
+from explorer.views.feed_forward import VIEW, by_layer
+from explorer.views.feed_forward_neurons import MOST_NEURONS, across_tokens, curve, promoted, strongest
+
+
+@pytest.fixture
+def gated(trace) -> bool:
+    return trace.config.ffn == "swiglu"
+
+
+def test_the_strongest_neurons_are_drawn_step_by_step(trace, gated):
+    found = neurons(trace, 1, 7)
+    top = found.top(MOST_NEURONS)
+    drawn = strongest(trace, 1, top[4], 7)
+    steps = [found.active, found.up, found.hidden] if gated else [found.pre, found.hidden]
+    assert len(drawn.data) == len(steps)
+    for bars, values in zip(drawn.data, steps, strict=True):
+        assert list(bars.customdata) == list(top)
+        assert_allclose(bars.y, values[top])
+    if gated:
+        gate, up, product = (np.array(bars.y) for bars in drawn.data)
+        assert_allclose(gate * up, product, rtol=1e-5)
+
+
+def test_the_chosen_neuron_is_framed_and_never_missing(rope_trace):
+    top = neurons(rope_trace, 0, 3).top(rope_trace.config.d_ff)
+    for chosen, place in ((top[6], 6), (top[-1], MOST_NEURONS + 1)):
+        drawn = strongest(rope_trace, 0, int(chosen), 3)
+        bars = drawn.data[0]
+        assert bars.customdata[list(bars.x).index(place)] == chosen
+        assert [(shape.x0, shape.x1) for shape in drawn.layout.shapes] == [(place - 0.5, place + 0.5)]
+        assert drawn.layout.xaxis.ticktext[list(bars.x).index(place)] == str(chosen)
+
+
+def test_every_neuron_is_a_dot_on_the_curve_and_the_chosen_one_is_marked(trace):
+    found = neurons(trace, 0, 5)
+    line, others, chosen = curve(trace, 0, 11, 5).data
+    assert sorted([*others.customdata, *chosen.customdata]) == list(range(trace.config.d_ff))
+    assert list(chosen.customdata) == [11] and chosen.marker.color == SELECTED
+    _, activation = ACTIVATIONS[trace.config.ffn]
+    for dots in (others, chosen):
+        assert_allclose(dots.x, found.pre[dots.customdata])
+        assert_allclose(dots.y, activation(np.array(dots.x, float)), atol=1e-5)
+    assert min(line.x) <= found.pre.min() and max(line.x) >= found.pre.max()
+    assert_allclose(line.y, activation(np.array(line.x)))
+
+
+def test_a_layer_that_is_silent_can_be_drawn(rope_trace):
+    names = [f"blocks.0.ffn.{name}" for name in ("gate_pre", "gate", "up", "hidden")]
+    still = {name: np.zeros_like(rope_trace[name]) for name in names}
+    silent = replace(rope_trace, values={**rope_trace.values, **still})
+    assert np.isfinite(curve(silent, 0, 0, 0).data[1].marker.size).all()
+    assert by_layer(silent, 0).data[0].y[0] == by_layer(silent, 0).data[1].y[0] == 1
+
+
+def test_the_neuron_across_the_tokens(trace):
+    bars = across_tokens(trace, 1, 9, 4).data[0]
+    assert list(bars.x) == positions(trace.tokens)
+    assert_array_equal(bars.y, trace["blocks.1.ffn.hidden"][:, 9])
+    assert [i for i, color in enumerate(bars.marker.color) if color == SELECTED] == [4]
+
+
+def test_promoted_tokens_come_first_and_suppressed_ones_last(trace):
+    push = pushed(trace, 0, 13, 6)
+    drawn = promoted(trace, 0, 13, 6)
+    bars, order = drawn.data[0], np.argsort(-push)
+    assert_allclose(bars.x, push[np.concatenate([order[:10], order[-10:]])])
+    names = [label(trace.vocabulary[token_id]) for token_id in order]
+    assert list(drawn.layout.yaxis.ticktext) == names[:10] + names[-10:]
+
+
+def test_where_the_hidden_value_is_negative_the_picture_says_so(rope_trace):
+    hidden = rope_trace["blocks.0.ffn.hidden"][2]
+    for chosen, said in ((int(hidden.argmin()), True), (int(hidden.argmax()), False)):
+        title = promoted(rope_trace, 0, chosen, 2).layout.xaxis.title.text
+        assert number(hidden[chosen]) in title
+        assert ("turns round" in title) is said
+
+
+def test_shares_by_layer_are_bars_that_say_what_near_means(trace):
+    drawn = by_layer(trace, 1)
+    found = sparsity(trace)
+    assert_allclose(drawn.data[0].y, found.near_zero)
+    assert_allclose(drawn.data[1].y, found.silent)
+    assert drawn.data[0].marker.color == FEED_FORWARD
+    exact = trace.config.ffn == "relu"
+    assert ("exactly 0" in drawn.data[0].name) is exact
+    assert ("root mean square" in drawn.layout.xaxis.title.text) is not exact
+    assert ("dead" in drawn.data[1].name) is exact
+
+
+def test_the_formula_is_the_chosen_neurons(trace, gated):
+    formula = VIEW.formula(trace, Selection(layer=1, neuron=17, query=7))
+    worked = neuron(trace, 1, 17, 7)
+    name, _ = ACTIVATIONS[trace.config.ffn]
+    assert formula.startswith("layer 1 neuron 17 at ")
+    assert f"{name}({number(worked.pre)}) = {number(worked.active)}" in formula
+    assert f"= {number(trace['blocks.1.ffn.hidden'][7, 17])}   recomputed" in formula
+    assert f"off by {number(worked.error)}" in formula
+    assert ("hidden = gate · up" in formula) is gated
+    assert ("+ b_up[17]" in formula) is trace.config.bias
+    read = "attn_norm" if trace.config.norm_placement == "post" else "ffn_norm"
+    assert f"x = blocks.1.{read} ({trace.config.d_model} numbers)" in formula
+
+
+def test_the_formulas_names_stand_above_one_another(rope_trace):
+    lines = VIEW.formula(rope_trace, Selection(neuron=3)).splitlines()[1:]
+    assert {line.index("=") for line in lines} == {7}
+    assert all(re.match("gate|up|hidden", line) for line in lines)

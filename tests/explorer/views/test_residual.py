@@ -1,0 +1,133 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from explorer.analysis.residual import norm_reading, outliers, residual_norms, similarity, stages, stream, updates
+from explorer.selection import Selection
+from explorer.style import ATTENTION, FEED_FORWARD, number, positions
+from explorer.views.residual import VIEW
+from explorer.views.residual_norms import before_and_after, gains, norm_scales
+from explorer.views.residual_stages import stage_by_stage, standing_out
+from explorer.views.residual_stream import directions, lengths, norms
+
+
+@pytest.fixture
+def post(trace) -> bool:
+    return trace.config.norm_placement == "post"
+
+
+@pytest.fixture
+def layernorm(trace) -> bool:
+    return trace.config.norm == "layernorm"
+
+
+def test_the_map_of_lengths_has_every_stage_and_token(trace):
+    drawn = lengths(trace, query=4)
+    cells = drawn.data[0]
+    assert list(cells.x) == positions(trace.tokens)
+    assert list(cells.y) == [stage.name for stage in stages(trace)]
+    assert_allclose(cells.z, np.sqrt((stream(trace).astype(float) ** 2).sum(-1)), rtol=1e-5)
+    assert [(shape.x0, shape.x1) for shape in drawn.layout.shapes] == [(3.5, 4.5)]
+
+
+def test_a_click_on_a_stage_chooses_its_layer(trace, post):
+    per_layer = 4 if post else 2
+    chosen = [0, *[0] * per_layer, *[1] * per_layer]
+    assert_array_equal(np.array(lengths(trace).data[0].customdata)[:, 3], chosen)
+    assert_array_equal(np.array(stage_by_stage(trace, 3).data[0].customdata)[:, 0], chosen)
+    assert_array_equal(np.array(standing_out(trace).data[0].customdata)[:, 0], chosen)
+    assert list(directions(trace).data[0].customdata) == [0, 0, 1, 1]
+
+
+def test_one_very_long_token_does_not_make_all_others_alike(rope_trace):
+    plain = lengths(rope_trace).data[0]
+    assert plain.zmax == np.max(plain.z) and "alike" not in plain.colorbar.title.text
+    sink = rope_trace["blocks.1.resid_mid"].copy()
+    sink[0] *= 1000
+    drawn = lengths(replace(rope_trace, values={**rope_trace.values, "blocks.1.resid_mid": sink})).data[0]
+    assert drawn.zmax < 3 * plain.zmax and np.max(drawn.z) > 100 * plain.zmax
+    assert "longer ones alike" in drawn.colorbar.title.text
+
+
+def test_the_lengths_of_the_residual_stream(trace):
+    found = residual_norms(trace)
+    median, stream, updates = norms(trace, query=7).data
+    assert_allclose(median.y, np.median(found.stream, axis=1))
+    assert_allclose(stream.y, found.stream[:, 7])
+    assert_allclose(updates.y, found.updates[:, 7])
+    assert_array_equal(updates.x, stream.x[1:])
+    assert list(stream.text) == ["embed", "0 attn", "0 ffn", "1 attn", "1 ffn"]
+    assert list(updates.text) == list(stream.text)[1:]
+
+
+def test_attention_and_feed_forward_take_turns_in_colour(trace):
+    for bars in (norms(trace).data[2], directions(trace).data[0]):
+        assert list(bars.marker.color) == [ATTENTION, FEED_FORWARD] * trace.config.num_layers
+
+
+def test_where_the_stream_is_normalised_its_length_is_that_before(trace, post):
+    assert ("before its norm" in norms(trace).layout.yaxis.title.text) is post
+
+
+def test_cosines_of_updates_are_bars_from_minus_1_to_1(trace):
+    drawn = directions(trace, 7)
+    assert_allclose(drawn.data[0].y, updates(trace, 7).cosines)
+    assert tuple(drawn.layout.yaxis.range) == (-1, 1)
+
+
+def test_stages_are_compared_on_a_scale_from_minus_1_to_1(trace):
+    cells = stage_by_stage(trace, 7).data[0]
+    assert_allclose(cells.z, similarity(trace, 7))
+    assert (cells.zmin, cells.zmax) == (-1, 1)
+    assert list(cells.x) == list(cells.y) == [stage.name for stage in stages(trace)]
+
+
+def test_outlier_dimensions_are_drawn_by_stage(trace):
+    found = outliers(trace)
+    cells = standing_out(trace).data[0]
+    assert list(cells.x) == [str(dimension) for dimension in found.dimensions]
+    assert_allclose(cells.z, found.times)
+    assert cells.zmin == 0
+
+
+def test_what_norms_divide_by(trace, layernorm):
+    lines = norm_scales(trace, 1, 5).data
+    expected = []
+    for sublayer in ("attn", "ffn"):
+        reading = norm_reading(trace, 1, sublayer)
+        expected += [reading.scales, reading.means] if layernorm else [reading.scales]
+    assert len(lines) == len(expected)
+    for line, values in zip(lines, expected, strict=True):
+        assert list(line.x) == positions(trace.tokens)
+        assert_allclose(line.y, values)
+        assert ("mean" in line.name) is (values is not None and line.line.color == "#888888")
+
+
+def test_gains_are_sorted_and_say_whose_they_are(trace):
+    for line, sublayer in zip(gains(trace, 1).data, ("attn", "ffn"), strict=True):
+        weight = trace.weights[f"blocks.1.{sublayer}_norm.weight"]
+        assert_array_equal(line.y, np.sort(weight)[::-1])
+        assert_array_equal(weight[line.customdata], line.y)
+
+
+def test_a_token_before_and_after_its_norms_on_one_scale(trace, post):
+    drawn = before_and_after(trace, 1, 5)
+    read = ("resid_mid", "resid_post") if post else ("resid_pre", "resid_mid")
+    names = [read[0], "attn_norm", read[1], "ffn_norm"]
+    for bars, name in zip(drawn.data, names, strict=True):
+        assert_array_equal(bars.y, trace[f"blocks.1.{name}"][5])
+    assert drawn.layout.yaxis2.matches == "y"
+
+
+def test_the_formula_has_what_each_norm_divides_by(trace, post, layernorm):
+    formula = VIEW.formula(trace, Selection(layer=1, query=5))
+    for line, sublayer in zip(formula.splitlines()[1:3], ("attn", "ffn"), strict=True):
+        reading = norm_reading(trace, 1, sublayer)
+        assert line.startswith(f"{sublayer}_norm = ")
+        assert f"= {number(reading.scales[5])}   recomputed, off by {number(reading.error)}" in line
+        assert ("σ = √(var x + ε)" in line) is layernorm
+        assert ("RMS = √(mean x² + ε)" in line) is not layernorm
+    assert "4 sums at this token" in formula
+    assert ("before each norm" in formula) is post
