@@ -30,9 +30,7 @@ class Question:
     def parse(cls, state: Mapping[str, Any]) -> "Question":
         """ValueError where the run makes no sense; of the selection, what makes none is left out."""
         selection = Selection.parse(state)
-        if selection.view not in {view.name for view in VIEWS}:
-            selection = replace(selection, view=VIEWS[0].name)
-        return cls(Run.parse(state), selection)
+        return cls(Run.parse(state), replace(selection, view=view_named(selection.view).name))
 
     def as_dict(self) -> dict[str, Any]:
         return self.run.as_dict() | self.selection.as_dict()
@@ -45,8 +43,8 @@ class ViewContent:
     Attributes:
         words, formula: texts.
         choices: lists to choose from.
-        pictures: (name of the panel, what it draws), drawn as they are asked for; None where the view does not apply to
-            the model.
+        pictures: (name of the panel, what it draws), drawn as they are asked for; None where the view or the panel does
+            not apply to the model.
     """
 
     words: str
@@ -119,7 +117,7 @@ class Presenter:
     def view(self, question: Question, newly: bool = True) -> tuple[View, ViewContent]:
         """The open view and what it shows; unless it is `newly` shown, only the pictures that follow the selection."""
         trace = self.trace(question.run)
-        view = next((view for view in VIEWS if view.name == question.selection.view), VIEWS[0])
+        view = view_named(question.selection.view)
         if not view.applies_to(trace):
             return view, ViewContent(
                 words=view.otherwise(trace.config), pictures=[(panel.name, None) for panel in view.panels]
@@ -129,7 +127,11 @@ class Presenter:
             words=view.words,
             formula=view.formula(trace, selection),
             choices=choices(view.controls, trace, selection),
-            pictures=((panel.name, panel.draw(trace, selection)) for panel in view.panels if newly or not panel.once),
+            pictures=(
+                (panel.name, panel.draw(trace, selection) if panel.applies_to(trace) else None)
+                for panel in view.panels
+                if newly or not panel.once
+            ),
         )
 
     def next_token(self, question: Question, settings: GenerationSettings) -> tuple[go.Figure, str]:
@@ -150,6 +152,12 @@ class Presenter:
             f"{kind(config)} · {size / 1e6:.1f} M parameters · {layers_and_heads(config)} · "
             f"context {config.context_length} · {lm.device.type}"
         )
+
+
+def view_named(name: str) -> View:
+    """The view of that name, or else the one that is open at first."""
+    views = {view.name: view for view in VIEWS}
+    return views.get(name, views[Selection.view])
 
 
 NAMES = {

@@ -26,6 +26,7 @@ class Selection:
         tap: name of the captured value shown by itself.
         dim: index into that value's last axis.
         neuron: of the chosen layer's feed-forward.
+        depth: blocks after which the residual stream is looked at: 0 is the embedding.
         target: the token whose prediction is explained, by its rank among the next tokens after `query`, 1 the
             likeliest.
         rival: the rank of the token it is compared with, 0 for none.
@@ -43,6 +44,7 @@ class Selection:
     tap: str = "blocks.0.resid_post"
     dim: int = 0
     neuron: int = 0
+    depth: int = 0
     target: int = 1
     rival: int = 0
     pattern: str = "weight"
@@ -80,6 +82,7 @@ class Selection:
             tap=tap,
             dim=clamp(self.dim, trace[tap].shape[-1]),
             neuron=clamp(self.neuron, trace.config.d_ff),
+            depth=clamp(self.depth, trace.config.num_layers + 1),
             target=max(1, clamp(self.target, trace.config.vocab_size + 1)),
             rival=clamp(self.rival, trace.config.vocab_size + 1),
             **{name: self.known(name, words) for name, words in WORDS.items()},

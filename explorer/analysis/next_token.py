@@ -61,3 +61,20 @@ def surprisal(trace: Trace) -> np.ndarray:
     log_total = largest + np.log(np.exp(logits - largest[:, None]).sum(-1))
     actual = logits[np.arange(len(logits)), trace.token_ids[1:]]
     return np.concatenate([[np.nan], (log_total - actual) / np.log(2)])
+
+
+def entropy(trace: Trace) -> np.ndarray:
+    """(T,) bits, the surprisal to be expected of each token before it was seen; NaN for the first."""
+    logits = trace["logits"][:-1]  # (T - 1, V)
+    shifted = logits - logits.max(-1, keepdims=True)
+    weights = np.exp(shifted)
+    total = weights.sum(-1)
+    bits = (np.log(total) - np.einsum("tv,tv->t", weights, shifted) / total) / np.log(2)
+    return np.concatenate([[np.nan], bits.clip(0)])
+
+
+def rank(trace: Trace) -> np.ndarray:
+    """(T,), each token's place among all tokens by how likely they were: 1 is the likeliest; NaN for the first."""
+    logits = trace["logits"][:-1]  # (T - 1, V)
+    actual = logits[np.arange(len(logits)), trace.token_ids[1:]]
+    return np.concatenate([[np.nan], (logits > actual[:, None]).sum(-1) + 1])

@@ -1,5 +1,5 @@
 """The views, in tab order."""
 
-from explorer.views import activations, attention, feed_forward, residual, rope
+from explorer.views import activations, attention, feed_forward, residual, rope, tokens
 
-VIEWS = (attention.VIEW, rope.VIEW, feed_forward.VIEW, residual.VIEW, activations.VIEW)
+VIEWS = (tokens.VIEW, attention.VIEW, rope.VIEW, feed_forward.VIEW, residual.VIEW, activations.VIEW)

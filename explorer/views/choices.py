@@ -50,6 +50,10 @@ def next_tokens(trace: Trace, selection: Selection) -> list[tuple[int, str]]:
     return [(rank, f"{rank}.  {visible(trace.vocabulary[order[rank - 1]])}") for rank in sorted(ranks)]
 
 
+def depths(trace: Trace, selection: Selection) -> list[tuple[int, str]]:
+    return [(0, "0  embedding"), *((i + 1, f"{i + 1}  after block {i}") for i in range(trace.config.num_layers))]
+
+
 LISTED = 20  # next tokens
 TITLES = {
     "layer": "layer",
@@ -58,6 +62,7 @@ TITLES = {
     "key": "key",
     "tap": "value",
     "neuron": "neuron",
+    "depth": "depth",
     "target": "explain",
     "rival": "against",
     "pattern": "large picture",
@@ -72,6 +77,7 @@ OPTIONS: dict[str, Callable[[Trace, Selection], list[tuple[Any, str]]]] = {
     "key": lambda trace, selection: positions(trace, selection.query),
     "tap": lambda trace, selection: [(name, name) for name in trace.values],
     "neuron": lambda trace, selection: numbered(trace.config.d_ff),
+    "depth": depths,
     "target": next_tokens,
     "pattern": lambda trace, selection: list(PATTERNS.items()),
     "head_score": lambda trace, selection: [

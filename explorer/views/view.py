@@ -33,6 +33,7 @@ class Panel:
         title: what it shows, in a line.
         draw: (trace, selection) -> `go.Figure`, or `SmallMultiples` for a head grid.
         kind: which of the two `draw` returns.
+        needs: values it draws besides those its view needs; where one was not captured it has no place.
         once: whether the picture is the same whatever is selected, so that it is drawn once a run.
         selects: what a click on a point selects: the point's "x", "y" or "customdata" -> a field of `Selection`.
         height: of the picture, pixels.
@@ -44,11 +45,15 @@ class Panel:
     title: str
     draw: Callable[[Trace, Selection], Any]
     kind: Literal["figure", "head_grid"] = "figure"
+    needs: tuple[str, ...] = ()
     once: bool = False
     selects: Mapping[str, str] = field(default_factory=dict)
     height: int = 360
     min_width: int = 0
     width: Literal["whole", "half"] = "whole"
+
+    def applies_to(self, trace: Trace) -> bool:
+        return all(trace.has(name) for name in self.needs)
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,8 @@ def test_tokens_of_nasty_text_can_be_looked_at(presenter, nasty_prompt):
     question = presenter.restored({"checkpoint": "rope", "text": nasty_prompt})
     for view in VIEWS:
         _, content = presenter.view(replace(question, selection=replace(question.selection, view=view.name)))
-        assert all(picture for _, picture in content.pictures)
+        pictures, trace = dict(content.pictures), presenter.trace(question.run)
+        assert all(bool(pictures[panel.name]) is panel.applies_to(trace) for panel in view.panels)
     picture, words = presenter.next_token(question, GenerationSettings())
     assert picture.to_json() and words
 
@@ -140,9 +141,18 @@ def test_the_open_view_has_everything_it_shows(presenter, question):
         assert [name for name, _ in content.pictures] == [panel.name for panel in view.panels]
 
 
-def test_an_unknown_view_is_the_first(presenter, question):
+def test_an_unknown_view_is_the_one_that_is_open_at_first(presenter, question):
     selection = replace(question.selection, view="<script>")
-    assert presenter.view(replace(question, selection=selection))[0] is VIEWS[0]
+    assert presenter.view(replace(question, selection=selection))[0].name == Selection.view
+    assert Question.parse(question.as_dict() | {"view": "<script>"}).selection.view == Selection.view
+
+
+def test_a_panel_that_does_not_apply_is_not_drawn(presenter):
+    for style, applies in (("rope", False), ("gpt", True), ("learned", True)):
+        _, content = presenter.view(Question(Run(style, (5, 6)), Selection(view="tokens")))
+        pictures = dict(content.pictures)
+        assert (pictures.pop("positions") is not None) is applies
+        assert None not in pictures.values()
 
 
 def test_a_view_that_does_not_apply_says_why_and_draws_nothing(presenter):

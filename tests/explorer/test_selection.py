@@ -69,6 +69,11 @@ def test_the_nearest_that_exists_takes_the_place_of_what_does_not(rope_trace):
     assert negative.within(rope_trace) == Selection()
 
 
+def test_there_is_a_depth_after_the_last_block(rope_trace):
+    assert Selection(depth=2).within(rope_trace).depth == 2
+    assert Selection(depth=99).within(rope_trace).depth == rope_trace.config.num_layers
+
+
 def test_the_key_is_never_after_the_query(rope_trace):
     assert Selection(query=3, key=9).within(rope_trace).key == 3
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from explorer.analysis.next_token import next_token, surprisal
+from explorer.analysis.next_token import entropy, next_token, rank, surprisal
 from explorer.trace import Trace
 
 
@@ -94,3 +94,25 @@ def test_surprisal_of_huge_logits_is_finite(tiny_config):
 
 def test_of_a_single_token_there_is_no_surprisal(trace_of, style):
     np.testing.assert_array_equal(surprisal(trace_of(style, 1)), [np.nan])
+
+
+def test_entropy_and_rank_agree_with_the_predictions(trace):
+    bits, places = entropy(trace), rank(trace)
+    assert bits.shape == places.shape == (len(trace),)
+    assert math.isnan(bits[0]) and math.isnan(places[0])
+    for position in range(1, len(trace)):
+        prediction = next_token(trace, position - 1)
+        assert bits[position] == pytest.approx(prediction.entropy, abs=1e-5)
+        assert places[position] == prediction.rank(prediction.actual)
+
+
+def test_entropy_is_that_of_pytorch(trace):
+    p = torch.tensor(trace["logits"][:-1]).double().softmax(-1)
+    np.testing.assert_allclose(entropy(trace)[1:], torch.special.entr(p).sum(-1) / math.log(2), atol=1e-5)
+
+
+def test_entropy_of_huge_logits_is_0(tiny_config):
+    values = {"logits": np.array([[1e4, -1e4], [0, 0]], np.float32)}
+    trace = Trace(tiny_config, (0, 1), ("a", "b"), values)
+    assert entropy(trace)[1] == 0
+    assert rank(trace)[1] == 2

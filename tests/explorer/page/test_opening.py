@@ -7,7 +7,6 @@ import pytest
 from explorer.run import Run
 from explorer.selection import Selection
 from explorer.settings import LIMITS, GenerationSettings
-from explorer.views import VIEWS
 
 
 def test_a_link_opens_what_it_says(page, load):
@@ -46,7 +45,7 @@ def test_a_hostile_selection_or_setting_is_brought_within_its_limits(page, told,
     names = [*Selection().as_dict(), *LIMITS, "dropped"]
     answer = load(text="the fox asked the owl", **dict.fromkeys(names, value))
     change = answer[page.layout.update]["change"]
-    assert answer[page.layout.tabs].selected == change["view"] == VIEWS[0].name
+    assert answer[page.layout.tabs].selected == change["view"] == Selection.view
     selection = Selection.parse(change)
     assert selection == selection.within(page.events.presenter.trace(Run.parse(change)))
     assert GenerationSettings.parse(change).checked()

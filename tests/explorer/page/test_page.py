@@ -8,6 +8,7 @@ import pytest
 
 from explorer.components.widget import Widget
 from explorer.page import told_to_programs
+from explorer.run import Run
 from explorer.views import VIEWS
 
 PROMPT = "the fox asked the owl"
@@ -109,7 +110,9 @@ def test_the_open_view_and_the_prediction_are_drawn(page, state, view, handler):
     answer = merged(getattr(page.events, handler)(state | {"view": view.name}))
     drawn = {name for name, component in page.layout.pictures.items() if component in answer}
     assert drawn == {(view.name, panel.name) for panel in view.panels if handler == "on_show" or not panel.once}
-    assert all(answer[page.layout.pictures[name]] is not None for name in drawn)
+    trace = page.events.presenter.trace(Run.parse(state))
+    applies = {panel.name: panel.applies_to(trace) for panel in view.panels}
+    assert all((answer[page.layout.pictures[name]] is not None) is applies[name[1]] for name in drawn)
     assert answer[page.layout.formulas[view.name]]
     assert answer[page.layout.prediction]
 

@@ -1,0 +1,89 @@
+"""From ids to vectors: where the residual stream begins, and how its vectors lie to one another."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from explorer.trace import Trace
+
+
+@dataclass(frozen=True)
+class EmbeddingParts:
+    """How the vector of one token is made.
+
+    Attributes:
+        row: (D,) of the token's id in the embedding table.
+        scale: what it is multiplied by, √D or 1.
+        position: (D,) what is added for its position, None where nothing is.
+        total: (D,) row · scale + position, recomputed.
+        error: largest difference of `total` from the captured embedding.
+    """
+
+    row: np.ndarray
+    scale: float
+    position: np.ndarray | None
+    total: np.ndarray
+    error: float
+
+
+def embedding_parts(trace: Trace, query: int) -> EmbeddingParts:
+    row = trace.weights["token_embedding.weight"][trace.token_ids[query]]  # (D,)
+    scale = float(np.sqrt(trace.config.d_model)) if trace.config.scale_embeddings else 1.0
+    position = trace["position_embed"][query] if "position_embed" in trace else None
+    total = row.astype(np.float64) * scale
+    if position is not None:
+        total = total + position
+    return EmbeddingParts(row, scale, position, total, float(np.abs(total - trace["embed"][query]).max()))
+
+
+def nearest_tokens(trace: Trace, token_id: int, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ids of the other tokens whose rows of the embedding table point most nearly the same way, and the cosines.
+
+    Nearest first, at most `most`; of equal ones the lower id first. A row of zeros points nowhere: its cosines are 0.
+    """
+    table = trace.weights["token_embedding.weight"]  # (V, D)
+    lengths = np.sqrt(np.einsum("vd,vd->v", table, table))
+    products = table @ table[token_id]
+    scale = lengths * lengths[token_id]
+    cosines = np.divide(products, scale, out=np.zeros_like(products), where=scale > 0)
+    others = np.delete(np.arange(len(table)), token_id)
+    nearest = others[np.argsort(-cosines[others], kind="stable")[:most]]
+    return nearest, cosines[nearest].clip(-1, 1)
+
+
+def stream_at(trace: Trace, depth: int) -> np.ndarray:
+    """(T, D), the residual stream after `depth` blocks: 0 is the embedding, L what the final norm reads."""
+    if depth < trace.config.num_layers:
+        return trace[f"blocks.{depth}.resid_pre"]
+    if trace.config.norm_placement == "post":
+        return trace["final_norm"]  # the stream itself: the last block has normalised it
+    return trace[f"blocks.{depth - 1}.resid_post"]
+
+
+@dataclass(frozen=True)
+class PrincipalComponents:
+    """The directions along which vectors differ most (Pearson 1901).
+
+    Attributes:
+        points: (T, n), the vectors less their mean along each direction.
+        directions: (n, D), orthogonal and of length 1; the largest number of each is positive, which fixes its sign.
+        shares: (n,), of the whole variance, that along each.
+    """
+
+    points: np.ndarray
+    directions: np.ndarray
+    shares: np.ndarray
+
+
+def principal_components(vectors: np.ndarray, n: int = 2) -> PrincipalComponents:
+    """Of (T, D) vectors; a direction along which nothing differs, or there is none left, is all zeros."""
+    centred = vectors.astype(np.float64) - vectors.mean(0, dtype=np.float64)
+    _, sizes, directions = np.linalg.svd(centred, full_matrices=False)
+    real = sizes > 1e-9 * max(1.0, float(np.abs(vectors).max()))
+    kept = np.zeros((n, vectors.shape[1]))
+    found = directions[real][:n]
+    largest = np.take_along_axis(found, np.abs(found).argmax(-1)[:, None], -1)
+    kept[: len(found)] = found * np.sign(largest)
+    shares = np.zeros(n)
+    shares[: len(found)] = sizes[real][:n] ** 2 / max((sizes**2).sum(), 1e-300)
+    return PrincipalComponents(centred @ kept.T, kept, shares)

@@ -1,0 +1,104 @@
+"""Tokens: how text becomes pieces, and pieces become vectors."""
+
+import numpy as np
+
+from explorer.analysis.embedding import embedding_parts
+from explorer.analysis.next_token import rank, surprisal
+from explorer.selection import Selection
+from explorer.style import number, quoted
+from explorer.trace import Trace
+from explorer.views.embedding import nearest, position_table, spread, vector
+from explorer.views.merges import in_hex, tree
+from explorer.views.token_facts import table
+from explorer.views.view import Panel, View
+
+
+def formula(trace: Trace, selection: Selection) -> str:
+    query, config = selection.query, trace.config
+    token_id, parts = trace.token_ids[query], embedding_parts(trace, query)
+    dim = min(selection.dim, config.d_model - 1)
+    symbols, numbers = f"row[{dim}]", number(parts.row[dim])
+    if parts.scale != 1:
+        symbols, numbers = f"{symbols} · √D", f"{numbers} · √{config.d_model}"
+    if parts.position is not None:
+        symbols, numbers = f"{symbols} + position[{dim}]", f"{numbers} + {number(parts.position[dim])}"
+    total = f" = {number(parts.total[dim])}" if parts.scale != 1 or parts.position is not None else ""
+    bits = surprisal(trace)[query]
+    predicted = "nothing predicted it: it is the first"
+    if not np.isnan(bits):
+        predicted = (
+            f"surprisal = −log₂ p = −log₂ {number(2.0**-bits)} = {number(bits)} bits, "
+            f"rank {rank(trace)[query]:.0f} of {config.vocab_size:,}"
+        )
+    return (
+        f"{quoted(trace.tokens[query])} ({query}): bytes {in_hex(trace, token_id, most=24)} → id {token_id} → "
+        f"row {token_id} of the {config.vocab_size:,} × {config.d_model} embedding table\n"
+        f"embedding[{dim}] = {symbols} = {numbers}{total}   "
+        f"recomputed in all {config.d_model} dimensions, off by {number(parts.error)}\n"
+        f"{predicted}"
+    )
+
+
+VIEW = View(
+    name="tokens",
+    title="Tokens",
+    words=(
+        "The model reads not letters but tokens: pieces of text that byte-pair encoding (BPE) built, joining again and "
+        "again the two neighbours most often seen together in its training text. "
+        "Every token has a number, its id, and for each id a table holds a list of numbers, its vector: the embedding, "
+        "with which the computation begins. "
+        "Choose a token to see how it was built, how well it was predicted, and which tokens have vectors like its own."
+    ),
+    formula=formula,
+    needs=("embed", "blocks.*.resid_pre", "blocks.*.resid_post", "logits"),
+    otherwise=lambda config: "Nothing was captured from this model.",
+    controls=("query", "depth", "first_token"),
+    panels=(
+        Panel(
+            name="table",
+            title="Each token, and how well it was predicted from those before it",
+            draw=lambda trace, s: table(trace, s.query),
+            selects={"customdata": "query"},
+            height=420,
+            min_width=640,
+        ),
+        Panel(
+            name="merges",
+            title="How merges built the chosen token, lowest id first",
+            draw=lambda trace, s: tree(trace, s.query),
+            height=340,
+            width="half",
+        ),
+        Panel(
+            name="nearest",
+            title="The tokens with the most similar vectors",
+            draw=lambda trace, s: nearest(trace, s.query),
+            height=340,
+            width="half",
+        ),
+        Panel(
+            name="vector",
+            title="The chosen token’s vector, dimension by dimension",
+            draw=lambda trace, s: vector(trace, s.query, s.dim),
+            selects={"x": "dim"},
+            height=300,
+        ),
+        Panel(
+            name="spread",
+            title="All tokens at the chosen depth, along the two directions in which they differ most (PCA)",
+            draw=lambda trace, s: spread(trace, s.depth, s.query, s.first_token == "hidden"),
+            selects={"customdata": "query"},
+            height=420,
+            width="half",
+        ),
+        Panel(
+            name="positions",
+            title="The vector that is added for each position",
+            draw=lambda trace, s: position_table(trace, s.query, s.dim),
+            needs=("position_embed",),
+            selects={"x": "dim", "y": "query"},
+            height=420,
+            width="half",
+        ),
+    ),
+)

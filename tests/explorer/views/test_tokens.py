@@ -1,0 +1,183 @@
+import itertools
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from explorer.analysis.embedding import nearest_tokens, principal_components, stream_at
+from explorer.analysis.next_token import entropy, rank, surprisal
+from explorer.selection import Selection
+from explorer.style import SELECTED, label, number
+from explorer.views import embedding, merges, token_facts, tokens
+
+QUERY = 9
+
+
+def plain(text: str) -> str:
+    """A label or cell without the marks that keep it in its place."""
+    return text.strip("\u2007\u2068\u2069")
+
+
+def alt(figure) -> str:
+    return figure.layout.meta["alt"]
+
+
+def test_the_table_has_the_facts_of_every_token(trace):
+    heatmap = token_facts.table(trace, QUERY).data[0]
+    bits, expected, places = surprisal(trace), entropy(trace), rank(trace)
+    for i, row in enumerate(heatmap.text):
+        position, token, token_id, in_hex, *numbers = map(plain, row)
+        assert (int(position), int(token_id)) == (i, trace.token_ids[i])
+        assert token == plain(label(trace.tokens[i]))
+        assert bytes.fromhex(in_hex) == trace.token_bytes[trace.token_ids[i]]
+        if i:
+            assert numbers == [f"{bits[i]:.2f}", f"{expected[i]:.2f}", f"{places[i]:.0f}"]
+            assert_allclose(heatmap.z[i, 4:], [bits[i], expected[i], np.log2(places[i])], rtol=1e-6)
+        else:
+            assert numbers == ["–"] * 3 and not heatmap.z[i].any()
+
+
+def test_a_click_on_any_cell_of_the_table_chooses_its_token(trace):
+    figure = token_facts.table(trace, QUERY)
+    assert_array_equal(figure.data[0].customdata, np.arange(12)[:, None].repeat(7, axis=1))
+    assert not np.isnan(figure.data[0].z).any()  # an empty cell could not be clicked
+    assert [(shape.y0, shape.y1) for shape in figure.layout.shapes] == [(8.5, 9.5)]
+
+
+@pytest.mark.parametrize(
+    ("length", "query", "shown"),
+    [(3, 1, range(3)), (20, 19, range(20)), (32, 0, range(20)), (32, 15, range(5, 25)), (32, 31, range(12, 32))],
+)
+def test_of_many_tokens_those_about_the_query_are_shown(trace_of, length, query, shown):
+    assert token_facts.window(length, query) == shown
+    heatmap = token_facts.table(trace_of("rope", length), query).data[0]
+    assert [int(plain(row[0])) for row in heatmap.text] == list(shown)
+
+
+@pytest.mark.parametrize("position", range(12))
+def test_each_row_has_the_pieces_after_one_more_merge(rope_trace, position):
+    figure = merges.tree(rope_trace, position)
+    token = rope_trace.token_bytes[rope_trace.token_ids[position]]
+    rows = {}
+    boxes, words = figure.data
+    for level, start, length, text in zip(boxes.y, boxes.base, boxes.x, words.text, strict=True):
+        rows.setdefault(level, []).append((start, start + length, plain(text)))
+    assert [len(row) for row in rows.values()] == list(range(len(token), 0, -1))
+    for row in rows.values():
+        edges = [0, *(end for _, end, _ in row)]
+        assert [(start, end) for start, end, _ in row] == list(itertools.pairwise(edges))
+        assert edges[-1] == len(token)
+    assert plain(label(token.decode())) == rows[len(token) - 1][0][2]
+    if len(token) > 1:
+        assert figure.layout.yaxis.ticktext[-1] == f"id {rope_trace.token_ids[position]}"
+
+
+def test_bytes_that_are_no_character_are_written_in_hexadecimal(tiny_tokenizer, rope_trace):
+    moon = "🌙".encode()
+    made = moon[:2], moon[:3], moon
+    known = replace(rope_trace, token_bytes=(*tiny_tokenizer.merged_bytes[:256], *made), token_ids=(258,))
+    figure = merges.tree(known, 0)
+    assert list(map(plain, figure.data[1].text)) == [
+        *(r"\xf0", r"\x9f", r"\x8c", r"\x99"),
+        *(r"\xf0\x9f", r"\x8c", r"\x99"),
+        *(r"\xf0\x9f\x8c", r"\x99"),
+        "🌙",
+    ]
+    assert r"“\xf0” + “\x9f” (id 256); “\xf0\x9f” + “\x8c” (id 257)" in alt(figure)
+
+
+def test_no_piece_is_read_as_markup(rope_trace, tiny_tokenizer):
+    hostile = b"<b>", b"<b>&", b"<b>&l", b"<b>&lt"
+    known = replace(
+        rope_trace, token_bytes=(*tiny_tokenizer.merged_bytes[:256], b"<b", *hostile), token_ids=(260,) * 12
+    )
+    data = json.loads(merges.tree(known, 0).to_json())["data"]
+    for text in data[0]["text"] + data[1]["text"]:
+        assert "<" not in text.replace("<br>", "")
+        assert "&l" not in text.replace("&lt;", "")
+
+
+def test_a_token_that_no_merge_built_says_so(rope_trace):
+    special = replace(rope_trace, token_ids=(299, 120))
+    assert "special token" in merges.tree(special, 0).layout.annotations[0].text
+    assert "single byte" in merges.tree(special, 1).layout.annotations[0].text
+    assert alt(merges.tree(special, 1)) == "No merge built “x”."
+    assert merges.in_hex(special, 299) == "none"
+    assert not merges.tree(replace(rope_trace, token_bytes=()), QUERY).data[0].x
+
+
+def test_a_tokens_vector_is_the_captured_one(trace):
+    figure = embedding.vector(trace, QUERY, dim=5)
+    bars = [bar for bar in figure.data if bar.marker.color != SELECTED]
+    assert_allclose(bars[-1].y, trace["embed"][QUERY], atol=1e-6)
+    assert len(bars) == (3 if "position_embed" in trace else 1)
+    if len(bars) == 3:
+        assert_allclose(bars[0].y + bars[1].y, bars[2].y, atol=1e-6)
+        ranges = {axis.range for axis in (figure.layout.yaxis, figure.layout.yaxis2, figure.layout.yaxis3)}
+        assert len(ranges) == 1  # they compare
+    chosen = [bar for bar in figure.data if bar.marker.color == SELECTED]
+    assert [(bar.x[0], bar.y[0]) for bar in chosen] == [(5, bar.y[5]) for bar in bars]
+
+
+def test_neighbours_are_named_with_their_cosines(trace):
+    ids, cosines = nearest_tokens(trace, trace.token_ids[QUERY], 15)
+    figure = embedding.nearest(trace, QUERY)
+    assert_array_equal(figure.data[0].x, cosines)
+    assert list(figure.layout.yaxis.ticktext) == [label(trace.vocabulary[i]) for i in ids]
+    assert number(cosines[0]) in alt(figure)
+
+
+@pytest.mark.parametrize(("depth", "hide_first"), [(0, False), (1, True), (2, False)])
+def test_tokens_are_spread_along_their_principal_components(trace, depth, hide_first):
+    figure = embedding.spread(trace, depth, QUERY, hide_first)
+    found = principal_components(stream_at(trace, depth)[int(hide_first) :])
+    points = figure.data[0]
+    assert_allclose(np.stack([points.x, points.y], axis=1), found.points)
+    assert list(points.customdata) == list(range(int(hide_first), 12))
+    assert [i for i, color in zip(points.customdata, points.marker.color, strict=True) if color == SELECTED] == [QUERY]
+    assert f"{found.shares[0]:.0%} of the variance" in figure.layout.xaxis.title.text
+
+
+def test_labels_do_not_lie_on_one_another():
+    points = np.array([[0, 0], [0, 0], [1, 1], [0.001, 0.001], [0, 1]], float)
+    assert embedding.readable(points, [5] * 5, chosen=1) == {1, 2, 4}
+    assert embedding.readable(points[:1], [3], chosen=0) == {0}
+    assert embedding.readable(np.zeros((3, 2)), [1, 1, 1], chosen=-1) == {0}
+
+
+@pytest.mark.parametrize("style", ["gpt", "learned"])
+def test_positions_are_what_is_added(trace_of, style):
+    trace = trace_of(style)
+    heatmap = embedding.position_table(trace, QUERY, dim=3).data[0]
+    assert_array_equal(heatmap.z, trace["position_embed"])
+    assert heatmap.zmin == -heatmap.zmax == -np.abs(heatmap.z).max()
+
+
+@pytest.mark.parametrize(
+    ("style", "symbols"),
+    [
+        ("rope", "embedding[5] = row[5] = "),
+        ("gpt", "embedding[5] = row[5] + position[5] = "),
+        ("learned", "embedding[5] = row[5] · √D + position[5] = "),
+    ],
+)
+def test_the_formula_makes_the_embedding_of_the_token(trace_of, style, symbols):
+    trace = trace_of(style)
+    formula = tokens.VIEW.formula(trace, Selection(query=QUERY, dim=5))
+    assert symbols in formula
+    assert f"= {number(trace['embed'][QUERY, 5])}   recomputed in all 24 dimensions, off by " in formula
+    assert f"→ id {trace.token_ids[QUERY]} → row" in formula
+    assert f"= {number(surprisal(trace)[QUERY])} bits, rank {rank(trace)[QUERY]:.0f} of 300" in formula
+    assert "nothing predicted it" in tokens.VIEW.formula(trace, Selection(query=0))
+
+
+def test_a_panel_shows_what_is_chosen(trace):
+    panels = {panel.name: panel.draw for panel in tokens.VIEW.panels}
+    selection = Selection(query=QUERY, dim=5, depth=2, first_token="hidden")
+    assert panels["table"](trace, selection) == token_facts.table(trace, QUERY)
+    assert panels["merges"](trace, selection) == merges.tree(trace, QUERY)
+    assert panels["vector"](trace, selection) == embedding.vector(trace, QUERY, 5)
+    assert panels["nearest"](trace, selection) == embedding.nearest(trace, QUERY)
+    assert panels["spread"](trace, selection) == embedding.spread(trace, 2, QUERY, hide_first=True)
