@@ -10,9 +10,9 @@ from explorer.trace import Trace
 
 # name -> what the colour of a cell then is
 LENSES = {
-    "probability": "probability of the likeliest token",
-    "target": "probability of the explained token",
-    "rank": "rank of the explained token",
+    "probability": "probability (likeliest)",
+    "target": "probability (explained)",
+    "rank": "rank (explained)",
     "entropy": "entropy in bits",
 }
 TOP = 3

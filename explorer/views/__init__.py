@@ -1,5 +1,13 @@
 """The views, in tab order."""
 
-from explorer.views import activations, attention, feed_forward, residual, rope, tokens
+from explorer.views import activations, attention, feed_forward, prediction, residual, rope, tokens
 
-VIEWS = (tokens.VIEW, attention.VIEW, rope.VIEW, feed_forward.VIEW, residual.VIEW, activations.VIEW)
+VIEWS = (
+    tokens.VIEW,
+    attention.VIEW,
+    rope.VIEW,
+    feed_forward.VIEW,
+    residual.VIEW,
+    prediction.VIEW,
+    activations.VIEW,
+)

@@ -1,0 +1,177 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from explorer.analysis.attribution import attribution
+from explorer.analysis.lens import LENSES, readings, tracked
+from explorer.analysis.next_token import next_token, ranking
+from explorer.analysis.rollout import rollout
+from explorer.selection import Selection
+from explorer.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, SELECTED, label, number, positions
+from explorer.views import prediction
+from explorer.views.prediction_lens import lens, page_of, path
+from explorer.views.prediction_parts import heads, parts
+
+QUERY, TOKEN, RIVAL = 9, 17, 230
+
+
+@pytest.mark.parametrize("kind", LENSES)
+def test_the_last_row_of_the_lens_is_the_models_own_prediction(trace, kind):
+    heatmap = lens(trace, QUERY, TOKEN, kind).data[0]
+    own = [next_token(trace, position) for position in range(len(trace))]
+    size = trace.config.vocab_size
+    expected, largest = {
+        "probability": ([p.plain.max() for p in own], 1),
+        "target": ([p.plain[TOKEN] for p in own], 1),
+        "rank": ([np.log(size / p.rank(TOKEN)) for p in own], np.log(size)),
+        "entropy": ([p.entropy for p in own], np.log2(size)),
+    }[kind]
+    assert_allclose(heatmap.z[-1], expected, atol=1e-4)
+    assert (heatmap.zmin, heatmap.zmax) == (0, largest)
+    assert list(heatmap.y) == ["embed", "0 attn", "0 ffn", "1 attn", "1 ffn"]
+    assert list(heatmap.x) == positions(trace.tokens)
+
+
+def test_every_cell_has_its_likeliest_token_and_tells_more(trace):
+    heatmap = lens(trace, QUERY, TOKEN, "rank").data[0]
+    read = readings(trace, range(len(trace)))
+    for depth, column in ((0, 0), (2, 5), (4, 11)):
+        top, p = read.top[depth, column], read.probabilities[depth, column]
+        assert heatmap.text[depth][column] == label(trace.vocabulary[top[0]], 110 // 12)
+        told = heatmap.hovertext[depth][column]
+        assert told.startswith(f"after {positions(trace.tokens)[column]}, ")
+        assert f"2. {label(trace.vocabulary[top[1]])}  {p[1]:.3f}" in told
+        assert f"{number(tracked(trace, range(len(trace)), TOKEN)[depth, column])}, rank " in told
+
+
+def test_ranks_have_a_colour_bar_of_ranks(rope_trace):
+    bar = lens(rope_trace, QUERY, TOKEN, "rank").data[0].colorbar
+    assert bar.ticktext == ("1", "10", "100")
+    assert_allclose(bar.tickvals, np.log([300, 30, 3]))
+
+
+def test_many_tokens_are_shown_in_pages_and_not_written(rope_trace):
+    assert page_of(0, 12) == page_of(11, 12) == range(12)
+    assert page_of(63, 100) == range(64)
+    assert page_of(64, 100) == range(36, 100)
+    assert page_of(70, 256) == range(64, 128)
+    repeated = {name: np.concatenate([value] * 9, axis=-2) for name, value in rope_trace.values.items()}
+    long = replace(rope_trace, token_ids=rope_trace.token_ids * 9, values=repeated)
+    figure = lens(long, 100, TOKEN)
+    assert figure.data[0].text is None
+    assert list(figure.data[0].x) == positions(long.tokens)[44:]
+    assert "44 to 107 of 108" in figure.layout.xaxis.title.text
+    assert_allclose(figure.data[0].z, lens(rope_trace, 0, TOKEN).data[0].z[:, np.arange(44, 108) % 12], rtol=1e-5)
+    assert (figure.layout.shapes[0].x0, figure.layout.shapes[0].x1) == (99.5, 100.5)
+
+
+def test_the_path_is_a_column_of_the_lens(trace):
+    token, rival, alike = path(trace, QUERY, TOKEN, RIVAL).data
+    assert_allclose(token.y, tracked(trace, range(len(trace)), TOKEN)[:, QUERY], rtol=1e-4)
+    assert_allclose(rival.y, tracked(trace, range(len(trace)), RIVAL)[:, QUERY], rtol=1e-4)
+    assert [line.name for line in (token, rival)] == [f"“{label(trace.vocabulary[i])}”" for i in (TOKEN, RIVAL)]
+    assert set(alike.y) == {1 / 300}
+    assert len(path(trace, QUERY, TOKEN).data) == 2
+
+
+def test_the_bars_are_all_parts_and_add_up_to_the_logit(trace):
+    bars = parts(trace, QUERY, TOKEN).data[0]
+    assert sum(bars.y) == pytest.approx(trace["logits"][QUERY, TOKEN], abs=1e-4)
+    one_color = {"embed": EMBEDDING, "attn": ATTENTION, "ffn": FEED_FORWARD, "norm": NORM}
+    config = trace.config
+    expected = ["embed"] * (1 + (config.position in ("sinusoidal", "learned")))
+    expected += ["attn", *["attn"] * config.bias, "ffn"] * 2
+    expected += ["norm"] * (config.norm == "layernorm")
+    assert list(bars.marker.color) == [one_color[part] for part in expected]
+
+
+def test_the_bars_of_a_difference_add_up_to_it(trace):
+    bars = parts(trace, QUERY, TOKEN, RIVAL).data[0]
+    logits = trace["logits"][QUERY]
+    assert sum(bars.y) == pytest.approx(logits[TOKEN] - logits[RIVAL], abs=1e-4)
+
+
+def test_a_click_on_a_bar_chooses_its_layer_if_it_has_one(rope_trace):
+    bars = parts(rope_trace, QUERY, TOKEN, layer=1).data[0]
+    assert bars.customdata == (1, 0, 0, 1, 1)
+
+
+def test_heads_have_their_parts_around_zero(trace):
+    figure = heads(trace, QUERY, TOKEN, RIVAL, layer=1, head=2)
+    heatmap, (frame,) = figure.data[0], figure.layout.shapes
+    assert_array_equal(heatmap.z, attribution(trace, QUERY, TOKEN, RIVAL).heads)
+    assert heatmap.zmax == -heatmap.zmin == np.abs(heatmap.z).max()
+    assert (frame.x0, frame.x1, frame.y0, frame.y1) == (1.5, 2.5, 0.5, 1.5)
+
+
+def test_a_token_against_itself_is_drawn(trace):
+    assert not np.any(heads(trace, QUERY, TOKEN, TOKEN).data[0].z)
+    assert not np.any(parts(trace, QUERY, TOKEN, TOKEN).data[0].y)
+
+
+def test_the_token_that_does_come_next_has_its_probability_and_rank(trace):
+    bars, marks = prediction.actual(trace, QUERY).data
+    for i, actual in enumerate(trace.token_ids[1:]):
+        own = next_token(trace, i)
+        assert bars.y[i] == pytest.approx(own.plain[actual], abs=1e-5)
+        assert marks.y[i] == own.rank(actual)
+        assert f"1. {label(trace.vocabulary[own.top(1)[0]])}" in bars.text[i]
+    assert bars.x == marks.x == tuple(positions(trace.tokens)[:-1])
+
+
+def test_where_nothing_follows_it_says_so(trace_of, style):
+    for trace in (trace_of(style), trace_of(style, 1)):
+        (said,) = prediction.actual(trace, len(trace) - 1).layout.annotations
+        assert (said.text, said.x) == ("nothing follows yet", len(trace) - 1)
+    assert "nothing follows" in prediction.actual(trace).layout.meta["alt"]
+
+
+def test_rollout_is_drawn_up_to_the_query(trace):
+    (bars,) = prediction.followed(trace, QUERY, key=4).data
+    assert_array_equal(bars.y, rollout(trace, QUERY)[: QUERY + 1])
+    assert list(bars.x) == positions(trace.tokens)[: QUERY + 1]
+    assert [i for i, color in enumerate(bars.marker.color) if color == SELECTED] == [4]
+
+
+def test_explained_are_the_tokens_of_the_chosen_ranks(trace):
+    order = ranking(trace, QUERY)
+    assert prediction.explained(trace, Selection(query=QUERY, target=3)) == (order[2], None)
+    assert prediction.explained(trace, Selection(query=QUERY, target=1, rival=300)) == (order[0], order[299])
+
+
+def test_the_formula_adds_up(trace):
+    formula = prediction.VIEW.formula(trace, Selection(query=QUERY, target=2))
+    token_id = ranking(trace, QUERY)[1]
+    taken = attribution(trace, QUERY, token_id)
+    assert f"= e^logit / Σ e^logits = {number(next_token(trace, QUERY).plain[token_id])}, rank 2" in formula
+    assert f"feed-forward {number(taken.feed_forward.sum())}" in formula
+    assert f"= {number(taken.total)}\ncaptured {number(taken.logit)}, off by {number(taken.error)}" in formula
+
+
+def test_the_formula_says_what_this_model_does_with_norms(trace):
+    formula, config = prediction.VIEW.formula(trace, Selection(query=QUERY)), trace.config
+    assert ("post-norm" in formula) is (config.norm_placement == "post")
+    assert ("√(mean x² + ε)" in formula) is (config.norm == "rmsnorm")
+    assert ("β " in formula) is (config.norm == "layernorm")
+    assert ("one table" in formula) is config.tie_embeddings
+
+
+def test_the_formula_of_a_rival_has_the_difference(rope_trace):
+    formula = prediction.VIEW.formula(rope_trace, Selection(query=QUERY, target=1, rival=2))
+    order, logits = ranking(rope_trace, QUERY), rope_trace["logits"][QUERY]
+    assert f"captured {number(logits[order[0]] - logits[order[1]])}, " in formula
+    assert " less that of " in formula
+
+
+def test_a_panel_shows_what_is_chosen(rope_trace):
+    panels = {panel.name: panel.draw for panel in prediction.VIEW.panels}
+    selection = Selection(layer=1, head=2, query=QUERY, key=4, target=2, rival=5, lens="target")
+    token, rival = prediction.explained(rope_trace, selection)
+    assert panels["lens"](rope_trace, selection) == lens(rope_trace, QUERY, token, "target")
+    assert panels["path"](rope_trace, selection) == path(rope_trace, QUERY, token, rival)
+    assert panels["rollout"](rope_trace, selection) == prediction.followed(rope_trace, QUERY, 4)
+    assert panels["parts"](rope_trace, selection) == parts(rope_trace, QUERY, token, rival, 1)
+    assert panels["heads"](rope_trace, selection) == heads(rope_trace, QUERY, token, rival, 1, 2)
+    assert panels["actual"](rope_trace, selection) == prediction.actual(rope_trace, QUERY)
