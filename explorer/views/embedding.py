@@ -17,7 +17,8 @@ def vector(trace: Trace, query: int, dim: int | None = None) -> go.Figure:
     """The token's embedding as bars over its dimensions; where positions are added, both parts above their sum, all on
     one scale."""
     parts = embedding_parts(trace, query)
-    rows = {"token × √D" if parts.scale != 1 else "token": parts.row * parts.scale}
+    name = "token" if parts.position is not None else "value"
+    rows = {f"{name} × √D" if parts.scale != 1 else name: parts.row * parts.scale}
     if parts.position is not None:
         rows |= {"position": parts.position, "their sum": parts.total}
     largest = float(max(np.abs(row).max() for row in rows.values())) or 1.0
@@ -164,7 +165,7 @@ def position_table(trace: Trace, query: int, dim: int | None = None) -> go.Figur
             f"{number(values.min())} to {number(values.max())}."
         ),
         xaxis={"title": {"text": "dimension"}, "showgrid": False},
-        yaxis={**token_axis(trace.tokens, "position"), "autorange": "reversed"},
+        yaxis={**token_axis(trace.tokens, "position", most=24), "autorange": "reversed"},
     )
     fig.add_hrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 1})
     if dim is not None and dim < values.shape[1]:

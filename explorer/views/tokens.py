@@ -64,7 +64,7 @@ VIEW = View(
         ),
         Panel(
             name="merges",
-            title="How merges built the chosen token, lowest id first",
+            title="The merges that built the chosen token, and the id of what each made",
             draw=lambda trace, s: tree(trace, s.query),
             height=340,
             width="half",
