@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from xml.sax.saxutils import escape
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 300, 48, 150, 16, 44  # pixels, the last four margins
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 300, 48, 150, 28, 44  # pixels, the last four margins
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")
 TEXT = "#808080"  # legible on white and on black
 
@@ -24,11 +24,11 @@ def curves_svg(steps: Sequence[int], curves: Mapping[str, Sequence[float]], ylab
     for value in (0, 0.25, 0.5, 0.75, 1):
         parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(value)}" y2="{y(value)}" stroke="{TEXT}55"/>')
         parts.append(text(LEFT - 8, y(value) + 4, f"{value:g}", "end"))
-    for step, position in zip(steps, positions, strict=True):
-        if step in (0, steps[-1]) or step == 10 ** round(math.log10(step)):
-            parts.append(text(x(position), HEIGHT - BOTTOM + 18, f"{step:,}"))
+    every = -(-len(steps) // 8)  # label, from the last one back
+    for step, position in list(zip(steps, positions, strict=True))[::-every]:
+        parts.append(text(x(position), HEIGHT - BOTTOM + 18, f"{step:,}"))
     parts.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, "training step"))
-    parts.append(text(4, TOP - 4, ylabel, "start"))
+    parts.append(text(4, TOP - 14, ylabel, "start"))
     ends = sorted(((values[-1], name) for name, values in curves.items()), reverse=True)
     label_y = {name: max(y(value), TOP + 16 * i) + 4 for i, (value, name) in enumerate(ends)}
     for color, (name, values) in zip(COLORS, curves.items(), strict=False):
