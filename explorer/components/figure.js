@@ -23,16 +23,24 @@ async function drawOnce() {
   if (dataText !== written) [written, data] = [dataText, JSON.parse(dataText)]; // Plotly skips what it has drawn already
   const layout = JSON.parse(layoutText);
   const theme = Explorer.theme();
-  await ExplorerPlotly.react(plot, data, {
+  await withoutBase(() => ExplorerPlotly.react(plot, data, {
     ...layout,
     template: theme.template,
     width: plot.clientWidth,
     height: plot.clientHeight,
     uirevision: "kept",
-  }, CONFIG);
+  }, CONFIG));
   plot.setAttribute("aria-label", layout.meta.alt);
   if (!plot.dataset.draws) plot.on("plotly_click", click);
   plot.dataset.draws = +(plot.dataset.draws || 0) + 1;
+}
+
+// Where a page has a <base>, as Gradio's have, Plotly refers to its gradients and clip paths by the page's whole address,
+// and loses them as soon as the selection changes that. It looks for the <base> at once, so a moment without suffices.
+function withoutBase(draw) {
+  const base = document.querySelector("base[href]"), href = base?.getAttribute("href");
+  base?.removeAttribute("href");
+  try { return draw(); } finally { base?.setAttribute("href", href); }
 }
 
 // On an axis of tokens a point's coordinate is its label; the label's place on the axis is the position.

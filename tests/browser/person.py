@@ -40,7 +40,12 @@ class Person:
             self.prompt.press("Enter")
 
     def tab(self, title: str):
-        self.page.get_by_role("tab", name=title).click()
+        """Open a tab, from the menu where the bar has no room for it."""
+        tab = self.page.get_by_role("tab", name=title)
+        if not tab.count():
+            self.page.get_by_role("button", name="More tabs").click()
+            tab = self.page.locator(".overflow-dropdown").get_by_role("button", name=title)
+        tab.click()
 
     def chooser(self, field: str) -> Locator:
         """The list of the open tab that chooses a field of the selection."""

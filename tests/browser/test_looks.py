@@ -7,7 +7,9 @@ from explorer.views import VIEWS
 
 FONT = "plot => plot._fullLayout.font.color"
 FITS = """() => [...document.querySelectorAll(".plot")]
-  .every((plot) => !plot.clientWidth || plot._fullLayout.width === plot.clientWidth)"""
+  .every((plot) => !plot.clientWidth || plot._fullLayout?.width === plot.clientWidth)"""
+REFERENCES = """() => [...document.querySelectorAll(".plot [clip-path], .plot .cbfill")]
+  .map((shape) => shape.getAttribute("clip-path") || shape.style.fill).filter((reference) => /url/.test(reference))"""
 OVERFLOW = "document.scrollingElement.scrollWidth - innerWidth"
 
 
@@ -31,7 +33,8 @@ def test_nothing_overflows_a_telephone(newcomer):
     person = newcomer(viewport={"width": 390, "height": 844}).open()
     for view in VIEWS:
         person.tab(view.title)
-        figure = person.page.locator(f"#{view.name}-{view.panels[-1].name} .plot")
+        panel = [panel for panel in view.panels if panel.kind == "figure" and not panel.needs][-1]
+        figure = person.page.locator(f"#{view.name}-{panel.name} .plot")
         expect(figure.locator(".main-svg").first).to_be_visible()
         assert person.page.evaluate(OVERFLOW) <= 0, view.title
 
@@ -40,3 +43,13 @@ def test_figures_take_the_width_they_are_given(person):
     person.page.set_viewport_size({"width": 1100, "height": 900})
     person.page.wait_for_function(FITS)
     assert person.page.evaluate(OVERFLOW) <= 0
+
+
+def test_figures_refer_to_their_gradients_whatever_the_address_becomes(person):
+    """By their names alone: the address changes with the selection."""
+    with person.redrawn(person.pattern):
+        person.click_cell(person.pattern, 2, 5)
+    person.expect_selected(key=2, query=5)
+    references = person.page.evaluate(REFERENCES)
+    assert references
+    assert all(reference.startswith(("url(#", 'url("#')) for reference in references)
