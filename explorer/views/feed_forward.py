@@ -10,6 +10,8 @@ from explorer.trace import Trace
 from explorer.views.feed_forward_neurons import across_tokens, curve, promoted, strongest
 from explorer.views.view import Panel, View
 
+NEAR_MEANS = f"near 0: within {NEAR:g} × root mean square;<br>dotted: a bell curve's share, {BELL:.0%}"
+
 
 def by_layer(trace: Trace, layer: int | None = None) -> go.Figure:
     """How much of each layer's feed-forward does next to nothing in this run; a frame around the chosen layer."""
@@ -35,21 +37,17 @@ def by_layer(trace: Trace, layer: int | None = None) -> go.Figure:
         alt=f"By layer, hidden values {near}: {', '.join(f'{share:.0%}' for share in shares.near_zero)}; "
         f"neurons {near} at all {len(trace)} tokens: {', '.join(f'{share:.0%}' for share in shares.silent)}.",
         xaxis={
-            "title": {
-                "text": "layer" if exact else f"layer<br>(near 0: up to {NEAR:g} × root mean square of its values)"
-            },
+            "title": {"text": "layer" if exact else f"layer<br>({NEAR_MEANS})"},
             "dtick": 1,
             "showgrid": False,
         },
         yaxis={"title": {"text": "share"}, "range": [0, 1], "tickformat": ".0%"},
         barmode="group",
         bargap=0.3,
+        hovermode="x",
     )
     if not exact:
         fig.add_hline(BELL, line={"color": RESIDUAL, "dash": "dot", "width": 1})
-        fig.add_annotation(
-            text=f"a bell curve's: {BELL:.0%}", xref="paper", x=1, y=BELL, yshift=8, showarrow=False, xanchor="right"
-        )
     if layer is not None:
         fig.add_vrect(layer - 0.5, layer + 0.5, line={"color": SELECTED, "width": 2})
     return fig
@@ -103,7 +101,7 @@ VIEW = View(
         ),
         Panel(
             name="curve",
-            title="All neurons at the chosen token, on the activation function; larger dots write more",
+            title="All neurons at the chosen token, on the activation function",
             draw=lambda trace, s: curve(trace, s.layer, s.neuron, s.query),
             selects={"customdata": "neuron"},
             height=460,
@@ -111,7 +109,7 @@ VIEW = View(
         ),
         Panel(
             name="promoted",
-            title="Next tokens the chosen neuron pushes up and down, norm gains folded in",
+            title="Next tokens that the chosen neuron pushes up and down",
             draw=lambda trace, s: promoted(trace, s.layer, s.neuron, s.query),
             height=460,
             width="half",
@@ -126,7 +124,7 @@ VIEW = View(
         ),
         Panel(
             name="layers",
-            title="How few take part: hidden values that do next to nothing, by layer",
+            title="Sparsity: how many hidden values do next to nothing",
             draw=lambda trace, s: by_layer(trace, s.layer),
             selects={"x": "layer"},
             height=320,

@@ -9,6 +9,8 @@ from explorer.trace import Trace
 
 MOST_NEURONS = 20
 MOST_TOKENS = 10  # each way
+WRITES = "<br>writes a vector of length %{text}"
+PALE = "rgba(230, 159, 0, 0.45)"  # the feed-forward's orange; a legend shows no opacity of its own
 
 
 def strongest(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
@@ -22,14 +24,14 @@ def strongest(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
     name = ACTIVATIONS[trace.config.ffn][0]
     if all_neurons.up is None:
         steps = [
-            ("before", all_neurons.pre, RESIDUAL, 1),
-            (f"hidden = {name}(before)", all_neurons.hidden, FEED_FORWARD, 1),
+            (f"before {name}", all_neurons.pre, RESIDUAL),
+            (f"hidden = {name}(before)", all_neurons.hidden, FEED_FORWARD),
         ]
     else:
         steps = [
-            (f"gate, after {name}", all_neurons.active, FEED_FORWARD, 0.45),
-            ("up", all_neurons.up, RESIDUAL, 1),
-            ("hidden = gate × up", all_neurons.hidden, FEED_FORWARD, 1),
+            (f"gate, after {name}", all_neurons.active, PALE),
+            ("up", all_neurons.up, RESIDUAL),
+            ("hidden = gate × up", all_neurons.hidden, FEED_FORWARD),
         ]
     fig = figure(
         [
@@ -40,11 +42,10 @@ def strongest(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
                 customdata=shown,
                 text=[number(length) for length in all_neurons.written[shown]],
                 textposition="none",
-                marker={"color": color, "opacity": opacity},
-                hovertemplate=f"neuron %{{customdata}}<br>{step}: %{{y:.4g}}<br>writes a vector of length %{{text}}"
-                "<extra></extra>",
+                marker={"color": color},
+                hovertemplate=f"{step}: %{{y:.4g}}{WRITES * (values is all_neurons.hidden)}<extra></extra>",
             )
-            for step, values, color, opacity in steps
+            for step, values, color in steps
         ],
         alt=(
             f"The neurons of layer {layer}, {trace.config.d_ff} in all, that write most "
@@ -63,7 +64,8 @@ def strongest(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
         yaxis={"title": {"text": "value"}},
         barmode="group",
         bargap=0.3,
-        bargroupgap=0,
+        hovermode="x",  # a short bar is hard to hit
+        legend={"x": 0, "xanchor": "left"},
     )
     place = places[shown.index(chosen)]
     fig.add_vrect(place - 0.5, place + 0.5, line={"color": SELECTED, "width": 2})
@@ -106,7 +108,7 @@ def curve(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
             f"{(all_neurons.pre > 0).mean():.0%} of them above 0; neuron {chosen} goes in as "
             f"{number(all_neurons.pre[chosen])} and comes out as {number(all_neurons.active[chosen])}."
         ),
-        xaxis={"title": {"text": f"into {name}: {before}_proj · x"}, "zeroline": True},
+        xaxis={"title": {"text": f"into {name}: {before}_proj(x)<br>(larger dots write more)"}, "zeroline": True},
         yaxis={"title": {"text": f"out of {name}"}, "zeroline": True},
     )
 
@@ -115,7 +117,7 @@ def across_tokens(trace: Trace, layer: int, chosen: int, query: int) -> go.Figur
     """The hidden value of one neuron at every token."""
     values = trace[f"blocks.{layer}.ffn.hidden"][:, chosen]  # (T,)
     most = int(np.abs(values).argmax())
-    return figure(
+    fig = figure(
         go.Bar(
             x=positions(trace.tokens),
             y=values,
@@ -129,7 +131,13 @@ def across_tokens(trace: Trace, layer: int, chosen: int, query: int) -> go.Figur
         xaxis={**token_axis(trace.tokens, "token", most=24), "tickangle": -60},
         yaxis={"title": {"text": f"hidden value of neuron {chosen}"}},
         bargap=0.15,
+        hovermode="x",
     )
+    fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 1})
+    if not values.any():
+        note = {"text": "0 at every token: dead in this run", "yref": "paper", "y": 0.75}
+        fig.add_annotation(xref="paper", x=0.5, showarrow=False, **note)
+    return fig
 
 
 def promoted(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
@@ -140,7 +148,7 @@ def promoted(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
     order = np.argsort(-push, kind="stable")
     shown = np.concatenate([order[:each], order[-each:]])
     names = [trace.vocabulary[token_id] for token_id in shown]
-    turned = ": negative, so all turns round" if hidden < 0 else ""
+    turned = ",<br>below 0, so that all turns round" if hidden < 0 else ""
     fig = figure(
         go.Bar(
             x=push[shown],
@@ -157,7 +165,11 @@ def promoted(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
             f"Neuron {chosen} of layer {layer} promotes {', '.join(quoted(name) for name in names[:3])} most and "
             f"suppresses {', '.join(quoted(name) for name in names[:-4:-1])}; hidden value here {number(hidden)}."
         ),
-        xaxis={"title": {"text": f"logit for each 1 of the hidden value<br>(here {number(hidden)}{turned})"}},
+        xaxis={
+            "title": {
+                "text": f"logit for each 1 of the hidden value,<br>norm gains folded in; here {number(hidden)}{turned}"
+            }
+        },
         yaxis={
             "tickvals": list(range(len(shown))),
             "ticktext": [label(name) for name in names],

@@ -14,17 +14,17 @@ def formula(trace: Trace, selection: Selection) -> str:
     layer, query = selection.layer, selection.query
     epsilon = f"{trace.config.norm_eps:g}".replace("-", "−")
     layernorm = trace.config.norm == "layernorm"
-    lines = [f"layer {layer}, {quoted(trace.tokens[query])} ({query}), {'LayerNorm' if layernorm else 'RMSNorm'}"]
+    whole = "LayerNorm(x) = (x − mean x) / σ · γ + β" if layernorm else "RMSNorm(x) = x / RMS · g"
+    divided = "σ = √(var x + ε)" if layernorm else "RMS = √(mean x² + ε)"
+    lines = [f"layer {layer}, {quoted(trace.tokens[query])} ({query}); {whole}"]
     for sublayer in SUBLAYERS:
         reading = norm_reading(trace, layer, sublayer)
-        divisor = float(reading.scales[query])
-        square = number(divisor**2 - trace.config.norm_eps)
-        mean = f", mean x = {number(reading.means[query])}" * layernorm
+        scale = float(reading.scales[query])
+        square = number(scale**2 - trace.config.norm_eps)
+        mean = f"mean x = {number(reading.means[query])}, " * layernorm
         lines.append(
-            f"{sublayer}_norm = {'(x − mean x) / σ · γ + β' if layernorm else 'x / RMS · g'} "
-            f"with x = {reading.before.split('.')[-1]}{mean}, "
-            f"{'σ = √(var x + ε)' if layernorm else 'RMS = √(mean x² + ε)'} = √({square} + {epsilon}) "
-            f"= {number(divisor)}   recomputed, off by {number(reading.error)}"
+            f"{sublayer}_norm of x = {reading.before.split('.')[-1]}: {mean}{divided} = √({square} + {epsilon}) "
+            f"= {number(scale)}   recomputed, off by {number(reading.error)}"
         )
     added = updates(trace, query)
     lines.append(
@@ -57,7 +57,7 @@ VIEW = View(
         ),
         Panel(
             name="norms",
-            title="At the chosen token: how long the stream is, and what each sublayer adds",
+            title="The chosen token: its length, and what each sublayer adds",
             draw=lambda trace, s: norms(trace, s.query),
             height=340,
             width="half",
@@ -101,9 +101,10 @@ VIEW = View(
         ),
         Panel(
             name="outliers",
-            title="Outlier dimensions: those whose numbers are much larger than others'",
+            title="Outlier dimensions: the largest mean |value| over the tokens",
             draw=lambda trace, s: standing_out(trace),
             once=True,
+            selects={"customdata": "layer"},
             height=460,
             width="half",
         ),

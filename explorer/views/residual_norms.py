@@ -26,7 +26,7 @@ def norm_scales(trace: Trace, layer: int, query: int) -> go.Figure:
                     x=places,
                     y=values,
                     name=name,
-                    mode="lines+markers",
+                    mode="lines+markers" if len(trace) <= 48 else "lines",
                     line={"color": color, "dash": DASHES[sublayer]},
                     marker={"size": 5},
                     hovertemplate=f"token %{{x}}<br>{name} %{{y:.4g}}<extra></extra>",
@@ -41,7 +41,11 @@ def norm_scales(trace: Trace, layer: int, query: int) -> go.Figure:
             + "."
         ),
         xaxis={**token_axis(trace.tokens, "token", most=24), "tickangle": -60},
-        yaxis={"title": {"text": "divided by"}, "rangemode": "tozero"},
+        yaxis={
+            "title": {"text": "divided by" + " (grey: the mean,<br>taken off before)" * layernorm},
+            "rangemode": "tozero",
+        },
+        hovermode="x",
     )
     fig.add_vline(query, line={"color": SELECTED, "width": 1})
     return fig
@@ -76,6 +80,7 @@ def gains(trace: Trace, layer: int) -> go.Figure:
 def before_and_after(trace: Trace, layer: int, query: int) -> go.Figure:
     """One token's vector before and after either norm of a layer, dimension by dimension; one scale for all."""
     readings = [norm_reading(trace, layer, sublayer) for sublayer in SUBLAYERS]
+    titles = [f"{reading.before.split('.')[-1]},<br>{reading.name.split('.')[-1]}" for reading in readings]
     traces = []
     for row, (sublayer, reading) in enumerate(zip(SUBLAYERS, readings, strict=True), start=1):
         for when, tap, color in (("before", reading.before, RESIDUAL), ("after", reading.name, NORM)):
@@ -83,7 +88,7 @@ def before_and_after(trace: Trace, layer: int, query: int) -> go.Figure:
                 go.Bar(
                     x=np.arange(trace.config.d_model),
                     y=trace[tap][query],
-                    name=f"{when} ({tap.split('.')[-1]})" if when == "before" else f"after ({sublayer}_norm)",
+                    name=f"{when} the norm",
                     yaxis=f"y{row}",
                     marker={"color": color, "line": {"width": 0}, "opacity": 0.6 if when == "before" else 1},
                     hovertemplate=f"dimension %{{x}}<br>{when} {sublayer}_norm: %{{y:.4g}}<extra></extra>",
@@ -96,8 +101,8 @@ def before_and_after(trace: Trace, layer: int, query: int) -> go.Figure:
         f"{layer}: length {described(trace, readings[0], query)} at attn_norm, "
         f"{described(trace, readings[1], query)} at ffn_norm.",
         xaxis={"title": {"text": "dimension"}, "showgrid": False, "anchor": "y2"},
-        yaxis={"title": {"text": "attn_norm"}, "domain": [0.54, 1]},
-        yaxis2={"title": {"text": "ffn_norm"}, "domain": [0, 0.46], "matches": "y"},
+        yaxis={"title": {"text": titles[0]}, "domain": [0.54, 1]},
+        yaxis2={"title": {"text": titles[1]}, "domain": [0, 0.46], "matches": "y"},
         barmode="overlay",
         bargap=0,
     )

@@ -141,4 +141,5 @@ def directions(trace: Trace, query: int = 0) -> go.Figure:
         xaxis=sublayer_axis(found.names),
         yaxis={"title": {"text": "cosine (against ← 0 → along)"}, "range": [-1, 1]},
         bargap=0.3,
+        hovermode="x",  # a short bar is hard to hit
     )

@@ -69,6 +69,14 @@ def test_the_neuron_across_the_tokens(trace):
     assert [i for i, color in enumerate(bars.marker.color) if color == SELECTED] == [4]
 
 
+def test_a_neuron_that_is_never_active_is_said_to_be_dead(trace):
+    drawn = across_tokens(trace, 0, 3, 4)
+    assert bool(drawn.layout.annotations) is not trace["blocks.0.ffn.hidden"][:, 3].any()
+    still = {**trace.values, "blocks.0.ffn.hidden": np.zeros_like(trace["blocks.0.ffn.hidden"])}
+    (note,) = across_tokens(replace(trace, values=still), 0, 3, 4).layout.annotations
+    assert "dead in this run" in note.text
+
+
 def test_promoted_tokens_come_first_and_suppressed_ones_last(trace):
     push = pushed(trace, 0, 13, 6)
     drawn = promoted(trace, 0, 13, 6)

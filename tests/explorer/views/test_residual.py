@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.residual import norm_reading, outliers, residual_norms, similarity, stages, stream, updates
 from explorer.selection import Selection
-from explorer.style import ATTENTION, FEED_FORWARD, number, positions
+from explorer.style import ATTENTION, FEED_FORWARD, NORM, RESIDUAL, number, positions
 from explorer.views.residual import VIEW
 from explorer.views.residual_norms import before_and_after, gains, norm_scales
 from explorer.views.residual_stages import stage_by_stage, standing_out
@@ -102,7 +102,7 @@ def test_what_norms_divide_by(trace, layernorm):
     for line, values in zip(lines, expected, strict=True):
         assert list(line.x) == positions(trace.tokens)
         assert_allclose(line.y, values)
-        assert ("mean" in line.name) is (values is not None and line.line.color == "#888888")
+        assert line.line.color == (RESIDUAL if "mean" in line.name else NORM)
 
 
 def test_gains_are_sorted_and_say_whose_they_are(trace):
@@ -125,7 +125,7 @@ def test_the_formula_has_what_each_norm_divides_by(trace, post, layernorm):
     formula = VIEW.formula(trace, Selection(layer=1, query=5))
     for line, sublayer in zip(formula.splitlines()[1:3], ("attn", "ffn"), strict=True):
         reading = norm_reading(trace, 1, sublayer)
-        assert line.startswith(f"{sublayer}_norm = ")
+        assert line.startswith(f"{sublayer}_norm of x = {reading.before.split('.')[-1]}: ")
         assert f"= {number(reading.scales[5])}   recomputed, off by {number(reading.error)}" in line
         assert ("σ = √(var x + ε)" in line) is layernorm
         assert ("RMS = √(mean x² + ε)" in line) is not layernorm
