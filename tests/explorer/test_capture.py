@@ -116,10 +116,11 @@ def test_hooks_are_gone_after_an_exception_in_the_forward_pass(tiny_lm, ids):
 
 
 def test_hooks_are_gone_after_an_exception_while_they_are_set(tiny_lm, ids, monkeypatch):
-    def refuse(hook):
-        raise MemoryError
+    class Full(dict):
+        def __setitem__(self, key, value):
+            raise MemoryError
 
-    monkeypatch.setattr(tiny_lm.blocks[1].resid_mid, "register_forward_hook", refuse)
+    monkeypatch.setattr(tiny_lm.blocks[1].resid_mid, "_forward_hooks", Full())
     with pytest.raises(MemoryError):
         capture(tiny_lm, ids)
     assert hooks_on(tiny_lm) == 0
