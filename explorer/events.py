@@ -85,23 +85,21 @@ class Events:
         yield from self.shown(state, newly=False)
 
     def shown(self, state: dict, newly: bool) -> Iterator[dict]:
-        """The words, the prediction and the first pictures at once, then the others."""
+        """The first pictures at once, then the others, the words and the prediction."""
         question = self.asked(state)
         if question is None:
             yield {self.layout.prediction: gr.skip()}
             return
         view, content = self.presenter.view(question, newly)
         pictures = ((self.layout.pictures[view.name, name], picture) for name, picture in content.pictures)
-        first = dict(islice(pictures, SEEN_AT_ONCE))
+        yield dict(islice(pictures, SEEN_AT_ONCE))
         yield {
-            **first,
             self.layout.words[view.name]: content.words,
             self.layout.formulas[view.name]: content.formula,
             self.layout.choosers[view.name]: content.choices,
             **self.show_prediction(question, GenerationSettings.parse(state)),
+            **dict(pictures),
         }
-        if others := dict(pictures):
-            yield others
 
     def on_tune(self, state: dict) -> dict:
         """The prediction, after a slider was moved; nothing is drawn anew from it."""

@@ -2,6 +2,7 @@
 
 import gradio as gr
 
+from explorer.components.asker import Asker
 from explorer.components.choosers import Choosers
 from explorer.components.figure import Figure
 from explorer.components.head_grid import HeadGrid
@@ -33,6 +34,7 @@ class Layout:
 
     def __init__(self, checkpoints: list[str], checkpoint: str):
         self.state, self.update = State(elem_id="state"), StateUpdate(elem_id="state-update")
+        self.askers = {view.name: Asker(view.name) for view in VIEWS}
         self.place_header(checkpoints, checkpoint)
         self.place_prompt()
         with gr.Row(elem_id="columns"):
@@ -91,6 +93,11 @@ class Layout:
                     with gr.Row(elem_classes="panels"):
                         for panel in view.panels:
                             self.pictures[view.name, panel.name] = place_panel(view.name, panel)
+
+    def of_view(self, name: str) -> list:
+        """Everything that shows one view."""
+        pictures = [widget for (view, _), widget in self.pictures.items() if view == name]
+        return [*pictures, self.words[name], self.formulas[name], self.choosers[name]]
 
     def place_generation(self):
         defaults = GenerationSettings()

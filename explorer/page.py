@@ -62,11 +62,6 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events):
     run = [layout.update, layout.strip, layout.story]
     model = [layout.facts, layout.picker, layout.top_k]
     prediction = [layout.prediction, layout.prediction_words]
-    views = [
-        widget
-        for widgets in (layout.words, layout.formulas, layout.choosers, layout.pictures)
-        for widget in widgets.values()
-    ]
 
     blocks.load(events.on_load, None, [*run, *model, layout.prompt, layout.tabs, *layout.settings], **quiet)
     step = layout.step.click(events.on_step, layout.state, [*run, *prediction], **quiet)
@@ -80,11 +75,11 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events):
         button.click(lambda text=text: text, None, layout.prompt, **quiet).then(events.on_prompt, **ask)
 
     latest = {"inputs": layout.state, "trigger_mode": "always_last", **quiet}
-    for question, answer, outputs in (
-        (layout.state.show, events.on_show, [*views, *prediction]),
-        (layout.state.pick, events.on_pick, [*views, *prediction]),
-        (layout.state.tune, events.on_tune, prediction),
-    ):
+    questions = [(layout.state.tune, events.on_tune, prediction)]
+    for name, asker in layout.askers.items():
+        shown = [*layout.of_view(name), *prediction]
+        questions += [(asker.show, events.on_show, shown), (asker.pick, events.on_pick, shown)]
+    for question, answer, outputs in questions:
         question(answer, outputs=outputs, **latest).then(None, js="() => Explorer.answered()")
     tuned = [setting.input for setting in layout.settings]
     tuned += [layout.temperature.release, layout.top_k.release]  # a slider's reset button makes no input

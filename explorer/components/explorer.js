@@ -2,6 +2,7 @@
 (() => {
   const STATE_EVENT = "explorer:state", THEME_EVENT = "explorer:theme";
   const QUESTIONS = ["tune", "pick", "show"]; // each also asks for what those before it ask for
+  const views = {};
   let state = {}, bus = null, wanted = -1, waiting = false, urlTimer = 0, silence = 0, patience = 0;
 
   // Causal: a query looks at its own position and before.
@@ -18,12 +19,12 @@
   // One question at a time, about the state as it then is, so that no answer is overtaken by an older one.
   function ask(question) {
     wanted = Math.max(wanted, QUESTIONS.indexOf(question));
-    if (wanted < 0 || waiting || !bus) return;
-    const now = QUESTIONS[wanted];
+    const now = QUESTIONS[wanted], asker = now === "tune" ? bus : views[state.view];
+    if (waiting || !now || !asker) return;
     [wanted, waiting] = [-1, true];
     clearTimeout(patience);
     patience = setTimeout(answered, 15000); // an answer that got lost must not silence the page
-    bus[now]();
+    asker[now]();
   }
 
   function answered() {
@@ -52,13 +53,28 @@
     document.addEventListener(event, wrapped);
   }
 
-  // Figures are drawn one a frame: the first is seen before the last is drawn. A hidden page has no frames.
+  // Figures are drawn one a frame, from the top of the page down: the first is seen before the last is drawn. A hidden
+  // page has no frames.
   const frame = () => new Promise((resolve) => { requestAnimationFrame(resolve); setTimeout(resolve, 100); });
-  let turn = Promise.resolve();
-  function inTurn(draw) {
-    const drawn = turn.then(draw);
-    turn = drawn.catch(() => {}).then(frame);
-    return drawn;
+  const queue = [];
+  let drawing = false;
+  function inTurn(element, draw) {
+    return new Promise((resolve) => {
+      queue.push({ element, draw, resolve });
+      if (!drawing) drawQueue();
+    });
+  }
+  async function drawQueue() {
+    drawing = true;
+    await new Promise((resolve) => setTimeout(resolve)); // what came with the first one is then here, too
+    while (queue.length) {
+      const precedes = (a, b) => (a.element.compareDocumentPosition(b.element) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1);
+      const { draw, resolve } = queue.sort(precedes).shift();
+      await draw().catch(console.error);
+      resolve();
+      await frame();
+    }
+    drawing = false;
   }
 
   const isDark = () => document.body.classList.contains("dark");
@@ -98,6 +114,10 @@
     connect(connection) {
       bus = connection;
       bus.write(state);
+      ask();
+    },
+    connectView(name, asker) {
+      views[name] = asker;
       ask();
     },
     answered,

@@ -11,7 +11,7 @@ async function draw() {
   drawing = true;
   while (stale) {
     stale = false;
-    await Explorer.inTurn(drawOnce);
+    await Explorer.inTurn(element, drawOnce);
   }
   drawing = false;
 }

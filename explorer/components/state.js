@@ -1,6 +1,1 @@
-Explorer.connect({
-  write: (state) => { props.value = state; },
-  show: () => trigger("show"),
-  pick: () => trigger("pick"),
-  tune: () => trigger("tune"),
-});
+Explorer.connect({ write: (state) => { props.value = state; }, tune: () => trigger("tune") });

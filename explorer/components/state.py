@@ -6,8 +6,8 @@ from explorer.components.widget import Widget
 class State(Widget):
     """What the person is looking at: the run, the selection and the settings, as one object.
 
-    The browser alone writes it, and every event of the page takes it as input. Emits "show" when the open view is to
-    be drawn whole, "pick" when the selection has changed, "tune" when a setting of the generation has.
+    The browser alone writes it, and every event of the page takes it as input. Emits "tune" when a setting of the
+    generation has changed.
     """
 
     def __init__(self, **kwargs):

@@ -23,8 +23,8 @@ every_widget = pytest.mark.parametrize("widget", WIDGETS, ids=lambda widget: wid
 
 def made(widget: type[Widget]) -> Widget:
     """A widget with the arguments it cannot do without."""
-    required = {"selects"} & set(inspect.signature(widget).parameters)
-    return widget(**{name: {} for name in required})
+    values = {"selects": {}, "view": "attention"}
+    return widget(**{name: value for name, value in values.items() if name in inspect.signature(widget).parameters})
 
 
 @every_widget
