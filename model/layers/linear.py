@@ -3,6 +3,7 @@
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 
@@ -26,5 +27,4 @@ class Linear(nn.Module):
         self.bias = nn.Parameter(torch.zeros(d_out)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        y = x @ self.weight.T  # (..., d_in) -> (..., d_out)
-        return y if self.bias is None else y + self.bias
+        return F.linear(x, self.weight, self.bias)  # x Wᵀ + b in one pass: (..., d_in) -> (..., d_out)
