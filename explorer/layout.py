@@ -34,7 +34,7 @@ class Layout:
 
     def __init__(self, checkpoints: list[str], checkpoint: str):
         self.state, self.update = State(elem_id="state"), StateUpdate(elem_id="state-update")
-        self.askers = {view.name: Asker(view.name) for view in VIEWS}
+        self.askers = {view.name: Asker(view.name, elem_classes="asker") for view in VIEWS}
         self.place_header(checkpoints, checkpoint)
         self.place_prompt()
         with gr.Row(elem_id="columns"):
