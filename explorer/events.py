@@ -1,18 +1,16 @@
-"""What the page answers to each event: a dictionary of widgets and their new values."""
+"""What the page answers to each event of Gradio's: a dictionary of widgets and their new values."""
 
 import html
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 import gradio as gr
 
 from explorer.components.token_strip import TokenStrip
 from explorer.layout import EXAMPLES, Layout
-from explorer.library import Library
-from explorer.presenter import Presenter, Question
+from explorer.presenter import Presenter, Question, view_named
 from explorer.run import MOST_TOKENS
 from explorer.selection import Selection
 from explorer.settings import GenerationSettings
@@ -20,21 +18,20 @@ from model.generation import generate
 
 FIRST_PROMPT = EXAMPLES["a story"]
 FIRST_HEAD = {"layer": 1, "head": 1}  # of the bundled model: it looks at the token before, which is easily seen
-SEEN_AT_ONCE = 2  # pictures that fill a screen: they do not wait for those below them
 SECONDS_A_TOKEN = 1 / 18  # the pace at which new tokens are shown: eyes and browsers follow this, not 400 a second
 
 
 class Events:
-    """The events' handlers. All but two take the page's state alone.
+    """The events' handlers: a new run changes the page's state, and then the browser asks for the pictures of it.
 
     Args:
         layout: the widgets they answer with.
-        library: the models.
-        checkpoint: name of the one a new visitor sees.
+        presenter: knows the answers.
+        checkpoint: name of the model a new visitor sees.
     """
 
-    def __init__(self, layout: Layout, library: Library, checkpoint: str):
-        self.layout, self.library, self.presenter, self.checkpoint = layout, library, Presenter(library), checkpoint
+    def __init__(self, layout: Layout, presenter: Presenter, checkpoint: str):
+        self.layout, self.presenter, self.checkpoint = layout, presenter, checkpoint
 
     def on_load(self, request: gr.Request) -> dict:
         """What a visitor sees first: what the URL says, or else the first example."""
@@ -76,37 +73,9 @@ class Events:
         moved = dict(question.selection.as_dict().items() - selection.as_dict().items())  # what this model lacks
         return self.show_run(question, moved) | self.show_model(checkpoint, GenerationSettings.parse(state).top_k)
 
-    def on_show(self, state: dict) -> Iterator[dict]:
-        """The whole open view and the prediction, after a new run or a change of view."""
-        yield from self.shown(state, newly=True)
-
-    def on_pick(self, state: dict) -> Iterator[dict]:
-        """What of them follows the selection, after that changed."""
-        yield from self.shown(state, newly=False)
-
-    def shown(self, state: dict, newly: bool) -> Iterator[dict]:
-        """The first pictures at once, then the others, the words and the prediction."""
-        question = self.asked(state)
-        if question is None:
-            yield {self.layout.prediction: gr.skip()}
-            return
-        view, content = self.presenter.view(question, newly)
-        pictures = ((self.layout.pictures[view.name, name], picture) for name, picture in content.pictures)
-        yield dict(islice(pictures, SEEN_AT_ONCE))
-        yield {
-            self.layout.words[view.name]: content.words,
-            self.layout.formulas[view.name]: content.formula,
-            self.layout.choosers[view.name]: content.choices,
-            **self.show_prediction(question, GenerationSettings.parse(state)),
-            **dict(pictures),
-        }
-
-    def on_tune(self, state: dict) -> dict:
-        """The prediction, after a slider was moved; nothing is drawn anew from it."""
-        question = self.asked(state)
-        if question is None:
-            return {self.layout.prediction: gr.skip()}
-        return self.show_prediction(question, GenerationSettings.parse(state))
+    def on_open(self, state: dict) -> dict:
+        """The tab that the state names, after a click elsewhere chose it."""
+        return {self.layout.tabs: gr.Tabs(selected=view_named(Selection.parse(state).view).name)}
 
     def on_step(self, state: dict) -> Iterator[dict]:
         yield from self.written(state, replace(GenerationSettings.parse(state), max_new_tokens=1))
@@ -115,7 +84,7 @@ class Events:
         yield from self.written(state, GenerationSettings.parse(state))
 
     def written(self, state: dict, settings: GenerationSettings) -> Iterator[dict]:
-        """The run and its prediction after each new token, at a pace that can be followed."""
+        """The run after each new token, at a pace that can be followed."""
         question = self.asked(state)
         if question is None:
             return
@@ -124,7 +93,7 @@ class Events:
             gr.Warning(f"{MOST_TOKENS:,} tokens were generated, as many as fit into a link: press Run to begin anew.")
             return
         settings = replace(settings, max_new_tokens=min(settings.max_new_tokens, room))
-        lm, tokenizer = self.library.model(question.run.checkpoint)
+        lm, tokenizer = self.presenter.library.model(question.run.checkpoint)
         steps = generate(lm, question.run.token_ids, stop_tokens={tokenizer.end_of_text}, **settings.as_dict())
         shown = 0.0
         for done, step in enumerate(steps, start=1):
@@ -133,7 +102,7 @@ class Events:
             last = done == settings.max_new_tokens or step.token_id == tokenizer.end_of_text
             time.sleep(max(0.0, shown + SECONDS_A_TOKEN - time.monotonic()))
             shown = time.monotonic()
-            yield self.show_run(question, ask=last) | self.show_prediction(question, settings)
+            yield self.show_run(question, ask="show" if last else "tune")
 
     def asked(self, state: dict) -> Question | None:
         """The state's question if it makes sense; else None, and a warning says why not."""
@@ -145,8 +114,8 @@ class Events:
             return None
         return question
 
-    def show_run(self, question: Question, change: Mapping[str, Any] | None = None, ask: bool = True) -> dict:
-        """The tokens, the text, and the change of state; with `ask` the browser asks for the pictures of it.
+    def show_run(self, question: Question, change: Mapping[str, Any] | None = None, ask: str = "show") -> dict:
+        """The tokens, the text, and the change of state, of which the browser then asks to `ask`: see `Answers`.
 
         Of the selection only the tokens, and what is in `change`: the rest may have been changed since by clicks.
         """
@@ -160,17 +129,13 @@ class Events:
         }
 
     def show_model(self, checkpoint: str, top_k: int) -> dict:
-        lm, _ = self.library.model(checkpoint)
+        lm, _ = self.presenter.library.model(checkpoint)
         most = lm.config.vocab_size
         return {
             self.layout.facts: self.presenter.facts(checkpoint),
             self.layout.picker: checkpoint,
             self.layout.top_k: gr.Slider(value=min(top_k, most), maximum=most),
         }
-
-    def show_prediction(self, question: Question, settings: GenerationSettings) -> dict:
-        picture, words = self.presenter.next_token(question, settings)
-        return {self.layout.prediction: picture, self.layout.prediction_words: words}
 
 
 def warn(error: ValueError):

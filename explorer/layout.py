@@ -1,8 +1,9 @@
 """What stands where on the page."""
 
+from collections.abc import Callable, Sequence
+
 import gradio as gr
 
-from explorer.components.asker import Asker
 from explorer.components.choosers import Choosers
 from explorer.components.figure import Figure
 from explorer.components.head_grid import HeadGrid
@@ -30,11 +31,11 @@ class Layout:
     Args:
         checkpoints: names of the models to choose from.
         checkpoint: the one chosen first.
+        functions: what the browser may ask Python.
     """
 
-    def __init__(self, checkpoints: list[str], checkpoint: str):
-        self.state, self.update = State(elem_id="state"), StateUpdate(elem_id="state-update")
-        self.askers = {view.name: Asker(view.name, elem_classes="asker") for view in VIEWS}
+    def __init__(self, checkpoints: list[str], checkpoint: str, functions: Sequence[Callable]):
+        self.state, self.update = State(functions, elem_id="state"), StateUpdate(elem_id="state-update")
         self.place_header(checkpoints, checkpoint)
         self.place_prompt()
         with gr.Row(elem_id="columns"):
@@ -81,29 +82,25 @@ class Layout:
                     (gr.Button(name, size="sm", scale=0, min_width=60), text) for name, text in EXAMPLES.items()
                 ]
         self.strip = TokenStrip(elem_id="strip")
+        Words(elem_id="problem")
 
     def place_views(self):
-        self.tab, self.words, self.formulas, self.choosers, self.pictures = {}, {}, {}, {}, {}
+        self.tab = {}
         with gr.Tabs(elem_id="views") as self.tabs:
             for view in VIEWS:
                 with gr.Tab(view.title, id=view.name) as self.tab[view.name]:
-                    self.words[view.name] = Words(view.words)
-                    self.choosers[view.name] = Choosers()
-                    self.formulas[view.name] = Words(kind="formula")
+                    Words(view.words, elem_id=f"{view.name}-words")
+                    Choosers(elem_id=f"{view.name}-choosers")
+                    Words(kind="formula", elem_id=f"{view.name}-formula")
                     with gr.Row(elem_classes="panels"):
                         for panel in view.panels:
-                            self.pictures[view.name, panel.name] = place_panel(view.name, panel)
-
-    def of_view(self, name: str) -> list:
-        """Everything that shows one view."""
-        pictures = [widget for (view, _), widget in self.pictures.items() if view == name]
-        return [*pictures, self.words[name], self.formulas[name], self.choosers[name]]
+                            place_panel(view.name, panel)
 
     def place_generation(self):
         defaults = GenerationSettings()
         gr.Markdown("### Next token")
-        self.prediction_words = Words(elem_id="prediction-words")
-        self.prediction = Figure(height=264, elem_id="prediction")
+        Words(elem_id="next-token-words")
+        Figure(height=264, elem_id="next-token")
         self.temperature = gr.Slider(
             *LIMITS["temperature"], defaults.temperature, step=0.05, label="temperature", interactive=True
         )

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import gradio as gr
 
+from explorer.answers import Answers
 from explorer.api import Api
 from explorer.events import Events
 from explorer.layout import TITLE, Layout
 from explorer.library import Library
+from explorer.presenter import Presenter
 from explorer.style import DARK, LIGHT, MONO_FONTS, SANS_FONTS
 
 TUNE = "(temperature, top_k, max_new_tokens, seed) => Explorer.tune({temperature, top_k, max_new_tokens, seed})"
@@ -29,8 +31,9 @@ class Page:
 
     def build(self) -> gr.Blocks:
         with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True) as blocks:
-            self.layout = Layout(self.library.checkpoints, self.checkpoint)
-            self.events = Events(self.layout, self.library, self.checkpoint)
+            presenter = Presenter(self.library)
+            self.layout = Layout(self.library.checkpoints, self.checkpoint, Answers(presenter).functions)
+            self.events = Events(self.layout, presenter, self.checkpoint)
             connect(blocks, self.layout, self.events)
             api = Api(self.library, self.checkpoint)
             gr.api(told_to_programs(api.explore), api_name="explore")
@@ -54,18 +57,14 @@ class Page:
 
 
 def connect(blocks: gr.Blocks, layout: Layout, events: Events):
-    """Say which event asks what.
-
-    A new run changes the state, and that makes the browser ask for the pictures: there is one way to draw them.
-    """
+    """Say which of Gradio's events asks what."""
     quiet = {"show_progress": "hidden", "api_visibility": "private"}
     run = [layout.update, layout.strip, layout.story]
     model = [layout.facts, layout.picker, layout.top_k]
-    prediction = [layout.prediction, layout.prediction_words]
 
     blocks.load(events.on_load, None, [*run, *model, layout.prompt, layout.tabs, *layout.settings], **quiet)
-    step = layout.step.click(events.on_step, layout.state, [*run, *prediction], **quiet)
-    writing = layout.write.click(events.on_generate, layout.state, [*run, *prediction], **quiet)
+    step = layout.step.click(events.on_step, layout.state, run, **quiet)
+    writing = layout.write.click(events.on_generate, layout.state, run, **quiet)
     asking = [layout.prompt.submit, layout.run.click, layout.picker.input]
     stopping = [layout.stop.click, *asking, *(button.click for button, _ in layout.examples)]
     gr.on(stopping, None, cancels=[step, writing])  # before the events that ask: Gradio takes a trigger's in order
@@ -74,16 +73,10 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events):
     for button, text in layout.examples:
         button.click(lambda text=text: text, None, layout.prompt, **quiet).then(events.on_prompt, **ask)
 
-    latest = {"inputs": layout.state, "trigger_mode": "always_last", **quiet}
-    questions = [(layout.state.tune, events.on_tune, prediction)]
-    for name, asker in layout.askers.items():
-        shown = [*layout.of_view(name), *prediction]
-        questions += [(asker.show, events.on_show, shown), (asker.pick, events.on_pick, shown)]
-    for question, answer, outputs in questions:
-        question(answer, outputs=outputs, **latest).then(None, js="() => Explorer.answered()")
     tuned = [setting.input for setting in layout.settings]
     tuned += [layout.temperature.release, layout.top_k.release]  # a slider's reset button makes no input
     gr.on(tuned, None, layout.settings, None, js=TUNE)
+    layout.state.open(events.on_open, layout.state, layout.tabs, **quiet)
     for name, tab in layout.tab.items():
         tab.select(None, None, None, js=f"() => Explorer.open({name!r})")
 

@@ -1,7 +1,8 @@
 """From what is asked (a run, a selection, settings) to what the page shows; knows nothing of Gradio."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import plotly.graph_objects as go
@@ -15,7 +16,7 @@ from explorer.trace import Trace
 from explorer.views import VIEWS
 from explorer.views.choices import Choice, choices
 from explorer.views.next_token import distribution, summary
-from explorer.views.view import View
+from explorer.views.view import Panel, View
 from model.config import ModelConfig
 
 
@@ -43,14 +44,14 @@ class ViewContent:
     Attributes:
         words, formula: texts.
         choices: lists to choose from.
-        pictures: (name of the panel, what it draws), drawn as they are asked for; None where the view or the panel does
-            not apply to the model.
+        pictures: name of the panel -> draws it; what it draws is None where the view or the panel does not apply to
+            the model.
     """
 
     words: str
     formula: str = ""
     choices: list[Choice] = field(default_factory=list)
-    pictures: Iterable[tuple[str, Any]] = ()
+    pictures: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
 
 
 class Presenter:
@@ -119,19 +120,18 @@ class Presenter:
         trace = self.trace(question.run)
         view = view_named(question.selection.view)
         if not view.applies_to(trace):
-            return view, ViewContent(
-                words=view.otherwise(trace.config), pictures=[(panel.name, None) for panel in view.panels]
-            )
+            nothing = {panel.name: lambda: None for panel in view.panels}
+            return view, ViewContent(words=view.otherwise(trace.config), pictures=nothing)
         selection = question.selection.within(trace)
+
+        def draw(panel: Panel) -> Any:
+            return panel.draw(trace, selection) if panel.applies_to(trace) else None
+
         return view, ViewContent(
             words=view.words,
             formula=view.formula(trace, selection),
             choices=choices(view.controls, trace, selection),
-            pictures=(
-                (panel.name, panel.draw(trace, selection) if panel.applies_to(trace) else None)
-                for panel in view.panels
-                if newly or not panel.once
-            ),
+            pictures={panel.name: partial(draw, panel) for panel in view.panels if newly or not panel.once},
         )
 
     def next_token(self, question: Question, settings: GenerationSettings) -> tuple[go.Figure, str]:

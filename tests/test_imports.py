@@ -15,6 +15,7 @@ LAYERS = {
     "explorer.library": 2,
     "explorer.presenter": 3,
     "explorer.api": 4,
+    "explorer.answers": 4,
     "explorer.layout": 4,
     "explorer.events": 5,
     "explorer.page": 6,

@@ -1,23 +1,26 @@
 const box = element.querySelector(".choosers");
-let built = "";
+let built = new Map(); // what a list shows, as JSON -> the list
 
-function build() {
-  const wanted = JSON.stringify(props.value || []);
-  if (wanted === built) return follow(); // keeps the keyboard's focus on the list just used
-  built = wanted;
-  const lists = (props.value || []).map(({ field, title, options }) => {
-    const label = document.createElement("label"), list = document.createElement("select");
-    label.append(title, list);
-    list.dataset.field = field;
-    for (const [value, text] of options) {
-      const option = new Option(text, value);
-      option.dataset.number = typeof value === "number";
-      list.add(option);
-    }
-    return label;
-  });
-  box.replaceChildren(...lists);
+// A list that shows the same as before stays, and with it the keyboard's focus.
+function build(choices) {
+  const lists = choices.map((choice) => [JSON.stringify(choice), choice]);
+  const before = built;
+  built = new Map(lists.map(([text, choice]) => [text, before.get(text) || listOf(choice)]));
+  const wanted = [...built.values()];
+  if (wanted.some((label, i) => label !== box.children[i]) || wanted.length !== box.children.length) box.replaceChildren(...wanted);
   follow();
+}
+
+function listOf({ field, title, options }) {
+  const label = document.createElement("label"), list = document.createElement("select");
+  label.append(title, list);
+  list.dataset.field = field;
+  for (const [value, text] of options) {
+    const option = new Option(text, value);
+    option.dataset.number = typeof value === "number";
+    list.add(option);
+  }
+  return label;
 }
 
 function follow() {
@@ -29,5 +32,4 @@ box.addEventListener("change", ({ target: list }) => {
   Explorer.pick({ [list.dataset.field]: option.dataset.number === "true" ? +option.value : option.value });
 });
 Explorer.onState(element, follow);
-watch("value", build);
-build();
+Explorer.onContent(element, build);

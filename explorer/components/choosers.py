@@ -11,7 +11,8 @@ class Choosers(Widget):
     """A drop-down list a field; it follows the selection, however that was changed."""
 
     def __init__(self, **kwargs):
-        super().__init__([], html='<div class="choosers"></div>', **kwargs)
+        super().__init__(html='<div class="choosers"></div>', **kwargs)
 
-    def postprocess(self, value: Sequence[Choice] | None) -> list[dict[str, Any]]:
-        return [{"field": c.field, "title": c.title, "options": list(map(list, c.options))} for c in value or ()]
+    @staticmethod
+    def pack(choices: Sequence[Choice]) -> list[dict[str, Any]]:
+        return [{"field": c.field, "title": c.title, "options": list(map(list, c.options))} for c in choices]

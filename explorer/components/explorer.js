@@ -2,8 +2,8 @@
 (() => {
   const STATE_EVENT = "explorer:state", THEME_EVENT = "explorer:theme";
   const QUESTIONS = ["tune", "pick", "show"]; // each also asks for what those before it ask for
-  const views = {};
-  let state = {}, bus = null, wanted = -1, waiting = false, urlTimer = 0, silence = 0, patience = 0;
+  const contents = {}, receivers = {}; // of widgets, by element id
+  let state = {}, bus = null, wanted = -1, waiting = false, urlTimer = 0, silence = 0;
 
   // Causal: a query looks at its own position and before.
   const tidy = (s) => (s.key > s.query ? { ...s, key: s.query } : s);
@@ -16,21 +16,30 @@
     urlTimer = setTimeout(writeUrl, 250);
   }
 
-  // One question at a time, about the state as it then is, so that no answer is overtaken by an older one.
-  function ask(question) {
+  // One question at a time, about the state as it then is, so that no answer is overtaken by an older one. What is left
+  // of an answer when the next question comes is asked for with that.
+  async function ask(question) {
     wanted = Math.max(wanted, QUESTIONS.indexOf(question));
-    const now = QUESTIONS[wanted], asker = now === "tune" ? bus : views[state.view];
-    if (waiting || !now || !asker) return;
-    [wanted, waiting] = [-1, true];
-    clearTimeout(patience);
-    patience = setTimeout(answered, 15000); // an answer that got lost must not silence the page
-    asker[now]();
+    if (waiting || !bus) return;
+    waiting = true;
+    try {
+      while (wanted >= 0) {
+        const now = wanted;
+        wanted = -1;
+        for (let part = 0, more = true; more; part++) {
+          if (wanted >= 0) { wanted = Math.max(wanted, now); break; }
+          const answer = await bus.answer(QUESTIONS[now], state, part);
+          for (const [id, content] of Object.entries(answer.contents)) give(id, content);
+          more = answer.more;
+        }
+      }
+    } finally { waiting = false; }
   }
 
-  function answered() {
-    clearTimeout(patience);
-    waiting = false;
-    ask();
+  // Tabs build their widgets when they are first opened: what came before that is kept for them.
+  function give(id, content) {
+    contents[id] = content;
+    receivers[id]?.(content);
   }
 
   function writeUrl() {
@@ -66,7 +75,7 @@
   }
   async function drawQueue() {
     drawing = true;
-    await new Promise((resolve) => setTimeout(resolve)); // what came with the first one is then here, too
+    await null; // what came with the first one is then here, too
     while (queue.length) {
       const precedes = (a, b) => (a.element.compareDocumentPosition(b.element) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1);
       const { draw, resolve } = queue.sort(precedes).shift();
@@ -116,13 +125,20 @@
       bus.write(state);
       ask();
     },
-    connectView(name, asker) {
-      views[name] = asker;
-      ask();
+    // Calls `show` with every content that Python gives the widget of the element, beginning with the last one.
+    onContent(element, show) {
+      const { id } = element.closest(".block");
+      receivers[id] = show;
+      if (id in contents) show(contents[id]);
     },
-    answered,
     // A person's choice: shown at once, then Python is asked for what follows from it.
-    pick(change) { set(change); ask("pick"); },
+    pick(change) {
+      const before = state.view;
+      set(change);
+      if (state.view === before) return ask("pick");
+      bus.openTab();
+      ask("show");
+    },
     // A slider moved: the next token's distribution follows.
     tune(change) { set(change); ask("tune"); },
     open(view) {
@@ -130,13 +146,13 @@
       set({ view });
       ask("show");
     },
-    // Python's change. While tokens stream in nothing else is asked for; once they stop coming, for whatever reason,
-    // the pictures follow.
-    merge(change, last) {
+    // Python's change. While tokens stream in the prediction alone follows; once they stop coming, for whatever reason,
+    // all pictures do.
+    merge(change, question) {
       set(change);
       clearTimeout(silence);
-      if (last) ask("show");
-      else silence = setTimeout(() => ask("show"), 300);
+      ask(question);
+      if (question !== "show") silence = setTimeout(() => ask("show"), 300);
     },
     async copyLink() {
       writeUrl();

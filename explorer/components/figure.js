@@ -1,8 +1,8 @@
 const plot = element.querySelector(".plot");
 const CONFIG = { responsive: false, displaylogo: false, showSendToCloud: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
 const selects = JSON.parse(plot.dataset.selects);
-let drawing = false, stale = false;
-let written = "", data = []; // the data as they came, and parsed
+let value, drawing = false, stale = false; // [data, layout] as JSON; null where the figure has no place
+let written = [], data = []; // what is drawn, as it came; its data
 
 // One draw at a time; what arrives meanwhile is drawn once, at the end, in its latest state.
 async function draw() {
@@ -17,20 +17,19 @@ async function draw() {
 }
 
 async function drawOnce() {
-  element.hidden = props.value === "null";
-  if (!props.value || element.hidden || !plot.clientWidth) return;
-  const [dataText, layoutText] = props.value.split("\n");
-  if (dataText !== written) [written, data] = [dataText, JSON.parse(dataText)]; // Plotly skips what it has drawn already
-  const layout = JSON.parse(layoutText);
-  const theme = Explorer.theme();
-  await withoutBase(() => ExplorerPlotly.react(plot, data, {
-    ...layout,
-    template: theme.template,
-    width: plot.clientWidth,
-    height: plot.clientHeight,
-    uirevision: "kept",
-  }, CONFIG));
-  plot.setAttribute("aria-label", layout.meta.alt);
+  element.hidden = value === null;
+  if (!value || !plot.clientWidth) return;
+  const [dataText, layoutText] = value;
+  const { shapes, meta, ...layout } = JSON.parse(layoutText);
+  const { template } = Explorer.theme(), width = plot.clientWidth, height = plot.clientHeight;
+  const rest = [dataText, JSON.stringify(layout), template, width, height];
+  if (rest.every((part, i) => part === written[i])) await withoutBase(() => ExplorerPlotly.relayout(plot, { shapes })); // marks alone moved
+  else {
+    if (dataText !== written[0]) data = JSON.parse(dataText); // Plotly skips data it has drawn already
+    await withoutBase(() => ExplorerPlotly.react(plot, data, { ...layout, shapes, template, width, height, uirevision: "kept" }, CONFIG));
+  }
+  written = rest;
+  plot.setAttribute("aria-label", meta.alt);
   if (!plot.dataset.draws) plot.on("plotly_click", click);
   plot.dataset.draws = +(plot.dataset.draws || 0) + 1;
 }
@@ -49,13 +48,13 @@ const positionOf = (point, axis) => point[`${axis}axis`].d2c(point[axis]);
 function click({ points: [point] }) {
   const change = {};
   for (const [source, field] of Object.entries(selects))
-    change[field] = source === "customdata" ? point.customdata : positionOf(point, source);
+    if (Array.isArray(field)) field.forEach((name, i) => { change[name] = point.customdata[i]; });
+    else change[field] = source === "customdata" ? point.customdata : positionOf(point, source);
   if (Object.keys(change).length) Explorer.pick(change);
 }
 
 new ResizeObserver(() => {
-  if (props.value && plot.clientWidth && plot.clientWidth !== plot._fullLayout?.width) draw();
+  if (value && plot.clientWidth && plot.clientWidth !== plot._fullLayout?.width) draw();
 }).observe(plot);
 Explorer.onTheme(element, draw);
-watch("value", draw);
-draw();
+Explorer.onContent(element, (content) => { value = content; draw(); });

@@ -24,19 +24,14 @@ class Figure(Widget):
             f'<div class="plot" role="img" data-selects="{attribute(dict(selects or {}))}" '
             f'style="height:{height}px;min-width:{min_plot_width}px"></div>'
         )
-        super().__init__("", html=html, scripts=plotly_script(), **kwargs)
+        super().__init__(html=html, scripts=plotly_script(), **kwargs)
 
-    def postprocess(self, value: go.Figure | str | None) -> str:
-        """Two lines of JSON, the data and the layout, without its template: the page has the template of each theme.
+    @staticmethod
+    def pack(figure: go.Figure) -> list[str]:
+        """The data and the layout as JSON, without its template: the page has the template of each theme.
 
         Apart, so that the browser sees when data are as before and only what is marked has changed.
-        "" stands for a figure still to come, whose place is kept; None for none, whose place is given up. The latter
-        is JSON too, as Gradio would make "" of it.
         """
-        if value == "":
-            return value
-        if value is None:
-            return "null"
-        content = value.to_plotly_json()
+        content = figure.to_plotly_json()
         content["layout"].pop("template", None)
-        return f"{to_json_plotly(content['data'])}\n{to_json_plotly(content['layout'])}"
+        return [to_json_plotly(content["data"]), to_json_plotly(content["layout"])]

@@ -2,8 +2,8 @@ const grid = element.querySelector(".grid"), readout = element.querySelector(".r
 const selects = JSON.parse(grid.dataset.selects);
 let value = null, bytes = null;
 
-function load() {
-  value = props.value;
+function load(pictures) {
+  value = pictures;
   element.hidden = !value;
   if (!value) return;
   bytes = Uint8Array.from(atob(value.data), (c) => c.charCodeAt(0));
@@ -106,5 +106,4 @@ grid.addEventListener("keydown", (event) => {
 });
 Explorer.onState(element, mark);
 Explorer.onTheme(element, paint);
-watch("value", load);
-load();
+Explorer.onContent(element, load);

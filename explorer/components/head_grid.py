@@ -24,15 +24,14 @@ class HeadGrid(Widget):
             f'<div class="grid" role="group" data-selects="{attribute(dict(selects))}"></div>'
             '<output class="readout" aria-live="off"></output>'
         )
-        super().__init__(None, html=html, **kwargs)
+        super().__init__(html=html, **kwargs)
 
-    def postprocess(self, value: SmallMultiples | None) -> dict[str, Any] | None:
+    @staticmethod
+    def pack(pictures: SmallMultiples) -> dict[str, Any]:
         """The pictures as bytes, 0 to 255 for 0 to 1; above 96 tokens a pixel is the largest of several cells."""
-        if value is None:
-            return None
-        layers, heads, tokens, _ = value.values.shape
+        layers, heads, tokens, _ = pictures.values.shape
         block = -(-tokens // MOST_PIXELS)
-        pixels = pool(value.values, block)
+        pixels = pool(pictures.values, block)
         data = np.rint(pixels * 255).astype(np.uint8).tobytes()
         return {
             "layers": layers,
@@ -41,7 +40,7 @@ class HeadGrid(Widget):
             "block": block,
             "pixels": pixels.shape[-1],
             "data": base64.b64encode(data).decode(),
-            "alt": value.alt,
+            "alt": pictures.alt,
         }
 
 

@@ -1,1 +1,5 @@
-Explorer.connect({ write: (state) => { props.value = state; }, tune: () => trigger("tune") });
+Explorer.connect({
+  write: (state) => { props.value = state; },
+  openTab: () => trigger("open"),
+  answer: (about, state, part) => server.answer(about, state, part),
+});

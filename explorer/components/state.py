@@ -1,14 +1,18 @@
 """The page's state, in the browser."""
 
+from collections.abc import Callable, Sequence
+
 from explorer.components.widget import Widget
 
 
 class State(Widget):
     """What the person is looking at: the run, the selection and the settings, as one object.
 
-    The browser alone writes it, and every event of the page takes it as input. Emits "tune" when a setting of the
-    generation has changed.
+    The browser alone writes it, and asks Python about it. Emits "open" when it names another tab than is open.
+
+    Args:
+        functions: what the browser asks.
     """
 
-    def __init__(self, **kwargs):
-        super().__init__({}, html="<i hidden></i>", **kwargs)
+    def __init__(self, functions: Sequence[Callable], **kwargs):
+        super().__init__({}, html="<i hidden></i>", server_functions=functions, **kwargs)

@@ -1,6 +1,7 @@
-const write = () => {
-  element.firstElementChild.textContent = props.value || "";
-  element.hidden = !props.value;
+const write = (text) => {
+  element.firstElementChild.textContent = text || "";
+  element.hidden = !text;
 };
-watch("value", write);
-write();
+watch("value", () => write(props.value));
+write(props.value);
+Explorer.onContent(element, write);

@@ -35,7 +35,8 @@ class Panel:
         kind: which of the two `draw` returns.
         needs: values it draws besides those its view needs; where one was not captured it has no place.
         once: whether the picture is the same whatever is selected, so that it is drawn once a run.
-        selects: what a click on a point selects: the point's "x", "y" or "customdata" -> a field of `Selection`.
+        selects: what a click on a point selects: the point's "x", "y" or "customdata" -> a field of `Selection`, or
+            several for a "customdata" of as many values; with "view" among them another tab opens.
         height: of the picture, pixels.
         min_width: of the picture, pixels; on a narrower screen it scrolls sideways.
         width: share of the row it takes on a wide screen.
@@ -47,7 +48,7 @@ class Panel:
     kind: Literal["figure", "head_grid"] = "figure"
     needs: tuple[str, ...] = ()
     once: bool = False
-    selects: Mapping[str, str] = field(default_factory=dict)
+    selects: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     height: int = 360
     min_width: int = 0
     width: Literal["whole", "half"] = "whole"

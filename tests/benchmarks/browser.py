@@ -12,20 +12,34 @@ import urllib.request
 
 from playwright.sync_api import Page, sync_playwright
 
+from explorer.views import VIEWS
+
 CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+PATTERN = "#attention-pattern .plot"
 WORDS = ("Once", "upon", "a", "time", "there", "was", "a", "fox", "who", "lived", "near", "the", "lake", "and", "slept")
 
-# Resolves with the milliseconds from the event to the frame after the figure's next drawing.
-UNTIL_PAINTED = """([event, figure]) => new Promise((resolve, reject) => {
-  const plot = document.querySelector(figure);
+# Resolves with the milliseconds from the event to the frame after the last drawing of what must be drawn: the element
+# `drawn`, or else every figure then in sight.
+UNTIL_PAINTED = """([event, drawn]) => new Promise((resolve, reject) => {
+  const count = (plot) => +(plot.dataset.draws || 0), before = new Map();
+  const inSight = (plot) => {
+    const box = plot.getBoundingClientRect();
+    return box.height && box.top < innerHeight && box.bottom > 0;
+  };
+  for (const plot of document.querySelectorAll(".plot")) before.set(plot, count(plot));
   let started;
-  document.addEventListener(event, () => { started = performance.now(); }, { capture: true, once: true });
-  const observer = new MutationObserver(() => {
+  document.addEventListener(event, () => {
+    started = performance.now();
+    observer.observe(document.body, { attributes: true, attributeFilter: ["data-draws"], subtree: true });
+  }, { capture: true, once: true });
+  const observer = new MutationObserver(look);
+  function look() {
+    const wanted = drawn ? [document.querySelector(drawn)] : [...document.querySelectorAll(".plot")].filter(inSight);
+    if (!wanted.length || wanted.some((plot) => count(plot) <= (before.get(plot) || 0))) return;
     observer.disconnect();
     requestAnimationFrame(() => requestAnimationFrame(() => resolve(performance.now() - started)));
-  });
-  setTimeout(() => reject(new Error("nothing was drawn within 10 seconds")), 10000);
-  observer.observe(plot, { attributes: true, attributeFilter: ["data-draws"] });
+  }
+  setTimeout(() => reject(new Error("not all was drawn within 10 seconds")), 10000);
 })"""
 
 
@@ -47,7 +61,13 @@ def main():
             page.goto(url)
             page.wait_for_selector("#attention-pattern .plot[data-draws]")
             tell("prompt submitted -> attention painted", prompts(page, options.rounds, options.tokens))
-            tell("click on a token -> attention painted", clicks(page, options.rounds, options.tokens))
+            tell("click on a token -> attention painted", clicks(page, options.rounds, options.tokens, PATTERN))
+            tell("click on a token -> all figures in sight", clicks(page, options.rounds, options.tokens, ""))
+            for tokens in (options.tokens, 4 * options.tokens):
+                prompts(page, 1, tokens)
+                page.wait_for_timeout(2000)
+                for title in [view.title for view in VIEWS]:
+                    tell(f"{tokens} tokens: tab {title}", tab_switches(page, title, options.rounds // 4))
             browser.close()
     finally:
         app.terminate()
@@ -59,22 +79,34 @@ def prompts(page: Page, rounds: int, num_tokens: int) -> list[float]:
     for turn in range(rounds):
         words = [WORDS[(turn + i) % len(WORDS)] for i in range(num_tokens)]
         page.fill("#prompt textarea", " ".join(words))
-        waits.append(wait(page, "keydown", lambda: page.press("#prompt textarea", "Enter")))
+        waits.append(wait(page, "keydown", PATTERN, lambda: page.press("#prompt textarea", "Enter")))
     return waits
 
 
-def clicks(page: Page, rounds: int, num_tokens: int) -> list[float]:
+def clicks(page: Page, rounds: int, num_tokens: int, drawn: str) -> list[float]:
     """Milliseconds a click on a chip of the token strip."""
     waits = []
     for turn in range(rounds):
         chip = page.locator(f"#strip [data-position='{(turn * 7) % (num_tokens // 2)}']")
-        waits.append(wait(page, "click", chip.click))
+        waits.append(wait(page, "click", drawn, chip.click))
+        page.wait_for_timeout(300)  # what is drawn out of sight
     return waits
 
 
-def wait(page: Page, event: str, act) -> float:
-    """Milliseconds from the event that `act` causes to the large attention pattern on the screen."""
-    page.evaluate(f"() => {{ window.painted = ({UNTIL_PAINTED})(['{event}', '#attention-pattern .plot']); }}")
+def tab_switches(page: Page, title: str, rounds: int) -> list[float]:
+    """Milliseconds from a click on the tab to all figures in sight; the first round also builds its widgets."""
+    waits = []
+    for _ in range(rounds):
+        other = "Tokens" if title != "Tokens" else "Attention"
+        page.get_by_role("tab", name=other, exact=True).click()
+        page.wait_for_timeout(1500)
+        waits.append(wait(page, "click", "", page.get_by_role("tab", name=title, exact=True).click))
+    return waits
+
+
+def wait(page: Page, event: str, drawn: str, act) -> float:
+    """Milliseconds from the event that `act` causes to the frame that shows what is to be drawn."""
+    page.evaluate(f"() => {{ window.painted = ({UNTIL_PAINTED})(['{event}', '{drawn}']); }}")
     act()
     return page.evaluate("window.painted")
 

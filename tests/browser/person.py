@@ -23,7 +23,7 @@ class Person:
         self.story = page.locator("#story .story")
         self.grid = page.locator("#attention-heads .grid")
         self.pattern = page.locator("#attention-pattern .plot")
-        self.prediction = page.locator("#prediction .plot")
+        self.prediction = page.locator("#next-token .plot")
         self.picker = page.locator("#picker input")
         self.warning = page.locator(".toast-body.warning")
 

@@ -36,7 +36,7 @@ def test_step_appends_one_token_that_can_be_selected(person):
     person.chips.nth(2).click()
     new.click()
     person.expect_selected(query=tokens)
-    expect(person.page.locator("#prediction-words")).to_contain_text(f"position {tokens}")
+    expect(person.page.locator("#next-token-words")).to_contain_text(f"position {tokens}")
 
 
 def test_generate_streams_token_by_token(person):

@@ -56,7 +56,7 @@ def test_a_token_becomes_the_query_of_all_views(person):
     with person.redrawn(person.pattern, person.prediction):
         person.chips.nth(3).click()
     person.expect_selected(query=3)
-    expect(person.page.locator("#prediction-words")).to_contain_text("position 3")
+    expect(person.page.locator("#next-token-words")).to_contain_text("position 3")
     for title in ("RoPE", "Activations"):
         person.tab(title)
         expect(person.chooser("query")).to_have_value("3")
@@ -80,7 +80,7 @@ def test_arrow_keys_walk_along_the_strip(person):
         expect(person.chips.nth(position)).to_be_focused()
         expect(person.chips.nth(position)).to_have_attribute("aria-selected", "true")
     person.expect_selected(query=last)
-    expect(person.page.locator("#prediction-words")).to_contain_text(f"position {last}")
+    expect(person.page.locator("#next-token-words")).to_contain_text(f"position {last}")
 
 
 def test_arrow_keys_walk_over_the_heads(newcomer):

@@ -30,7 +30,7 @@ def test_temperature_zero_leaves_one_token_with_probability_one(person, undrawn)
     with person.redrawn(person.prediction):
         person.slider("temperature").press("Home")
     assert [p for p in person.prediction.evaluate(BARS) if p] == [1]
-    expect(person.page.locator("#prediction-words")).to_contain_text("1 of 300")
+    expect(person.page.locator("#next-token-words")).to_contain_text("1 of 300")
 
 
 def test_top_k_keeps_k_tokens(person, undrawn):
@@ -39,15 +39,15 @@ def test_top_k_keeps_k_tokens(person, undrawn):
     bars = person.prediction.evaluate(BARS)
     assert len([p for p in bars if p]) == 3
     assert sum(bars) == pytest.approx(1)
-    expect(person.page.locator("#prediction-words")).to_contain_text("3 of 300")
+    expect(person.page.locator("#next-token-words")).to_contain_text("3 of 300")
     with person.redrawn(person.prediction):
         person.set("top-k", 0)
-    expect(person.page.locator("#prediction-words")).to_contain_text("300 of 300")
+    expect(person.page.locator("#next-token-words")).to_contain_text("300 of 300")
 
 
 def test_a_slider_can_be_put_back(person):
     person.set("temperature", 0)
-    words = person.page.locator("#prediction-words")
+    words = person.page.locator("#next-token-words")
     expect(words).to_contain_text("1 of 300")
     person.page.get_by_role("button", name="Reset to default").first.click()
     expect(words).to_contain_text("40 of 300")
@@ -57,6 +57,6 @@ def test_a_slider_can_be_put_back(person):
 def test_sliders_and_token_work_together(person):
     person.set("temperature", 0)
     person.chips.nth(5).click()
-    words = person.page.locator("#prediction-words")
+    words = person.page.locator("#next-token-words")
     expect(words).to_contain_text("position 5")
     expect(words).to_contain_text("1 of 300")

@@ -35,8 +35,8 @@ def test_tokens_of_nasty_text_can_be_looked_at(presenter, nasty_prompt):
     question = presenter.restored({"checkpoint": "rope", "text": nasty_prompt})
     for view in VIEWS:
         _, content = presenter.view(replace(question, selection=replace(question.selection, view=view.name)))
-        pictures, trace = dict(content.pictures), presenter.trace(question.run)
-        assert all(bool(pictures[panel.name]) is panel.applies_to(trace) for panel in view.panels)
+        trace = presenter.trace(question.run)
+        assert all(bool(content.pictures[panel.name]()) is panel.applies_to(trace) for panel in view.panels)
     picture, words = presenter.next_token(question, GenerationSettings())
     assert picture.to_json() and words
 
@@ -138,7 +138,7 @@ def test_the_open_view_has_everything_it_shows(presenter, question):
         assert content.words == view.words
         assert content.formula == view.formula(presenter.trace(question.run), selection)
         assert [choice.field for choice in content.choices] == list(view.controls)
-        assert [name for name, _ in content.pictures] == [panel.name for panel in view.panels]
+        assert list(content.pictures) == [panel.name for panel in view.panels]
 
 
 def test_an_unknown_view_is_the_one_that_is_open_at_first(presenter, question):
@@ -150,7 +150,7 @@ def test_an_unknown_view_is_the_one_that_is_open_at_first(presenter, question):
 def test_a_panel_that_does_not_apply_is_not_drawn(presenter):
     for style, applies in (("rope", False), ("gpt", True), ("learned", True)):
         _, content = presenter.view(Question(Run(style, (5, 6)), Selection(view="tokens")))
-        pictures = dict(content.pictures)
+        pictures = {name: draw() for name, draw in content.pictures.items()}
         assert (pictures.pop("positions") is not None) is applies
         assert None not in pictures.values()
 
@@ -161,14 +161,14 @@ def test_a_view_that_does_not_apply_says_why_and_draws_nothing(presenter):
     assert view is rope
     assert content.words == rope.otherwise(presenter.library.model("none")[0].config)
     assert (content.formula, content.choices) == ("", [])
-    assert list(content.pictures) == [(panel.name, None) for panel in rope.panels]
+    assert {name: draw() for name, draw in content.pictures.items()} == {panel.name: None for panel in rope.panels}
 
 
 def test_views_draw_within_the_run_whatever_is_selected(presenter, question):
     far = Selection(layer=99, head=99, query=99, key=99, tap="nothing", dim=10**8)
     for view in VIEWS:
         _, content = presenter.view(Question(question.run, replace(far, view=view.name)))
-        assert len(list(content.pictures)) == len(view.panels)
+        assert len([draw() for draw in content.pictures.values()]) == len(view.panels)
 
 
 def test_the_prediction_is_that_after_the_selected_token(presenter, question):

@@ -6,7 +6,7 @@ from explorer.views.choices import OPTIONS, Choice, choices
 
 
 def test_lists_travel_as_json():
-    sent = Choosers().postprocess([Choice("layer", "layer", [(0, "0"), (1, "1")]), Choice("tap", "value", [])])
+    sent = Choosers.pack([Choice("layer", "layer", [(0, "0"), (1, "1")]), Choice("tap", "value", [])])
     assert sent == [
         {"field": "layer", "title": "layer", "options": [[0, "0"], [1, "1"]]},
         {"field": "tap", "title": "value", "options": []},
@@ -14,9 +14,5 @@ def test_lists_travel_as_json():
 
 
 def test_all_lists_of_a_run_are_json(trace):
-    sent = Choosers().postprocess(choices(list(OPTIONS), trace, Selection(query=5)))
+    sent = Choosers.pack(choices(list(OPTIONS), trace, Selection(query=5)))
     assert json.loads(json.dumps(sent)) == sent
-
-
-def test_nothing_is_no_lists():
-    assert Choosers().postprocess(None) == Choosers().postprocess([]) == []

@@ -8,11 +8,6 @@ from explorer.components.head_grid import MOST_PIXELS, HeadGrid, pool
 from explorer.views.view import SmallMultiples
 
 
-@pytest.fixture(scope="module")
-def grid() -> HeadGrid:
-    return HeadGrid(selects={"layer": "layer", "head": "head"})
-
-
 def pixels(packed: dict) -> np.ndarray:
     shape = (packed["layers"], packed["heads"], packed["pixels"], packed["pixels"])
     return np.frombuffer(base64.b64decode(packed["data"]), np.uint8).reshape(shape)
@@ -38,26 +33,22 @@ def test_pools_are_those_of_a_loop(tokens):
             assert_array_equal(pooled[:, :, i, j], square.max((-2, -1)))
 
 
-def test_values_travel_as_bytes(grid):
+def test_values_travel_as_bytes():
     values = np.array([0, 0.001, 0.5, 1], np.float32).reshape(1, 1, 2, 2)
-    packed = grid.postprocess(SmallMultiples(values, "Two tokens."))
+    packed = HeadGrid.pack(SmallMultiples(values, "Two tokens."))
     assert_array_equal(pixels(packed)[0, 0], [[0, 0], [128, 255]])
     del packed["data"]
     assert packed == {"layers": 1, "heads": 1, "tokens": 2, "block": 1, "pixels": 2, "alt": "Two tokens."}
 
 
-def test_captured_patterns_keep_their_places(grid, trace):
+def test_captured_patterns_keep_their_places(trace):
     values = trace.stack("blocks.*.attn.pattern")
-    shown = pixels(grid.postprocess(SmallMultiples(values, "All heads.")))
+    shown = pixels(HeadGrid.pack(SmallMultiples(values, "All heads.")))
     assert shown.shape == (2, trace.config.num_heads, 12, 12)
     np.testing.assert_allclose(shown / 255, values, atol=0.5 / 255 + 1e-6)
 
 
-def test_many_large_patterns_are_small_enough_to_send(grid):
-    packed = grid.postprocess(SmallMultiples(np.zeros((12, 12, 256, 256), np.float32), "Many."))
+def test_many_large_patterns_are_small_enough_to_send():
+    packed = HeadGrid.pack(SmallMultiples(np.zeros((12, 12, 256, 256), np.float32), "Many."))
     assert (packed["block"], packed["pixels"]) == (3, 86)
     assert len(packed["data"]) < 2_000_000
-
-
-def test_nothing_is_nothing(grid):
-    assert grid.postprocess(None) is None

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from explorer.answers import Answers
 from explorer.run import Run
 from explorer.selection import Selection
 from explorer.settings import LIMITS, GenerationSettings
@@ -17,7 +18,7 @@ def test_a_link_opens_what_it_says(page, load):
     assert (change["seed"], answer[page.layout.seed]) == (9, 9)
     assert answer[page.layout.picker] == "none"
     assert answer[page.layout.tabs].selected == "activations"
-    assert answer[page.layout.update]["ask"] is True
+    assert answer[page.layout.update]["ask"] == "show"
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,7 @@ def test_a_hostile_selection_or_setting_is_brought_within_its_limits(page, told,
     selection = Selection.parse(change)
     assert selection == selection.within(page.events.presenter.trace(Run.parse(change)))
     assert GenerationSettings.parse(change).checked()
-    assert list(page.events.on_pick(change))
+    assert Answers(page.events.presenter).answer("show", change)["contents"]["problem"] == ""
     assert told == []
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from explorer.components.widget import Widget
 from explorer.page import told_to_programs
-from explorer.run import Run
 from explorer.views import VIEWS
 
 PROMPT = "the fox asked the owl"
@@ -25,39 +24,25 @@ def test_handlers_only_answer_with_what_their_events_may_change(page, state, tol
     answers = {
         "on_load": [load(), load(checkpoint="missing")],
         "on_prompt": [page.events.on_prompt(PROMPT, "none", state), page.events.on_prompt("", "rope", state)],
-        "on_show": [a for view in VIEWS for a in page.events.on_show(state | {"view": view.name})],
-        "on_pick": [a for view in VIEWS for a in page.events.on_pick(state | {"view": view.name})],
-        "on_tune": [page.events.on_tune(state), page.events.on_tune({})],
+        "on_open": [page.events.on_open(state), page.events.on_open({"view": "<b>"})],
         "on_step": list(page.events.on_step(state)),
         "on_generate": list(page.events.on_generate(state | {"max_new_tokens": 3})),
     }
     for handler, given in answers.items():
         events = [event for event in page.blocks.fns.values() if event.name == handler]
-        outputs = [set(event.outputs) for event in events]  # one event, or one a view
-        assert all(any(set(answer) <= some for some in outputs) for answer in given), handler
+        assert all(set(answer) <= set(event.outputs) for answer in given for event in events) and events, handler
     for answer in [answer for given in answers.values() for answer in given]:
         for component, value in answer.items():
-            if isinstance(component, Widget) and value != gr.skip():
+            if isinstance(component, Widget):
                 assert json.dumps(component.postprocess(value), allow_nan=False)
 
 
 def test_python_never_writes_the_state_that_its_events_read(page):
     events = page.blocks.fns.values()
     assert all(page.layout.state not in event.outputs for event in events)
-    for handler in ("on_show", "on_pick", "on_tune", "on_step", "on_generate"):
+    for handler in ("on_open", "on_step", "on_generate"):
         inputs = [event.inputs for event in events if event.name == handler]
         assert inputs and all(given == [page.layout.state] for given in inputs)
-
-
-@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
-def test_asking_for_a_view_touches_no_other(page, state, view):
-    asker = page.layout.askers[view.name]
-    events = {e.name: set(e.outputs) for e in page.blocks.fns.values() if any(t[0] == asker._id for t in e.targets)}
-    assert {"on_show", "on_pick"} <= events.keys()
-    for name in ("on_show", "on_pick"):
-        assert set(merged(getattr(page.events, name)(state | {"view": view.name}))) <= events[name]
-        others = {w for (v, _), w in page.layout.pictures.items() if v != view.name}
-        assert not events[name] & others
 
 
 def test_programs_are_offered_two_functions(page):
@@ -88,7 +73,7 @@ def test_a_new_prompt_is_looked_at_from_its_last_token(page, state, merged):
     assert (now["query"], now["key"]) == (last, last - 1)
     assert answer[page.layout.story] == {"prompt": "the owl", "generated": ""}
     assert "no positions" in answer[page.layout.facts]
-    assert answer[page.layout.update]["ask"] is True
+    assert answer[page.layout.update]["ask"] == "show"
 
 
 def test_another_model_is_looked_at_in_the_same_place(page, state, merged):
@@ -114,65 +99,18 @@ def test_a_prompt_that_cannot_run_changes_nothing_and_says_why(page, state, told
     assert "<b>" not in told[0]
 
 
-@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
-@pytest.mark.parametrize("handler", ["on_show", "on_pick"])
-def test_the_open_view_and_the_prediction_are_drawn(page, state, view, handler):
-    """On a pick, all but the pictures that are the same whatever is selected."""
-    answer = merged(getattr(page.events, handler)(state | {"view": view.name}))
-    drawn = {name for name, component in page.layout.pictures.items() if component in answer}
-    assert drawn == {(view.name, panel.name) for panel in view.panels if handler == "on_show" or not panel.once}
-    trace = page.events.presenter.trace(Run.parse(state))
-    applies = {panel.name: panel.applies_to(trace) for panel in view.panels}
-    assert all((answer[page.layout.pictures[name]] is not None) is applies[name[1]] for name in drawn)
-    assert answer[page.layout.formulas[view.name]]
-    assert answer[page.layout.prediction]
-
-
-def test_a_screenful_is_answered_before_the_rest_is_drawn(page, state):
-    first = next(page.events.on_show(state | {"view": "attention"}))
-    panels = next(view for view in VIEWS if view.name == "attention").panels[:2]
-    assert list(first) == [page.layout.pictures["attention", panel.name] for panel in panels]
-
-
-def merged(answers) -> dict:
-    """All that a handler answers, part by part."""
-    return {component: value for answer in answers for component, value in answer.items()}
-
-
-def test_a_view_that_does_not_apply_loses_its_pictures(page, library, state):
-    change = page.events.on_prompt(PROMPT, "none", state)[page.layout.update]["change"]
-    answer = merged(page.events.on_show(change | {"view": "rope"}))
-    rope = next(view for view in VIEWS if view.name == "rope")
-    assert answer[page.layout.words["rope"]] == rope.otherwise(library.model("none")[0].config)
-    assert all(answer[page.layout.pictures["rope", panel.name]] is None for panel in rope.panels)
-
-
 @pytest.mark.parametrize(
     "broken",
     [{}, {"checkpoint": 1}, {"checkpoint": "missing", "prompt": [1]}, {"checkpoint": "rope", "prompt": [10**6]}],
 )
 def test_a_state_that_makes_no_sense_is_told(page, told, broken):
-    assert [*page.events.on_pick(broken)] == [page.events.on_tune(broken)] == [{page.layout.prediction: gr.skip()}]
     assert list(page.events.on_step(broken)) == list(page.events.on_generate(broken)) == []
-    assert len(told) == 4
-
-
-def test_a_slider_changes_the_prediction_and_nothing_else(page, state):
-    cold, hot = (page.events.on_tune(state | {"temperature": temperature}) for temperature in (0, 2))
-    assert set(cold) == set(hot) == {page.layout.prediction, page.layout.prediction_words}
-    assert "1 of 300 tokens can be drawn" in cold[page.layout.prediction_words]
-    assert "300 of 300" in hot[page.layout.prediction_words]
-    alone = [
-        [list(t.x) for t in answer[page.layout.prediction].data if t.type == "scatter"][0] for answer in (cold, hot)
-    ]
-    assert alone[0] == alone[1]  # what the model alone would say stays
+    assert len(told) == 2
 
 
 def test_no_handler_changes_the_state_it_was_given(page, state):
     before = deepcopy(state)
     (
-        list(page.events.on_pick(state)),
-        page.events.on_tune(state),
         list(page.events.on_step(state)),
         page.events.on_prompt(PROMPT, "rope", state),
     )

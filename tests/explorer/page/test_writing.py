@@ -37,7 +37,7 @@ def test_generating_on_goes_on(page, state, merged):
 def test_each_new_token_is_shown_and_looked_at(page, state):
     answers = list(page.events.on_generate(state | {"max_new_tokens": 4}))
     assert [len(answer[page.layout.update]["change"]["generated"]) for answer in answers] == [1, 2, 3, 4]
-    assert [answer[page.layout.update]["ask"] for answer in answers] == [False, False, False, True]
+    assert [answer[page.layout.update]["ask"] for answer in answers] == ["tune", "tune", "tune", "show"]
     for done, answer in enumerate(answers, start=1):
         tokens = len(state["prompt"]) + done
         assert len(answer[page.layout.strip]["tokens"]) == tokens
@@ -52,7 +52,7 @@ def test_writing_ends_with_the_text(page, library, state, monkeypatch):
     (likeliest,) = answer[page.layout.update]["change"]["generated"]
     monkeypatch.setattr(library.model("rope")[1], "end_of_text", likeliest)
     (only,) = page.events.on_generate(start | {"max_new_tokens": 5})
-    assert only[page.layout.update]["ask"] is True
+    assert only[page.layout.update]["ask"] == "show"
 
 
 def test_writing_ends_where_a_link_would_grow_too_long(page, state, told, monkeypatch):

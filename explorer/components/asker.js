@@ -1,2 +1,0 @@
-const view = JSON.parse(element.querySelector("[data-view]").dataset.view);
-Explorer.connectView(view, { show: () => trigger("show"), pick: () => trigger("pick") });
