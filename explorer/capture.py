@@ -1,8 +1,6 @@
 """Reading a model's inner values by forward hooks."""
 
-import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 from weakref import WeakKeyDictionary
@@ -10,6 +8,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 
+from explorer.editing import edited
+from explorer.edits import Edit
+from explorer.hooks import hooked
 from explorer.trace import Trace
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
@@ -19,18 +20,25 @@ from model.transformer_lm import TransformerLM
 torch.empty(31 << 20, dtype=torch.uint8)
 
 
-def capture(lm: TransformerLM, token_ids: Sequence[int], *, tokenizer: Tokenizer | None = None) -> Trace:
-    """Run the model once over the tokens and keep every value it names.
+def capture(
+    lm: TransformerLM,
+    token_ids: Sequence[int],
+    edits: Sequence[Edit] = (),
+    *,
+    tokenizer: Tokenizer | None = None,
+) -> Trace:
+    """Run the model once over the tokens and keep every value it names; of values that were changed, the changed ones.
 
-    Hooks are shared by all threads that use the model, so each ignores passes of other threads; they are gone when
-    this returns or raises.
+    Passes of other threads are neither seen nor changed, and the hooks are gone when this returns or raises.
 
     Args:
         token_ids: 1 to context_length ids.
+        edits: changes that the run follows.
         tokenizer: for the tokens' texts and bytes; without it their ids stand for them.
 
     Raises:
-        ValueError: there are no tokens, more than the context length, or one that is not in the vocabulary.
+        ValueError: there are no tokens, more than the context length, or one that is not in the vocabulary;
+            the model has not what an edit changes.
     """
     config = lm.config
     if not 0 < len(token_ids) <= config.context_length:
@@ -39,35 +47,16 @@ def capture(lm: TransformerLM, token_ids: Sequence[int], *, tokenizer: Tokenizer
         raise ValueError(f"token ids run from 0 to {config.vocab_size - 1}, got {min(token_ids)} to {max(token_ids)}")
     outputs: dict[str, torch.Tensor] = {}
     names = {module: name for name, module in lm.taps.items()}
-    thread = threading.get_ident()
 
     def keep(module, inputs, output):
-        if threading.get_ident() == thread:
-            outputs[names[module]] = output
+        outputs[names[module]] = output
 
-    with hooked(names, keep), torch.inference_mode():
+    with edited(lm, edits), hooked(names, keep), torch.inference_mode():
         lm(torch.tensor([token_ids], device=lm.device))
     values = {name: as_array(output)[0] for name, output in outputs.items()}
     vocabulary = tokenizer.vocabulary if tokenizer else ids_as_text(config.vocab_size)
     token_bytes = tokenizer.merged_bytes if tokenizer else ()
-    return Trace(config, tuple(token_ids), vocabulary, values, weights_of(lm), token_bytes)
-
-
-@contextmanager
-def hooked(modules: Collection[torch.nn.Module], hook: Callable) -> Iterator[None]:
-    """One forward hook on many modules while the block runs, and gone after it.
-
-    `register_forward_hook` does the same, at the cost of a handle with weak references for every module: for a hundred
-    of them that is 6% of a pass over 64 tokens.
-    """
-    key = object()
-    try:
-        for module in modules:
-            module._forward_hooks[key] = hook
-        yield
-    finally:
-        for module in modules:
-            module._forward_hooks.pop(key, None)
+    return Trace(config, tuple(token_ids), vocabulary, values, weights_of(lm), token_bytes, tuple(edits))
 
 
 def weights_of(lm: TransformerLM) -> Mapping[str, np.ndarray]:

@@ -3,11 +3,13 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from explorer.capture import capture
+from explorer.edits import Edit
 from explorer.trace import Trace
 from model.checkpoint import CheckpointError, list_checkpoints, load_checkpoint
 from model.tokenizer import Tokenizer
@@ -44,14 +46,21 @@ class Library:
             raise CheckpointError(f"there is no checkpoint {checkpoint!r}; there are: {', '.join(self.checkpoints)}")
         return self._models.get(checkpoint, lambda: load_checkpoint(checkpoint, self.device))
 
-    def trace(self, checkpoint: str, token_ids: tuple[int, ...]) -> Trace:
-        """The captured run of a checkpoint over tokens; errors are those of `model` and `capture`."""
+    def trace(self, checkpoint: str, token_ids: tuple[int, ...], edits: tuple[Edit, ...] = ()) -> Trace:
+        """The captured run of a checkpoint over tokens, with edits also that without, as its `baseline`.
+
+        Errors are those of `model` and `capture`.
+        """
 
         def run() -> Trace:
             lm, tokenizer = self.model(checkpoint)
-            return capture(lm, token_ids, tokenizer=tokenizer)
+            trace = capture(lm, token_ids, edits, tokenizer=tokenizer)
+            return replace(trace, baseline=self.trace(checkpoint, token_ids)) if edits else trace
 
-        return self._traces.get((checkpoint, token_ids), run)
+        trace = self._traces.get((checkpoint, token_ids, edits), run)
+        if edits:  # a baseline stays, and is counted, longer than what holds it
+            self._traces.get((checkpoint, token_ids, ()), lambda: trace.baseline)
+        return trace
 
 
 class LRU:

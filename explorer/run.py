@@ -1,9 +1,10 @@
-"""Which model reads which tokens."""
+"""Which model reads which tokens, and what is changed on the way."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from explorer.edits import BETWEEN, Edit, parse_edits
 from explorer.selection import as_index
 from model.generation import window_start
 
@@ -19,12 +20,14 @@ class Run:
         prompt: ids of the prompt's tokens.
         generated: ids of the tokens generated after them.
         dropped: tokens of the text before `prompt` that were left out because the model cannot see so many.
+        edits: changes that the model's computation follows.
     """
 
     checkpoint: str
     prompt: tuple[int, ...]
     generated: tuple[int, ...] = ()
     dropped: int = 0
+    edits: tuple[Edit, ...] = ()
 
     @property
     def token_ids(self) -> tuple[int, ...]:
@@ -36,16 +39,18 @@ class Run:
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> "Run":
-        """The run in a mapping that anybody may have written; ids come as numbers or as text like "12.7.300".
+        """The run in a mapping that anybody may have written; ids come as numbers or as text like "12.7.300",
+        edits as a list of texts or as one like "rope.angles*shift*5~blocks.2.attn.z.1*zero".
 
         Raises:
-            ValueError: the checkpoint is no text, or the ids are no ids.
+            ValueError: the checkpoint is no text, the ids are no ids, or the edits no edits.
         """
         checkpoint = values.get("checkpoint")
         if not isinstance(checkpoint, str):
             raise ValueError(f"the checkpoint must be a name, got {checkpoint!r}")
         prompt, generated = (parse_ids(values.get(name) or ()) for name in ("prompt", "generated"))
-        return cls(checkpoint, prompt, generated, as_index(values.get("dropped", 0)) or 0)
+        dropped = as_index(values.get("dropped", 0)) or 0
+        return cls(checkpoint, prompt, generated, dropped, parse_edits(values.get("edits") or ()))
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -53,6 +58,7 @@ class Run:
             "prompt": list(self.prompt),
             "generated": list(self.generated),
             "dropped": self.dropped,
+            "edits": BETWEEN.join(map(str, self.edits)),
         }
 
 

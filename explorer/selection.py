@@ -8,9 +8,16 @@ from typing import Any
 from explorer.analysis.attention import PATTERNS
 from explorer.analysis.heads import HEAD_SCORES
 from explorer.analysis.lens import LENSES
+from explorer.analysis.shades import SHADES
 from explorer.trace import Trace
 
-WORDS = {"pattern": PATTERNS, "head_score": HEAD_SCORES, "lens": LENSES, "first_token": ("shown", "hidden")}
+WORDS = {
+    "pattern": PATTERNS,
+    "head_score": HEAD_SCORES,
+    "lens": LENSES,
+    "first_token": ("shown", "hidden"),
+    "shade": SHADES,
+}
 LAYER = re.compile(r"^blocks\.\d+\.")
 
 
@@ -31,12 +38,14 @@ class Selection:
             likeliest.
         rival: the rank of the token it is compared with, 0 for none.
         pattern: which of `PATTERNS` the large attention pattern shows.
+        window: tokens in sight around the chosen ones in pictures of all tokens, 0 for all.
         head_score: which of `HEAD_SCORES` the map of heads shows.
         first_token: whether the map of heads counts attention to the first token: "shown" or "hidden".
         lens: which of `LENSES` the logit lens is coloured by.
+        shade: which of `SHADES` the tokens of the strip are shaded by.
     """
 
-    view: str = "attention"
+    view: str = "overview"
     layer: int = 0
     head: int = 0
     query: int = 0
@@ -48,9 +57,11 @@ class Selection:
     target: int = 1
     rival: int = 0
     pattern: str = "weight"
+    window: int = 0
     head_score: str = "previous_token"
     first_token: str = "shown"
     lens: str = "probability"
+    shade: str = "surprisal"
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> "Selection":

@@ -153,6 +153,13 @@ def token_axis(tokens: Sequence[str], title: str, most: int = 48, shown: range |
     }
 
 
+def around(position: int, count: int, total: int) -> range:
+    """The `count` places of `total` around a position, which is in their middle as far as can be; 0 stands for all."""
+    count = min(count or total, total)
+    first = max(0, min(position - count // 2, total - count))
+    return range(first, first + count)
+
+
 def number(value: float) -> str:
     """Three significant digits, with a true minus sign."""
     value = float(value) + 0.0  # no negative zero

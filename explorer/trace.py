@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from explorer.edits import Edit
 from model.config import ModelConfig
 
 
@@ -21,6 +22,8 @@ class Trace:
         values: name -> float32 array without a batch axis, in the order they were computed.
         weights: name -> float32 array of the model that ran, not to be written to; shared by all its traces.
         token_bytes: the bytes of every token id that merges make, in their order; none where the tokenizer is unknown.
+        edits: changes that the run followed.
+        baseline: the same tokens without the edits, to compare with; None where there are none.
     """
 
     config: ModelConfig
@@ -29,6 +32,8 @@ class Trace:
     values: Mapping[str, np.ndarray]
     weights: Mapping[str, np.ndarray] = field(default_factory=dict)
     token_bytes: Sequence[bytes] = ()
+    edits: tuple[Edit, ...] = ()
+    baseline: "Trace | None" = None
 
     def __len__(self) -> int:
         return len(self.token_ids)
@@ -75,4 +80,5 @@ class Trace:
 
     @property
     def num_bytes(self) -> int:
+        """Of its own values: those of the baseline are another trace's."""
         return sum(value.nbytes for value in self.values.values())

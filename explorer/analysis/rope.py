@@ -51,7 +51,8 @@ def rotated_pairs(trace: Trace, vector: str, layer: int, head: int, position: in
 def frequencies(trace: Trace) -> np.ndarray:
     """(F,) radians a position by which each pair turns, read off the captured angles; NaN of a single token."""
     angles = trace["rope.angles"].astype(np.float64)  # (T, F)
-    return angles[1] - angles[0] if len(angles) > 1 else np.full(angles.shape[1], np.nan)
+    steps = len(angles) - 1
+    return (angles[-1] - angles[0]) / steps if steps else np.full(angles.shape[1], np.nan)
 
 
 def matches(trace: Trace, layer: int, head: int, query: int, key: int) -> np.ndarray:

@@ -1,8 +1,9 @@
 """The views, in tab order."""
 
-from explorer.views import activations, attention, feed_forward, prediction, residual, rope, tokens
+from explorer.views import activations, attention, feed_forward, overview, prediction, residual, rope, tokens
 
 VIEWS = (
+    overview.VIEW,
     tokens.VIEW,
     attention.VIEW,
     rope.VIEW,

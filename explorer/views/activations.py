@@ -4,38 +4,44 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.activations import Statistics, matrix_at
+from explorer.inspection import Inspection, Point, inspect
 from explorer.selection import Selection
-from explorer.style import RESIDUAL, SELECTED, figure, number, positions, quoted, token_axis
+from explorer.style import RESIDUAL, SELECTED, around, figure, number, positions, quoted, token_axis
 from explorer.trace import Trace
+from explorer.views.evidence import recomputed
 from explorer.views.phrases import whose
 from explorer.views.view import Panel, View
 
 MOST_COLUMNS = 1024
 
 
-def heatmap(trace: Trace, tap: str, head: int = 0, query: int | None = None, dim: int | None = None) -> go.Figure:
+def heatmap(
+    trace: Trace, tap: str, head: int = 0, query: int | None = None, dim: int | None = None, window: int = 0
+) -> go.Figure:
     """A captured value as tokens × dimensions; colours are centred at 0 where it takes both signs.
 
-    Wider than 1,024 columns, the window of 1,024 that holds `dim` is shown.
+    Wider than 1,024 columns, those 1,024 that hold `dim` are shown; at first `window` tokens around the query are in
+    sight, all where 0.
     """
     values = matrix_at(trace, tap, head)  # (T, N)
     width = values.shape[1]
     start = (dim or 0) // MOST_COLUMNS * MOST_COLUMNS
-    window = range(start, min(start + MOST_COLUMNS, width))
-    which = f" ({start} to {window[-1]} of {width})" if len(window) < width else ""
+    part = range(start, min(start + MOST_COLUMNS, width))
+    which = f" ({start} to {part[-1]} of {width})" if len(part) < width else ""
+    rows = around(query or 0, window, len(trace))
     largest = float(np.abs(values).max()) or 1.0
     signed = values.min() < 0
     if tap.endswith((".scores", ".pattern")):
-        across, columns = "key", positions(trace.tokens)[start : window.stop]
-        xaxis = {**token_axis(trace.tokens, f"key{which}", shown=window), "tickangle": -60}
+        across, columns = "key", positions(trace.tokens)[start : part.stop]
+        xaxis = {**token_axis(trace.tokens, f"key{which}", shown=part), "tickangle": -60}
     else:
-        across, columns = "dimension", np.array(window)
+        across, columns = "dimension", np.array(part)
         xaxis = {"title": {"text": f"dimension{which}"}, "showgrid": False}
     fig = figure(
         go.Heatmap(
             x=columns,
             y=positions(trace.tokens),
-            z=values[:, start : window.stop],
+            z=values[:, start : part.stop],
             zmin=-largest if signed else 0,
             zmax=largest,
             autocolorscale=True,
@@ -43,7 +49,7 @@ def heatmap(trace: Trace, tap: str, head: int = 0, query: int | None = None, dim
         ),
         alt=f"{tap}: {len(values)} tokens by {width} {across}s, {number(values.min())} to {number(values.max())}.",
         xaxis=xaxis,
-        yaxis={**token_axis(trace.tokens, "token"), "autorange": "reversed"},
+        yaxis={**token_axis(trace.tokens, "token", shown=rows), "range": [rows[-1] + 0.5, rows[0] - 0.5]},
     )
     if query is not None:
         fig.add_hrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 1})
@@ -70,6 +76,12 @@ def histogram(trace: Trace, tap: str, head: int = 0, query: int = 0) -> go.Figur
         xaxis={"title": {"text": "value"}},
         yaxis={"title": {"text": "share of values"}, "tickformat": ".0%", "rangemode": "tozero"},
     )
+
+
+def inspect_element(trace: Trace, selection: Selection, point: Point) -> Inspection:
+    value = trace[selection.tap]
+    head = (selection.head * len(value) // trace.config.num_heads,) if value.ndim == 3 else ()
+    return inspect(trace, selection.tap, (*head, point.row, point.column))
 
 
 def formula(trace: Trace, selection: Selection) -> str:
@@ -101,19 +113,22 @@ VIEW = View(
     formula=formula,
     needs=("blocks.*.resid_post",),
     otherwise=lambda config: "Nothing was captured from this model.",
-    controls=("tap", "head", "query"),
+    controls=("tap", "head", "query", "window"),
     panels=(
         Panel(
             name="heatmap",
             title="The chosen value: tokens × dimensions",
-            draw=lambda trace, s: heatmap(trace, s.tap, s.head, s.query, s.dim),
+            draw=lambda trace, s: heatmap(trace, s.tap, s.head, s.query, s.dim, s.window),
             selects={"x": "dim", "y": "query"},
+            mark=recomputed("{tap}"),
+            inspect=inspect_element,
             height=460,
         ),
         Panel(
             name="histogram",
             title="How its values are spread",
             draw=lambda trace, s: histogram(trace, s.tap, s.head, s.query),
+            mark=recomputed("{tap}"),
             height=300,
         ),
     ),

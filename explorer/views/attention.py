@@ -3,11 +3,13 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.analysis.attention import PATTERNS, attention_cell, shown_pattern
+from explorer.analysis.attention import PATTERNS, attention_cell, score_by_dimension, shown_pattern
+from explorer.inspection.attention import head_score, shown_weight, stage
 from explorer.selection import Selection
-from explorer.style import SELECTED, figure, number, positions, quoted, token_axis
+from explorer.style import SELECTED, around, figure, number, positions, quoted, token_axis
 from explorer.trace import Trace
 from explorer.views.attention_detail import dimensions, head_map, ladder, lines
+from explorer.views.evidence import cell, recomputed, worked_out
 from explorer.views.phrases import compared, shared_head
 from explorer.views.view import Panel, SmallMultiples, View
 
@@ -20,12 +22,19 @@ def all_heads(trace: Trace) -> SmallMultiples:
 
 
 def pattern(
-    trace: Trace, layer: int, head: int, query: int | None = None, key: int | None = None, kind: str = "weight"
+    trace: Trace,
+    layer: int,
+    head: int,
+    query: int | None = None,
+    key: int | None = None,
+    kind: str = "weight",
+    window: int = 0,
 ) -> go.Figure:
     """One of `PATTERNS`: row = query, column = key; a frame around the chosen cell. Weights have colours from 0 to 1,
-    what is moved from 0 to its largest."""
+    what is moved from 0 to its largest. At first `window` tokens around the cell are in sight, all where 0."""
     values = shown_pattern(trace, layer, head, kind)  # (T, T)
     places = positions(trace.tokens)
+    queries, keys = (around(position or 0, window, len(trace)) for position in (query, key))
     measure = "weight × length" if kind == "moved" else "weight"
     whose = f"layer {layer}" if kind in ("layer_mean", "layer_max") else f"layer {layer} head {head}"
     fig = figure(
@@ -38,13 +47,20 @@ def pattern(
             autocolorscale=True,
             hovertemplate=f"query %{{y}} → key %{{x}}<br>{measure} %{{z:.3f}}<extra></extra>",
             hoverongaps=False,
-            xgap=0.5 if len(trace) <= 48 else 0,
-            ygap=0.5 if len(trace) <= 48 else 0,
+            xgap=0.5 if len(keys) <= 48 else 0,
+            ygap=0.5 if len(keys) <= 48 else 0,
             colorbar={"title": {"text": measure, "side": "right"}},
         ),
         alt=f"Attention pattern of {whose}, {len(trace)} queries by {len(trace)} keys: {PATTERNS[kind]}.",
-        xaxis={**token_axis(trace.tokens, "key (looked at)", most=24), "tickangle": -60},
-        yaxis={**token_axis(trace.tokens, "query (looks back)"), "autorange": "reversed"},
+        xaxis={
+            **token_axis(trace.tokens, "key (looked at)", most=24, shown=keys),
+            "tickangle": -60,
+            "range": [keys[0] - 0.5, keys[-1] + 0.5],
+        },
+        yaxis={
+            **token_axis(trace.tokens, "query (looks back)", shown=queries),
+            "range": [queries[-1] + 0.5, queries[0] - 0.5],
+        },
     )
     if query is not None:
         fig.add_hrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 1})
@@ -96,6 +112,26 @@ def formula(trace: Trace, selection: Selection) -> str:
     )
 
 
+PATTERN = "blocks.{layer}.attn.pattern"
+
+
+def mark_of_pattern(trace: Trace, selection: Selection) -> str:
+    if selection.pattern == "weight":
+        return recomputed(PATTERN)(trace, selection)
+    return worked_out(PATTERN, *["blocks.{layer}.attn.v"] * (selection.pattern == "moved"))(trace, selection)
+
+
+def mark_of_dimensions(trace: Trace, selection: Selection) -> str:
+    turned = "_rot" * (trace.config.position == "rope")
+
+    def off(trace: Trace, s: Selection) -> float:
+        captured = trace[f"blocks.{s.layer}.attn.scores"][s.head, s.query, s.key]
+        return abs(score_by_dimension(trace, s.layer, s.head, s.query, s.key).sum() - captured)
+
+    names = (f"blocks.{{layer}}.attn.{vector}{turned}" for vector in "qk")
+    return worked_out(*names, check=("their sum against the captured score", off))(trace, selection)
+
+
 VIEW = View(
     name="attention",
     title="Attention",
@@ -107,7 +143,7 @@ VIEW = View(
     formula=formula,
     needs=("blocks.*.attn.pattern",),
     otherwise=lambda config: "This model has no attention.",
-    controls=("layer", "head", "query", "key", "pattern", "head_score", "first_token"),
+    controls=("layer", "head", "query", "key", "pattern", "window", "head_score", "first_token"),
     panels=(
         Panel(
             name="heads",
@@ -115,14 +151,18 @@ VIEW = View(
             draw=lambda trace, selection: all_heads(trace),
             kind="head_grid",
             once=True,
+            mark=recomputed("blocks.*.attn.pattern"),
+            inspect=cell(PATTERN, "head", "y", "x"),
             selects={"layer": "layer", "head": "head", "x": "key", "y": "query"},
             width="half",
         ),
         Panel(
             name="pattern",
             title="The chosen head: who looks at whom",
-            draw=lambda trace, s: pattern(trace, s.layer, s.head, s.query, s.key, s.pattern),
+            draw=lambda trace, s: pattern(trace, s.layer, s.head, s.query, s.key, s.pattern, s.window),
             selects={"x": "key", "y": "query"},
+            mark=mark_of_pattern,
+            inspect=lambda trace, s, point: shown_weight(trace, s.layer, s.head, point.row, point.column, s.pattern),
             height=500,
             width="half",
         ),
@@ -131,6 +171,8 @@ VIEW = View(
             title="The chosen query: its weights, which sum to 1",
             draw=lambda trace, s: row(trace, s.layer, s.head, s.query, s.key),
             selects={"x": "key"},
+            mark=recomputed(PATTERN),
+            inspect=cell(PATTERN, "head", "query", "x"),
             height=260,
         ),
         Panel(
@@ -138,6 +180,8 @@ VIEW = View(
             title="The chosen query's numbers, from products to what is fetched",
             draw=lambda trace, s: ladder(trace, s.layer, s.head, s.query, s.key),
             selects={"x": "key"},
+            mark=recomputed("blocks.{layer}.attn.scores", PATTERN, "blocks.{layer}.attn.v"),
+            inspect=lambda trace, s, point: stage(trace, s.layer, s.head, s.query, point.column, point.row),
             height=320,
             min_width=640,
         ),
@@ -145,6 +189,7 @@ VIEW = View(
             name="dimensions",
             title="The chosen cell's score, dimension by dimension",
             draw=lambda trace, s: dimensions(trace, s.layer, s.head, s.query, s.key),
+            mark=mark_of_dimensions,
             height=260,
         ),
         Panel(
@@ -152,6 +197,10 @@ VIEW = View(
             title="What each head does: choose a score above",
             draw=lambda trace, s: head_map(trace, s.head_score, s.first_token == "hidden", s.layer, s.head),
             selects={"x": "head", "y": "layer"},
+            mark=worked_out("blocks.*.attn.pattern"),
+            inspect=lambda trace, s, point: head_score(
+                trace, s.head_score, s.first_token == "hidden", point.row, point.column
+            ),
             height=340,
             width="half",
         ),
@@ -160,6 +209,7 @@ VIEW = View(
             title="The chosen head as lines: every query to the keys it looks at",
             draw=lambda trace, s: lines(trace, s.layer, s.head, s.query),
             selects={"customdata": "query"},
+            mark=recomputed(PATTERN),
             height=500,
             width="half",
         ),

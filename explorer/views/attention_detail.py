@@ -7,6 +7,7 @@ from explorer.analysis.attention import score_by_dimension, stages
 from explorer.analysis.heads import HEAD_SCORES, head_scores
 from explorer.style import ATTENTION, MONO, RESIDUAL, SELECTED, figure, label, number, quoted
 from explorer.trace import Trace
+from explorer.views.score_parts import score_parts
 
 MOST_LINES = 48  # tokens between which lines are drawn
 MOST_STAGES = 12  # keys whose numbers are written out
@@ -181,15 +182,10 @@ def dimensions(trace: Trace, layer: int, head: int, query: int, key: int) -> go.
     """qᵢ kᵢ / √d as a bar a dimension; they add up to the score of the chosen cell."""
     parts = score_by_dimension(trace, layer, head, query, key)
     score = trace[f"blocks.{layer}.attn.scores"][head, query, key]
-    return figure(
-        go.Bar(
-            x=np.arange(len(parts)),
-            y=parts,
-            marker={"color": ATTENTION},
-            hovertemplate="dimension %{x}<br>adds %{y:.4f}<extra></extra>",
-        ),
+    return score_parts(
+        parts,
+        score,
+        part="dimension",
         alt=f"{len(parts)} products of q and k that add up to the score {number(score)}.",
-        xaxis={"title": {"text": "dimension of q and k"}, "showgrid": False},
-        yaxis={"title": {"text": f"qᵢ kᵢ / √d; sum {number(parts.sum())}, off by {number(abs(parts.sum() - score))}"}},
-        bargap=0.2,
+        title={"text": "dimension i of q and k, which adds qᵢ kᵢ / √d"},
     )

@@ -54,6 +54,12 @@ def depths(trace: Trace, selection: Selection) -> list[tuple[int, str]]:
     return [(0, "0  embedding"), *((i + 1, f"{i + 1}  after block {i}") for i in range(trace.config.num_layers))]
 
 
+def windows(trace: Trace, selection: Selection) -> list[tuple[int, str]]:
+    narrower = [count for count in WINDOWS if count < len(trace)]
+    return [(0, f"all {len(trace)} tokens"), *((count, f"{count} around the chosen") for count in narrower)]
+
+
+WINDOWS = (16, 32, 64, 128)  # tokens
 LISTED = 20  # next tokens
 TITLES = {
     "layer": "layer",
@@ -66,6 +72,7 @@ TITLES = {
     "target": "explain",
     "rival": "against",
     "pattern": "large picture",
+    "window": "in sight",
     "head_score": "score",
     "first_token": "first token",
     "lens": "colour",
@@ -80,6 +87,7 @@ OPTIONS: dict[str, Callable[[Trace, Selection], list[tuple[Any, str]]]] = {
     "depth": depths,
     "target": next_tokens,
     "pattern": lambda trace, selection: list(PATTERNS.items()),
+    "window": windows,
     "head_score": lambda trace, selection: [
         (name, f"{name.replace('_', ' ')}: {s}") for name, s in HEAD_SCORES.items()
     ],

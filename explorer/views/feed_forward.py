@@ -7,6 +7,7 @@ from explorer.analysis.feed_forward import ACTIVATIONS, BELL, NEAR, neuron, spar
 from explorer.selection import Selection
 from explorer.style import FEED_FORWARD, RESIDUAL, SELECTED, figure, number, quoted
 from explorer.trace import Trace
+from explorer.views.evidence import cell, recomputed, worked_out
 from explorer.views.feed_forward_neurons import across_tokens, curve, promoted, strongest
 from explorer.views.view import Panel, View
 
@@ -77,6 +78,11 @@ def formula(trace: Trace, selection: Selection) -> str:
     )
 
 
+def mark_of_curve(trace: Trace, selection: Selection) -> str:
+    into, out = ("gate_pre", "gate") if trace.config.ffn == "swiglu" else ("up", "hidden")
+    return recomputed(f"blocks.{{layer}}.ffn.{into}", f"blocks.{{layer}}.ffn.{out}")(trace, selection)
+
+
 VIEW = View(
     name="feed_forward",
     title="Feed-forward",
@@ -96,6 +102,7 @@ VIEW = View(
             title="The neurons that write most at the chosen token",
             draw=lambda trace, s: strongest(trace, s.layer, s.neuron, s.query),
             selects={"customdata": "neuron"},
+            mark=recomputed("blocks.{layer}.ffn.gate", "blocks.{layer}.ffn.up", "blocks.{layer}.ffn.hidden"),
             height=320,
             min_width=640,
         ),
@@ -104,6 +111,7 @@ VIEW = View(
             title="All neurons at the chosen token, on the activation function",
             draw=lambda trace, s: curve(trace, s.layer, s.neuron, s.query),
             selects={"customdata": "neuron"},
+            mark=mark_of_curve,
             height=460,
             width="half",
         ),
@@ -111,6 +119,7 @@ VIEW = View(
             name="promoted",
             title="Next tokens that the chosen neuron pushes up and down",
             draw=lambda trace, s: promoted(trace, s.layer, s.neuron, s.query),
+            mark=worked_out("blocks.{layer}.ffn.down_proj.weight", "lm_head.weight", "blocks.{layer}.ffn.hidden"),
             height=460,
             width="half",
         ),
@@ -119,6 +128,8 @@ VIEW = View(
             title="The chosen neuron at every token",
             draw=lambda trace, s: across_tokens(trace, s.layer, s.neuron, s.query),
             selects={"x": "query"},
+            mark=recomputed("blocks.{layer}.ffn.hidden"),
+            inspect=cell("blocks.{layer}.ffn.hidden", "x", "neuron"),
             height=320,
             width="half",
         ),
@@ -127,6 +138,7 @@ VIEW = View(
             title="Sparsity: how many hidden values do next to nothing",
             draw=lambda trace, s: by_layer(trace, s.layer),
             selects={"x": "layer"},
+            mark=worked_out("blocks.*.ffn.hidden"),
             height=320,
             width="half",
         ),

@@ -1,18 +1,20 @@
 """Prediction: how the next token comes to be likely."""
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.attribution import attribution
-from explorer.analysis.lens import Readings
-from explorer.analysis.next_token import next_token, rank, ranking, surprisal
-from explorer.analysis.norms import norm_scale
+from explorer.analysis.lens import streams
+from explorer.analysis.next_token import next_token, ranking
+from explorer.analysis.norms import norm_scale, unembed
 from explorer.analysis.rollout import rollout
+from explorer.inspection.prediction import head_part, lens_cell
 from explorer.selection import Selection
-from explorer.style import RESIDUAL, SELECTED, figure, label, number, positions, quoted, token_axis
+from explorer.style import number, quoted
 from explorer.trace import Trace
+from explorer.views.evidence import worked_out
 from explorer.views.prediction_lens import lens, path
 from explorer.views.prediction_parts import heads, logit_of, parts
+from explorer.views.prediction_text import actual, followed
 from explorer.views.view import Panel, View
 
 
@@ -21,77 +23,6 @@ def explained(trace: Trace, selection: Selection) -> tuple[int, int | None]:
     order = ranking(trace, selection.query)
     rival = int(order[selection.rival - 1]) if selection.rival else None
     return int(order[selection.target - 1]), rival
-
-
-def actual(trace: Trace, query: int | None = None) -> go.Figure:
-    """Position by position, how likely the model found the token that does come next, and at which rank."""
-    chances, places = 2 ** -surprisal(trace)[1:], rank(trace)[1:]  # (T - 1,)
-    likeliest = Readings.of(trace["logits"][:-1])
-    names, tokens = positions(trace.tokens), [label(token) for token in trace.tokens]
-    told = []
-    for i, (top, shares) in enumerate(zip(likeliest.top, likeliest.probabilities, strict=True)):
-        comes = f"after {names[i]} comes {tokens[i + 1]}:<br>probability {number(chances[i])}, rank {places[i]:,.0f}"
-        ranked = enumerate(zip(top, shares, strict=True), 1)
-        lines = [f"{n}. {label(trace.vocabulary[token_id])}  {p:.3f}" for n, (token_id, p) in ranked]
-        told.append("<br>".join([comes, "the likeliest:", *lines]))
-    columns = {"x": names[:-1], "text": told, "hovertemplate": "%{text}<extra></extra>", "showlegend": False}
-    first = int((places == 1).sum())
-    fig = figure(
-        [
-            go.Bar(**columns, y=chances, textposition="none"),
-            go.Scatter(**columns, y=places, yaxis="y2", mode="markers", marker={"color": RESIDUAL, "size": 6}),
-        ],
-        alt=(
-            f"Probability and rank of the token that comes next after each of {len(told)} positions: "
-            f"{first} times the model's likeliest, median probability {number(np.median(chances))}."
-            if told
-            else f"Only one token: {LAST}."
-        ),
-        xaxis={
-            **token_axis(trace.tokens, "after this token"),
-            "tickangle": -60,
-            "range": [-0.5, len(trace) - 0.5],
-            "anchor": "y2",
-        },
-        yaxis={"range": [0, 1], "domain": [0.42, 1], "title": {"text": "probability"}},
-        yaxis2={
-            "type": "log",
-            "range": [np.log10(trace.config.vocab_size), -0.3],
-            "domain": [0, 0.36],
-            "dtick": 1,
-            "tickformat": "~g",
-            "title": {"text": "rank"},
-        },
-        bargap=0.15,
-    )
-    if query is not None:
-        column = {"x0": query - 0.5, "x1": query + 0.5, "y0": 0, "y1": 1, "yref": "paper"}
-        fig.add_shape(type="rect", **column, line={"color": SELECTED, "width": 1})
-        if query == len(trace) - 1:
-            fig.add_annotation(x=query, y=0.5, text=LAST, textangle=-90, font={"size": 11}, showarrow=False)
-    return fig
-
-
-LAST = "nothing follows yet"
-
-
-def followed(trace: Trace, query: int, key: int | None = None) -> go.Figure:
-    """Attention rollout: where what ends at the query began, as bars over the tokens up to it; they sum to 1."""
-    weights = rollout(trace, query)[: query + 1]
-    strongest = int(weights.argmax())
-    tokens = trace.tokens[: query + 1]
-    colors = [SELECTED if i == key else RESIDUAL for i in range(len(tokens))]
-    hover = "from %{x}<br>share %{y:.3f}<extra></extra>"
-    return figure(
-        go.Bar(x=positions(tokens), y=weights, marker={"color": colors}, hovertemplate=hover),
-        alt=(
-            f"Attention rollout of {quoted(trace.tokens[query])} at position {query}: most, "
-            f"{number(weights[strongest])}, from {quoted(tokens[strongest])} at {strongest}."
-        ),
-        xaxis={**token_axis(tokens, "token", most=24), "tickangle": -60},
-        yaxis={"rangemode": "tozero", "title": {"text": "share, of 1"}},
-        bargap=0.15,
-    )
 
 
 def formula(trace: Trace, selection: Selection) -> str:
@@ -127,6 +58,29 @@ def norms(trace: Trace, query: int) -> str:
 TIED = "\nembedding and unembedding are one table here, so that before the first block most tokens predict themselves"
 
 
+def mark_of_lens(trace: Trace, selection: Selection) -> str:
+    """It reads every depth as the model reads the last, which can be compared."""
+
+    def off(trace: Trace, s: Selection) -> float:
+        last = unembed(trace, streams(trace, slice(s.query, s.query + 1))[-1])
+        return float(np.abs(last - trace["logits"][s.query]).max())
+
+    after = ("resid_mid", "resid_post") if trace.config.norm_placement == "pre" else ("attn_norm", "ffn_norm")
+    names = ("blocks.0.resid_pre", *(f"blocks.*.{name}" for name in after))
+    return worked_out(*names, check=("at the last depth against the captured logits", off))(trace, selection)
+
+
+MARK_OF_PARTS = worked_out(
+    "embed",
+    "blocks.*.attn.z",
+    "blocks.*.ffn.out",
+    check=(
+        "the sum of all parts against the captured logit",
+        lambda trace, s: attribution(trace, s.query, *explained(trace, s)).error,
+    ),
+)
+
+
 VIEW = View(
     name="prediction",
     title="Prediction",
@@ -146,6 +100,8 @@ VIEW = View(
             title="The likeliest next token at every depth (logit lens): from the embedding down to the last block",
             draw=lambda trace, s: lens(trace, s.query, explained(trace, s)[0], s.lens),
             selects={"x": "query"},
+            mark=mark_of_lens,
+            inspect=lambda trace, s, point: lens_cell(trace, point.row, point.column, explained(trace, s)[0], s.lens),
             height=480,
             min_width=880,
         ),
@@ -153,6 +109,7 @@ VIEW = View(
             name="path",
             title="The explained token's probability, depth by depth",
             draw=lambda trace, s: path(trace, s.query, *explained(trace, s)),
+            mark=mark_of_lens,
             height=320,
             width="half",
         ),
@@ -161,6 +118,10 @@ VIEW = View(
             title="Where it came from, by attention alone (attention rollout)",
             draw=lambda trace, s: followed(trace, s.query, s.key),
             selects={"x": "key"},
+            mark=worked_out(
+                "blocks.*.attn.pattern",
+                check=("the sum of the shares against 1", lambda trace, s: abs(rollout(trace, s.query).sum() - 1)),
+            ),
             height=320,
             width="half",
         ),
@@ -169,6 +130,7 @@ VIEW = View(
             title="What each part added to the logit (direct logit attribution)",
             draw=lambda trace, s: parts(trace, s.query, *explained(trace, s), s.layer),
             selects={"customdata": "layer"},
+            mark=MARK_OF_PARTS,
             height=360,
             width="half",
         ),
@@ -177,6 +139,8 @@ VIEW = View(
             title="The blue bars, head by head",
             draw=lambda trace, s: heads(trace, s.query, *explained(trace, s), s.layer, s.head),
             selects={"x": "head", "y": "layer"},
+            mark=MARK_OF_PARTS,
+            inspect=lambda trace, s, point: head_part(trace, s.query, *explained(trace, s), point.row, point.column),
             height=360,
             width="half",
         ),
@@ -185,6 +149,7 @@ VIEW = View(
             title="The token that does come next: its probability and rank, position by position",
             draw=lambda trace, s: actual(trace, s.query),
             selects={"x": "query"},
+            mark=worked_out("logits"),
             height=360,
             min_width=640,
         ),

@@ -1,9 +1,11 @@
 """Residual stream: the vector of a token that every layer reads and adds to."""
 
 from explorer.analysis.residual import SUBLAYERS, norm_reading, updates
+from explorer.inspection.residual import cosine, length, outlier
 from explorer.selection import Selection
 from explorer.style import number, quoted
 from explorer.trace import Trace
+from explorer.views.evidence import given, recomputed, worked_out
 from explorer.views.residual_norms import before_and_after, gains, norm_scales
 from explorer.views.residual_stages import stage_by_stage, standing_out
 from explorer.views.residual_stream import directions, lengths, norms
@@ -34,6 +36,24 @@ def formula(trace: Trace, selection: Selection) -> str:
     return "\n".join(lines)
 
 
+WRITTEN = ("blocks.*.attn.out", "blocks.*.ffn.out")
+
+
+def streams(trace: Trace) -> tuple[str, ...]:
+    """The values that the pictures of all stages are of."""
+    normed = ("blocks.*.attn_norm", "blocks.*.ffn_norm") * (trace.config.norm_placement == "post")
+    return ("blocks.0.resid_pre", "blocks.*.resid_mid", "blocks.*.resid_post", *normed)
+
+
+def mark_of_stages(trace: Trace, selection: Selection) -> str:
+    return worked_out(*streams(trace))(trace, selection)
+
+
+def mark_of_gains(trace: Trace, selection: Selection) -> str:
+    norms = " and ".join(f"blocks.{selection.layer}.{sublayer}_norm.weight" for sublayer in SUBLAYERS)
+    return given(f"weights as learned · {norms}")(trace, selection)
+
+
 VIEW = View(
     name="residual",
     title="Residual stream",
@@ -53,12 +73,15 @@ VIEW = View(
             title="How long the stream is: stage by stage down the model, token by token across",
             draw=lambda trace, s: lengths(trace, s.query),
             selects={"x": "query", "customdata": "layer"},
+            mark=mark_of_stages,
+            inspect=lambda trace, s, point: length(trace, point.row, point.column),
             height=400,
         ),
         Panel(
             name="norms",
             title="The chosen token: its length, and what each sublayer adds",
             draw=lambda trace, s: norms(trace, s.query),
+            mark=worked_out("blocks.0.resid_pre", "blocks.*.resid_mid", "blocks.*.resid_post", *WRITTEN),
             height=340,
             width="half",
         ),
@@ -67,6 +90,13 @@ VIEW = View(
             title="Which way it adds: along the stream, across it or against it",
             draw=lambda trace, s: directions(trace, s.query),
             selects={"customdata": "layer"},
+            mark=worked_out(
+                *WRITTEN,
+                check=(
+                    "stream + what is added against the next stream",
+                    lambda trace, s: updates(trace, s.query).error,
+                ),
+            ),
             height=340,
             width="half",
         ),
@@ -75,6 +105,7 @@ VIEW = View(
             title="The chosen layer's two norms: what they divide each token by",
             draw=lambda trace, s: norm_scales(trace, s.layer, s.query),
             selects={"x": "query"},
+            mark=recomputed("blocks.{layer}.attn_norm", "blocks.{layer}.ffn_norm"),
             height=340,
             width="half",
         ),
@@ -82,6 +113,7 @@ VIEW = View(
             name="gains",
             title="And what they multiply each dimension by after: the gains",
             draw=lambda trace, s: gains(trace, s.layer),
+            mark=mark_of_gains,
             height=340,
             width="half",
         ),
@@ -89,6 +121,7 @@ VIEW = View(
             name="normalised",
             title="The chosen token's numbers before and after the chosen layer's norms",
             draw=lambda trace, s: before_and_after(trace, s.layer, s.query),
+            mark=recomputed("blocks.{layer}.attn_norm", "blocks.{layer}.ffn_norm"),
             height=420,
         ),
         Panel(
@@ -96,6 +129,8 @@ VIEW = View(
             title="How the chosen token's direction changes: cosines between stages",
             draw=lambda trace, s: stage_by_stage(trace, s.query),
             selects={"customdata": "layer"},
+            mark=mark_of_stages,
+            inspect=lambda trace, s, point: cosine(trace, s.query, point.row, point.column),
             height=460,
             width="half",
         ),
@@ -105,6 +140,8 @@ VIEW = View(
             draw=lambda trace, s: standing_out(trace),
             once=True,
             selects={"customdata": "layer"},
+            mark=mark_of_stages,
+            inspect=lambda trace, s, point: outlier(trace, point.row, point.column),
             height=460,
             width="half",
         ),

@@ -3,28 +3,19 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.analysis.rope import rotated_pairs, wrapped
+from explorer.analysis.rope import rotated_pairs, score_by_pair, wrapped
+from explorer.inspection.attention import changed_weight
 from explorer.selection import Selection
-from explorer.style import (
-    ATTENTION,
-    FEED_FORWARD,
-    RESIDUAL,
-    SELECTED,
-    figure,
-    label,
-    number,
-    positions,
-    quoted,
-    token_axis,
-)
+from explorer.style import SELECTED, figure, number, positions, quoted, token_axis
 from explorer.trace import Trace
+from explorer.views import change
+from explorer.views.evidence import cell, compared, recomputed, worked_out
 from explorer.views.phrases import dimensions_of_pair, shared_head, slowed
+from explorer.views.rope_clocks import clocks
 from explorer.views.rope_detail import by_distance, by_pair, wavelengths
 from explorer.views.view import Panel, View
+from explorer.views.what_if import BASE, ROTATION_OFF, ROTATION_SHIFT
 from model.config import ModelConfig
-
-COLUMNS = 8  # clocks a row
-SPACING = 2.5  # between the centres of clocks, in radii
 
 
 def angles(trace: Trace, query: int | None = None, key: int | None = None) -> go.Figure:
@@ -61,76 +52,14 @@ def angles(trace: Trace, query: int | None = None, key: int | None = None) -> go
     return fig
 
 
-def clocks(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:
-    """Each pair of the query's q and the key's k as an arrow in its own circle, before and after rotation.
-
-    Arrows are scaled by the longest pair of q or of k, each vector by its own, so that lengths within one vector
-    compare.
-    """
-    vectors = {
-        f"q of {label(trace.tokens[query])}": (rotated_pairs(trace, "q", layer, head, query), ATTENTION),
-        f"k of {label(trace.tokens[key])}": (rotated_pairs(trace, "k", layer, head, key), FEED_FORWARD),
-    }
-    num_pairs = trace["rope.angles"].shape[1]
-    pair = np.arange(num_pairs)
-    centres = SPACING * np.stack([pair % COLUMNS, -(pair // COLUMNS)], axis=1)  # (F, 2)
-    around = np.linspace(0, 2 * np.pi, 49)
-    circle = np.stack([np.cos(around), np.sin(around)], axis=1)
-    traces = [lines([c + circle for c in centres], color=RESIDUAL, width=0.6, hoverinfo="skip", showlegend=False)]
-    for name, (pairs, color) in vectors.items():
-        longest = max(np.hypot(*pairs.before.T).max(), 1e-12)
-        for stage, values, width, opacity in (("before", pairs.before, 1.5, 0.4), ("after", pairs.after, 3, 1.0)):
-            tips = centres + values / longest
-            hover = [
-                f"{name}, pair {i} {stage} rotation<br>({number(a)}, {number(b)}), turned by {number(angle)} rad"
-                for i, ((a, b), angle) in enumerate(zip(values, pairs.angles, strict=True))
-            ]
-            arrows = [np.stack([c, tip]) for c, tip in zip(centres, tips, strict=True)]
-            group = {"legendgroup": f"{name} {stage}", "opacity": opacity}
-            traces.append(lines(arrows, color=color, width=width, hoverinfo="skip", showlegend=False, **group))
-            traces.append(
-                go.Scatter(
-                    x=tips[:, 0],
-                    y=tips[:, 1],
-                    mode="markers",
-                    marker={"color": color, "size": 5 if stage == "before" else 8},
-                    name=f"{name}, {stage}",
-                    text=hover,
-                    hovertemplate="%{text}<extra></extra>",
-                    **group,
-                )
-            )
-    rows = -(-num_pairs // COLUMNS)
-    return figure(
-        traces,
-        alt=f"{num_pairs} pairs of dimensions of q and k in layer {layer} head {head}, before and after rotation.",
-        xaxis={"visible": False, "range": [-1.3, SPACING * (COLUMNS - 1) + 1.3]},
-        yaxis={"visible": False, "range": [-SPACING * (rows - 1) - 1.4, 1.6], "scaleanchor": "x"},
-        legend={"y": 1.02},
-        annotations=[
-            {"x": x, "y": y + 1.2, "text": f"pair {i}", "showarrow": False, "font": {"size": 10, "color": RESIDUAL}}
-            for i, (x, y) in enumerate(centres)
-        ],
-    )
-
-
-def lines(strokes: list[np.ndarray], color: str, width: float, **kwargs) -> go.Scatter:
-    """Several strokes, each (n, 2), as one trace."""
-    gap = [[np.nan, np.nan]]
-    points = np.concatenate([part for stroke in strokes for part in (stroke, gap)])
-    return go.Scatter(x=points[:, 0], y=points[:, 1], mode="lines", line={"color": color, "width": width}, **kwargs)
-
-
 def formula(trace: Trace, selection: Selection) -> str:
-    d, theta = trace.config.d_head, trace.config.rope_theta
     query, key = selection.query, selection.key
     pairs = rotated_pairs(trace, "q", selection.layer, selection.head, query)
     slow = len(pairs.angles) - 1
     norms = np.linalg.norm(pairs.before), np.linalg.norm(pairs.after)
     shared = shared_head(trace.config, selection.head)
     lines = (
-        f"angle(position, pair) = position · θ^(−2·pair/d), θ = {theta:g}, d = {d}; "
-        f"pair i: dimensions {dimensions_of_pair(trace.config)}",
+        f"{angle(trace)}; pair i: dimensions {dimensions_of_pair(trace.config)}",
         slowed(trace.config),
         f"query {quoted(trace.tokens[query])} ({query}): pair 0 turns by {number(pairs.angles[0])} rad, "
         f"pair {slow} by {number(pairs.angles[slow])} rad; "
@@ -138,8 +67,19 @@ def formula(trace: Trace, selection: Selection) -> str:
         f"k is that of {shared}" if shared else "",
         f"‖q‖ = {number(norms[0])} before, {number(norms[1])} after: turning changes no length   "
         f"recomputed from q and the angles, off by {number(pairs.error)}",
+        change.effect(trace, selection) if trace.baseline else "",
     )
     return "\n".join(filter(None, lines))
+
+
+def angle(trace: Trace) -> str:
+    """By how much a pair is turned, with what was changed of it."""
+    config, edits = trace.config, [edit for edit in trace.edits if edit.tap == "rope.angles"]
+    amounts = {edit.operation: edit.amount for edit in edits}
+    position = f"(position + {amounts['shift']:g})" if "shift" in amounts else "position"
+    theta = amounts.get("base", config.rope_theta)
+    then = "".join(f", then {edit.words(config)}" for edit in edits if edit.operation not in ("shift", "base"))
+    return f"angle(position, pair) = {position} · θ^(−2·pair/d), θ = {theta:.10g}, d = {config.d_head}{then}"
 
 
 def otherwise(config: ModelConfig) -> str:
@@ -152,6 +92,19 @@ def otherwise(config: ModelConfig) -> str:
         "before it (the causal mask).",
     }
     return f"This model turns nothing, so there are no angles to show. {instead.get(config.position, '')}".rstrip()
+
+
+def off_by_pair(trace: Trace, s: Selection) -> float:
+    captured = trace[f"blocks.{s.layer}.attn.scores"][s.head, s.query, s.key]
+    return abs(score_by_pair(trace, s.layer, s.head, s.query, s.key).sum() - captured)
+
+
+MARK_OF_PAIRS = worked_out(
+    "blocks.{layer}.attn.q",
+    "blocks.{layer}.attn.k",
+    "rope.angles",
+    check=("the sum of the pairs against the captured score", off_by_pair),
+)
 
 
 VIEW = View(
@@ -167,11 +120,33 @@ VIEW = View(
     needs=("rope.angles", "blocks.*.attn.q_rot"),
     otherwise=otherwise,
     controls=("layer", "head", "query", "key"),
+    what_ifs=(ROTATION_SHIFT, BASE, ROTATION_OFF),
     panels=(
+        Panel(
+            name="pattern_change",
+            title="What the change did to the chosen head's pattern: changed − unchanged weights",
+            draw=lambda trace, s: change.patterns(trace, s.layer, s.head, s.query, s.key),
+            compares=True,
+            selects={"x": "key", "y": "query"},
+            mark=compared("blocks.{layer}.attn.pattern"),
+            inspect=lambda trace, s, point: changed_weight(trace, s.layer, s.head, point.row, point.column),
+            height=420,
+            width="half",
+        ),
+        Panel(
+            name="next_token_change",
+            title="What it did to the next token after the query",
+            draw=lambda trace, s: change.next_tokens(trace, s.query),
+            compares=True,
+            mark=compared("logits"),
+            height=420,
+            width="half",
+        ),
         Panel(
             name="clocks",
             title="The chosen head's q and k, pair by pair, before (faint) and after rotation",
             draw=lambda trace, s: clocks(trace, s.layer, s.head, s.query, s.key),
+            mark=recomputed("blocks.{layer}.attn.q_rot", "blocks.{layer}.attn.k_rot", "rope.angles"),
             height=320,
             min_width=640,
         ),
@@ -179,6 +154,7 @@ VIEW = View(
             name="pairs",
             title="What each pair adds to the score of the chosen query and key",
             draw=lambda trace, s: by_pair(trace, s.layer, s.head, s.query, s.key),
+            mark=MARK_OF_PAIRS,
             height=280,
             width="half",
         ),
@@ -186,6 +162,7 @@ VIEW = View(
             name="distances",
             title="The same q and k at other distances",
             draw=lambda trace, s: by_distance(trace, s.layer, s.head, s.query, s.key),
+            mark=MARK_OF_PAIRS,
             height=280,
             width="half",
         ),
@@ -194,6 +171,8 @@ VIEW = View(
             title="Angle by position and pair",
             draw=lambda trace, s: angles(trace, s.query, s.key),
             selects={"y": "query"},
+            mark=recomputed("rope.angles"),
+            inspect=cell("rope.angles", "y", "x"),
             height=420,
             width="half",
         ),
@@ -201,6 +180,7 @@ VIEW = View(
             name="wavelengths",
             title="How far a pair goes for a whole turn",
             draw=lambda trace, s: wavelengths(trace),
+            mark=worked_out("rope.angles"),
             once=True,
             height=420,
             width="half",

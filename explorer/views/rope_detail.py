@@ -6,23 +6,20 @@ import plotly.graph_objects as go
 from explorer.analysis.rope import frequencies, score_by_distance, score_by_pair
 from explorer.style import ATTENTION, RESIDUAL, SELECTED, figure, number, quoted
 from explorer.trace import Trace
+from explorer.views.score_parts import score_parts
 
 
 def by_pair(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:
     """|q||k| cos(φ + Δω) / √d as a bar a pair; they add up to the score of the chosen cell."""
     parts = score_by_pair(trace, layer, head, query, key)
     score = trace[f"blocks.{layer}.attn.scores"][head, query, key]
-    return figure(
-        go.Bar(
-            x=np.arange(len(parts)),
-            y=parts,
-            marker={"color": ATTENTION},
-            hovertemplate="pair %{x}<br>adds %{y:.4f}<extra></extra>",
-        ),
+    return score_parts(
+        parts,
+        score,
+        part="pair",
         alt=f"{len(parts)} pairs add up to the score {number(score)} of {quoted(trace.tokens[key])}.",
-        xaxis={"title": {"text": "pair of dimensions (fast → slow)"}, "showgrid": False, "dtick": 1},
-        yaxis={"title": {"text": f"sum {number(parts.sum())}, off by {number(abs(parts.sum() - score))}"}},
-        bargap=0.2,
+        title={"text": "pair of dimensions (fast → slow)"},
+        dtick=1,
     )
 
 
@@ -61,7 +58,8 @@ def by_distance(trace: Trace, layer: int, head: int, query: int, key: int) -> go
 
 def wavelengths(trace: Trace) -> go.Figure:
     """How many positions each pair takes for a whole turn, 2π / ω, against the context length."""
-    turn = 2 * np.pi / frequencies(trace)
+    speeds = np.abs(frequencies(trace))
+    turn = 2 * np.pi / np.where(speeds > 0, speeds, np.nan)  # a pair that was kept from turning has no bar
     context = trace.config.context_length
     fig = figure(
         go.Bar(

@@ -26,6 +26,14 @@ def window(length: int, query: int, most: int = MOST_ROWS) -> range:
     return range(start, min(start + most, length))
 
 
+def column_at(x: float) -> str:
+    """Which column of the table lies at a place across it. IndexError where none does."""
+    edges = np.cumsum(list(WIDTHS.values()))
+    if not 0 <= x < edges[-1]:
+        raise IndexError(f"the table has no column at {x}")
+    return list(WIDTHS)[int(np.searchsorted(edges, x, side="right"))]
+
+
 def table(trace: Trace, query: int) -> go.Figure:
     """Every token's facts, a row each; of more than 20 the 20 about the query.
 

@@ -4,12 +4,15 @@ import numpy as np
 
 from explorer.analysis.embedding import embedding_parts
 from explorer.analysis.next_token import rank, surprisal
+from explorer.inspection import Inspection, Point
+from explorer.inspection.prediction import PREDICTED, predicted
 from explorer.selection import Selection
 from explorer.style import number, quoted
 from explorer.trace import Trace
 from explorer.views.embedding import nearest, position_table, spread, vector
+from explorer.views.evidence import cell, given, recomputed, worked_out
 from explorer.views.merges import in_hex, tree
-from explorer.views.token_facts import table
+from explorer.views.token_facts import column_at, table
 from explorer.views.view import Panel, View
 
 
@@ -39,6 +42,20 @@ def formula(trace: Trace, selection: Selection) -> str:
     )
 
 
+def inspect_prediction(trace: Trace, selection: Selection, point: Point) -> Inspection | None:
+    """A measure in the table; None of its columns of text."""
+    if point.row >= len(trace):
+        raise IndexError(f"the table has no row {point.row}")
+    measure = column_at(point.x).split(" ")[0]
+    return predicted(trace, point.row, measure) if measure in PREDICTED else None
+
+
+def mark_of_stream(trace: Trace, selection: Selection) -> str:
+    last = "final_norm" if trace.config.norm_placement == "post" else f"blocks.{selection.depth - 1}.resid_post"
+    inside = selection.depth < trace.config.num_layers
+    return worked_out("blocks.{depth}.resid_pre" if inside else last)(trace, selection)
+
+
 VIEW = View(
     name="tokens",
     title="Tokens",
@@ -59,6 +76,8 @@ VIEW = View(
             title="Each token, and how well it was predicted from those before it",
             draw=lambda trace, s: table(trace, s.query),
             selects={"customdata": "query"},
+            mark=worked_out("logits"),
+            inspect=inspect_prediction,
             height=420,
             min_width=640,
         ),
@@ -66,6 +85,7 @@ VIEW = View(
             name="merges",
             title="The merges that built the chosen token, and the id of what each made",
             draw=lambda trace, s: tree(trace, s.query),
+            mark=given("nothing computed · as the tokenizer’s table has it"),
             height=340,
             width="half",
         ),
@@ -73,6 +93,7 @@ VIEW = View(
             name="nearest",
             title="The tokens with the most similar vectors",
             draw=lambda trace, s: nearest(trace, s.query),
+            mark=worked_out("token_embedding.weight"),
             height=340,
             width="half",
         ),
@@ -81,12 +102,14 @@ VIEW = View(
             title="The chosen token’s vector, dimension by dimension",
             draw=lambda trace, s: vector(trace, s.query, s.dim),
             selects={"x": "dim"},
+            mark=recomputed("embed", "position_embed"),
             height=300,
         ),
         Panel(
             name="spread",
             title="All tokens at the chosen depth, along the two directions in which they differ most (PCA)",
             draw=lambda trace, s: spread(trace, s.depth, s.query, s.first_token == "hidden"),
+            mark=mark_of_stream,
             selects={"customdata": "query"},
             height=420,
             width="half",
@@ -97,6 +120,8 @@ VIEW = View(
             draw=lambda trace, s: position_table(trace, s.query, s.dim),
             needs=("position_embed",),
             selects={"x": "dim", "y": "query"},
+            mark=recomputed("position_embed"),
+            inspect=cell("position_embed", "y", "x"),
             height=420,
             width="half",
         ),

@@ -8,6 +8,8 @@ import numpy as np
 
 from explorer.selection import Selection
 from explorer.trace import Trace
+from explorer.views.evidence import Inspect, Mark
+from explorer.views.what_if import WhatIf
 from model.config import ModelConfig
 
 
@@ -34,9 +36,14 @@ class Panel:
         draw: (trace, selection) -> `go.Figure`, or `SmallMultiples` for a head grid.
         kind: which of the two `draw` returns.
         needs: values it draws besides those its view needs; where one was not captured it has no place.
+        compares: whether it compares a changed run with its baseline; where nothing was changed it has no place.
         once: whether the picture is the same whatever is selected, so that it is drawn once a run.
         selects: what a click on a point selects: the point's "x", "y" or "customdata" -> a field of `Selection`, or
             several for a "customdata" of as many values; with "view" among them another tab opens.
+        mark: (trace, selection) -> a line that says which captured values it shows or is worked out from, and by how
+            much they are off when they are recomputed.
+        inspect: (trace, selection, clicked point) -> how the number there comes about, None where there is no number;
+            IndexError where the picture has no such point.
         height: of the picture, pixels.
         min_width: of the picture, pixels; on a narrower screen it scrolls sideways.
         width: share of the row it takes on a wide screen.
@@ -47,14 +54,17 @@ class Panel:
     draw: Callable[[Trace, Selection], Any]
     kind: Literal["figure", "head_grid"] = "figure"
     needs: tuple[str, ...] = ()
+    compares: bool = False
     once: bool = False
     selects: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+    mark: Mark | None = None
+    inspect: Inspect | None = None
     height: int = 360
     min_width: int = 0
     width: Literal["whole", "half"] = "whole"
 
     def applies_to(self, trace: Trace) -> bool:
-        return all(trace.has(name) for name in self.needs)
+        return all(trace.has(name) for name in self.needs) and not (self.compares and trace.baseline is None)
 
 
 @dataclass(frozen=True)
@@ -70,6 +80,7 @@ class View:
         otherwise: config -> why the view has nothing to show of such a model, and what that does instead.
         panels: top to bottom.
         controls: fields of the selection that get a chooser.
+        what_ifs: what of the run can be changed here.
     """
 
     name: str
@@ -80,6 +91,7 @@ class View:
     otherwise: Callable[[ModelConfig], str]
     panels: tuple[Panel, ...]
     controls: tuple[str, ...] = ()
+    what_ifs: tuple[WhatIf, ...] = ()
 
     def applies_to(self, trace: Trace) -> bool:
         return all(trace.has(name) for name in self.needs)

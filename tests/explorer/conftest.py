@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from explorer.capture import capture
+from explorer.edits import parse_edits
 from explorer.library import Library
 from explorer.trace import Trace
 from model.checkpoint import save_checkpoint
@@ -26,6 +27,13 @@ STYLES = {
     "grouped": {"d_model": 48, "num_heads": 6, "num_kv_heads": 3, "qk_norm": True, "rope_layout": "half_split"}
     | SLOWED,
     "post": {"norm": "layernorm", "norm_placement": "post", "ffn": "gelu"},
+}
+# Changes that each model's kind of positions allows, at any length; a head is silenced in all of them.
+POSITION_EDITS = {
+    "rope": "rope.angles*shift*3~rope.angles*base*500",
+    "sinusoidal": "position_embed*shift*3",
+    "learned": "position_embed*scale*0.5",
+    "none": "embed*scale*2",
 }
 ROTATING = [style for style, choices in STYLES.items() if choices.get("position", "rope") == "rope"]
 
@@ -75,6 +83,20 @@ def trace_of(lms, tiny_tokenizer) -> Callable[..., Trace]:
         return capture(lms[style], ids[:length], tokenizer=tiny_tokenizer)
 
     return trace_of
+
+
+@pytest.fixture(scope="session")
+def edited_trace_of(trace_of, lms, tiny_tokenizer) -> Callable[..., Trace]:
+    """The same runs with edits, and with what `trace_of` gives as their baselines."""
+
+    @cache
+    def edited_trace_of(style: str, length: int = 12) -> Trace:
+        baseline = trace_of(style, length)
+        edits = parse_edits(f"{POSITION_EDITS[baseline.config.position]}~blocks.1.attn.z.1*zero")
+        changed = capture(lms[style], baseline.token_ids, edits, tokenizer=tiny_tokenizer)
+        return replace(changed, baseline=baseline)
+
+    return edited_trace_of
 
 
 @pytest.fixture

@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
+import explorer.library as library_module
+from explorer.edits import parse_edits
 from explorer.library import LRU, Library
 from model.checkpoint import CheckpointError
 
@@ -156,6 +158,48 @@ def test_traces_beyond_the_limit_are_let_go(tiny_checkpoint):
     assert library.trace("tiny", (0, 2)) is kept[2]
     assert library.trace("tiny", (0, 1)) is kept[1]
     assert library.trace("tiny", (0, 0)) is not kept[0]
+
+
+OFF, DOUBLED = parse_edits("rope.angles*zero"), parse_edits("embed*scale*2")
+
+
+def test_a_changed_run_is_kept_beside_the_unchanged_one(library):
+    plain, off, doubled = (library.trace("rope", (3, 1, 2), edits) for edits in ((), OFF, DOUBLED))
+    assert off.edits == OFF and doubled.edits == DOUBLED
+    assert off.baseline is doubled.baseline is plain
+    assert plain.edits == () and plain.baseline is None
+    assert library.trace("rope", (3, 1, 2), OFF) is off
+    assert not off["rope.angles"].any() and plain["rope.angles"].any()
+
+
+def test_edits_that_do_not_fit_are_refused_and_not_kept(library):
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"no value rope\.angles"):
+            library.trace("none", (1, 2), OFF)
+    assert library.trace("none", (1, 2)).baseline is None
+
+
+def test_all_that_changed_runs_hold_is_counted(tiny_checkpoint):
+    """However many are asked for in whatever order: a baseline is never held by a kept run but let go itself."""
+    size = Library("cpu").trace("tiny", (0, 1)).num_bytes
+    library = Library("cpu", most_trace_bytes=5 * size)
+    for i in range(60):
+        library.trace("tiny", (0, i * i % 7), (OFF, DOUBLED, ())[i * 5 % 3])
+        kept = library._traces._entries.values()
+        held = {id(trace): trace for trace in kept} | {id(trace.baseline): trace.baseline for trace in kept}
+        held.pop(id(None), None)
+        assert sum(trace.num_bytes for trace in held.values()) == library._traces.total <= 5 * size
+
+
+def test_a_baseline_is_not_computed_again(tiny_checkpoint, monkeypatch):
+    calls, capture = [], library_module.capture
+    monkeypatch.setattr(
+        library_module, "capture", lambda *args, **kwargs: calls.append(args[2]) or capture(*args, **kwargs)
+    )
+    library = Library("cpu")
+    for edits in (OFF, DOUBLED, (), OFF):
+        library.trace("tiny", (1, 2), edits)
+    assert calls == [OFF, (), DOUBLED]
 
 
 @pytest.mark.parametrize(("cuda", "mps", "expected"), [(1, 1, "cuda"), (1, 0, "cuda"), (0, 1, "mps"), (0, 0, "cpu")])

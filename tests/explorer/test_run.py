@@ -2,6 +2,7 @@ import math
 
 import pytest
 
+from explorer.edits import Edit
 from explorer.run import MOST_TOKENS, Run, parse_ids
 from model.generation import window_start
 
@@ -60,10 +61,25 @@ def test_a_checkpoint_is_a_name(checkpoint):
 
 
 def test_a_run_is_read_back_as_it_was_written():
-    run = Run("tiny", (5, 6), (7,), dropped=3)
+    edits = (Edit("rope.angles", "base", 12.5), Edit("blocks.1.attn.z", "zero", index=0))
+    run = Run("tiny", (5, 6), (7,), dropped=3, edits=edits)
     assert Run.parse(run.as_dict()) == run
     in_a_url = {name: ".".join(map(str, v)) if isinstance(v, list) else str(v) for name, v in run.as_dict().items()}
     assert Run.parse(in_a_url) == run
+
+
+def test_edits_travel_as_one_text_and_come_as_a_list_too():
+    text = "rope.angles*shift*5~blocks.1.attn.z.0*zero"
+    run = Run.parse({"checkpoint": "tiny", "edits": text})
+    assert run == Run.parse({"checkpoint": "tiny", "edits": text.split("~")})
+    assert run.as_dict()["edits"] == text
+    assert run != Run("tiny", ()) and Run("tiny", ()).as_dict()["edits"] == ""
+
+
+@pytest.mark.parametrize("edits", ["nonsense", [1], {"a": 1}, 7, True, "embed*zero~embed*zero"])
+def test_edits_that_are_none_are_refused(edits):
+    with pytest.raises(ValueError, match="edit"):
+        Run.parse({"checkpoint": "tiny", "edits": edits})
 
 
 def test_what_is_missing_is_empty():

@@ -9,6 +9,7 @@ from explorer.style import (
     DARK,
     LIGHT,
     SELECTED,
+    around,
     figure,
     label,
     number,
@@ -184,3 +185,18 @@ def test_a_figure_says_what_it_shows():
     assert fig.layout.meta["alt"] == "One bar."
     assert fig.layout.bargap == 0.5
     assert fig.layout.template.layout.font.color == LIGHT.text
+
+
+@pytest.mark.parametrize(
+    ("position", "count", "total", "expected"),
+    [
+        (5, 0, 10, range(10)),
+        (5, 99, 10, range(10)),
+        (5, 4, 10, range(3, 7)),
+        (0, 4, 10, range(4)),
+        (9, 4, 10, range(6, 10)),
+        (0, 1, 1, range(1)),
+    ],
+)
+def test_places_around_a_position(position, count, total, expected):
+    assert around(position, count, total) == expected

@@ -92,3 +92,7 @@ def test_length_and_tokens(small):
 
 def test_num_bytes_is_that_of_all_values(small):
     assert small.num_bytes == 4 * (3 * 12 + 12)
+
+
+def test_the_baseline_is_counted_where_it_is_itself(small):
+    assert replace(small, baseline=small).num_bytes == small.num_bytes

@@ -35,9 +35,18 @@ def test_rows_are_queries_from_above_and_columns_are_keys(trace):
     figure = attention.pattern(trace, 0, 0)
     heatmap = only(figure, "heatmap")
     assert list(heatmap.x) == list(heatmap.y) == positions(trace.tokens)
-    assert figure.layout.yaxis.autorange == "reversed"
+    assert figure.layout.yaxis.range == (11.5, -0.5)
     assert "key" in figure.layout.xaxis.title.text
     assert "query" in figure.layout.yaxis.title.text
+
+
+def test_of_a_long_prompt_the_tokens_around_the_chosen_cell_are_in_sight(rope_trace):
+    figure = attention.pattern(rope_trace, 0, 0, query=10, key=2, window=4)
+    assert figure.layout.yaxis.range == (11.5, 7.5)
+    assert figure.layout.xaxis.range == (-0.5, 3.5)
+    assert len(figure.layout.xaxis.tickvals) == 4
+    whole = attention.pattern(rope_trace, 0, 0, query=10, key=2)
+    assert only(figure, "heatmap").z.shape == only(whole, "heatmap").z.shape  # the rest is there, out of sight
 
 
 def test_every_pattern_has_the_same_colours(trace):

@@ -20,6 +20,13 @@ def test_keys_end_at_the_query(trace):
     assert [value for value, _ in key.options] == [0, 1, 2, 3]
 
 
+def test_fewer_tokens_are_offered_where_there_are_more(trace_of):
+    (few,) = choices(["window"], trace_of("rope"), Selection())
+    (many,) = choices(["window"], trace_of("rope", 20), Selection())
+    assert few.options == [(0, "all 12 tokens")]
+    assert many.options == [(0, "all 20 tokens"), (16, "16 around the chosen")]
+
+
 def test_values_are_those_captured(trace):
     (tap,) = choices(["tap"], trace, Selection())
     assert [value for value, _ in tap.options] == list(trace.values)

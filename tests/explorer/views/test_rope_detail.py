@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 
+from explorer.capture import capture
+from explorer.edits import parse_edits
 from explorer.views.rope_detail import by_distance, by_pair, wavelengths
 
 
@@ -23,3 +25,17 @@ def test_a_pair_that_turns_a_radian_a_position_comes_round_after_two_pi(rope_tra
 
 def test_a_single_token_is_said_to_show_no_speed(trace_of):
     assert "type two" in wavelengths(trace_of("rope", 1)).layout.meta["alt"]
+
+
+def test_a_pair_that_does_not_turn_has_no_bar(lms, rope_trace):
+    edits = parse_edits("rope.angles.1*zero")
+    bars = wavelengths(capture(lms["rope"], rope_trace.token_ids, edits)).data[0]
+    assert np.isnan(bars.y[1]) and np.isfinite(np.delete(bars.y, 1)).all()
+
+
+@pytest.mark.parametrize("text", ["rope.angles*shift*500", "rope.angles*base*500", "rope.angles*zero"])
+def test_of_a_changed_run_curve_and_bars_are_those_of_its_angles(lms, rope_trace, text):
+    run = capture(lms["rope"], rope_trace.token_ids, parse_edits(text))
+    score = pytest.approx(run["blocks.1.attn.scores"][2, 9, 4], abs=1e-4)
+    assert by_distance(run, 1, 2, 9, 4).data[1].y[0] == score
+    assert np.sum(by_pair(run, 1, 2, 9, 4).data[0].y) == score

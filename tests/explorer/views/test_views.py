@@ -3,12 +3,14 @@
 import json
 import re
 from dataclasses import fields, replace
+from itertools import chain
 
 import plotly.graph_objects as go
 import pytest
 import torch
 
 from explorer.capture import capture
+from explorer.edits import Edit
 from explorer.selection import Selection
 from explorer.trace import Trace
 from explorer.views import VIEWS
@@ -90,7 +92,25 @@ def test_every_control_is_a_field_that_can_be_chosen(view):
 @every_panel
 def test_a_click_selects_what_there_is(view, panel):
     assert set(panel.selects) <= CLICKED[panel.kind]
-    assert all(FIELDS.get(field) is int for field in panel.selects.values())
+    for source, names in panel.selects.items():
+        several = isinstance(names, tuple)
+        assert not several or (source == "customdata" and len(set(names)) == len(names))
+        assert all(FIELDS.get(name) is int or (several and name == "view") for name in (names if several else [names]))
+
+
+@every_panel
+def test_a_click_that_selects_several_things_knows_them_all(trace_of, style, view, panel):
+    names = panel.selects.get("customdata")
+    trace = trace_of(style)
+    if not (isinstance(names, tuple) and view.applies_to(trace) and panel.applies_to(trace)):
+        return
+    for selection in selections(trace):
+        rows = [row for part in panel.draw(trace, selection).data for row in part.customdata or ()]
+        assert rows
+        for row in rows:
+            clicked = replace(selection, **dict(zip(names, row, strict=True)))
+            assert clicked == clicked.within(trace)
+            assert clicked.view in {view.name for view in VIEWS}
 
 
 @every_panel
@@ -104,16 +124,29 @@ def test_every_panel_can_be_drawn(trace_of, style, view, panel, length):
         check(panel.draw(trace, selection), panel)
 
 
+@every_panel
+@pytest.mark.parametrize("length", [1, 12], ids="{} tokens".format)
+def test_every_panel_can_be_drawn_of_a_changed_run(edited_trace_of, style, view, panel, length):
+    trace = edited_trace_of(style, length)
+    if view.applies_to(trace) and panel.applies_to(trace):
+        check(panel.draw(trace, selections(trace)[-1]), panel)
+
+
+@every_panel
+def test_a_panel_that_compares_has_a_place_only_in_a_changed_run(trace_of, edited_trace_of, style, view, panel):
+    assert panel.applies_to(trace_of(style)) is (not panel.compares and panel.applies_to(edited_trace_of(style)))
+
+
 @every_view
 @pytest.mark.parametrize("length", [1, 12, 32], ids="{} tokens".format)
-def test_every_formula_has_numbers_in_it(trace_of, style, view, length):
-    trace = trace_of(style, length)
-    if not view.applies_to(trace):
-        return
-    for selection in selections(trace):
-        formula = view.formula(trace, selection)
-        assert re.search(r"= −?\d", formula)
-        assert not re.search(r"\b(nan|inf|None)\b", formula)
+def test_every_formula_has_numbers_in_it(trace_of, edited_trace_of, style, view, length):
+    for trace in (trace_of(style, length), edited_trace_of(style, length)):
+        if not view.applies_to(trace):
+            return
+        for selection in selections(trace):
+            formula = view.formula(trace, selection)
+            assert re.search(r"= −?\d", formula)
+            assert not re.search(r"\b(nan|inf|None)\b", formula)
 
 
 def test_a_view_applies_if_all_it_needs_was_captured(trace_of, style):
@@ -134,9 +167,9 @@ def test_only_a_model_that_rotates_has_rotations_to_show(trace):
 
 
 @pytest.fixture
-def fitting_trace(trace_of, lms, view, panel) -> Trace:
-    """12 tokens through the first kind of model that has what the panel shows."""
-    return first_fitting(map(trace_of, lms), view, panel)
+def fitting_trace(trace_of, edited_trace_of, lms, view, panel) -> Trace:
+    """12 tokens through the first kind of model that has what the panel shows, changed only if it compares."""
+    return first_fitting(chain(map(trace_of, lms), map(edited_trace_of, lms)), view, panel)
 
 
 def first_fitting(traces, view, panel) -> Trace:
@@ -196,11 +229,17 @@ def test_what_is_drawn_once_is_the_same_whatever_is_selected(fitting_trace, view
 
 @pytest.fixture(scope="module")
 def long_traces() -> list[Trace]:
-    """256 tokens through models with every kind of value as wide as in the largest models we ship, or wider."""
+    """256 tokens through models with every kind of value as wide as in the largest models we ship or wider, changed."""
     torch.manual_seed(0)
     sizes = {"vocab_size": 6000, "context_length": 256, "d_model": 512, "num_layers": 1, "num_heads": 8, "d_ff": 2048}
     configs = ModelConfig.llama_style(**sizes), ModelConfig.gpt_style(**sizes)
-    return [capture(TransformerLM(config).eval(), torch.randint(6000, (256,)).tolist()) for config in configs]
+    ids = torch.randint(6000, (256,)).tolist()
+    runs = []
+    for config in configs:
+        lm = TransformerLM(config).eval()
+        changed = capture(lm, ids, (Edit("blocks.0.attn.z", "zero", index=1),))
+        runs.append(replace(changed, baseline=capture(lm, ids)))
+    return runs
 
 
 @every_panel

@@ -1,0 +1,46 @@
+"""What edits changed: a run against its baseline, the same tokens without them.
+
+All functions take the trace of a run with edits, whose `baseline` is there.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from explorer.analysis.next_token import next_token
+from explorer.trace import Trace
+
+
+def pattern_change(trace: Trace, layer: int, head: int) -> np.ndarray:
+    """(T, T) in [-1, 1], row = query, column = key: changed weight − unchanged; each row sums to 0."""
+    name = f"blocks.{layer}.attn.pattern"
+    return trace[name][head] - trace.baseline[name][head]
+
+
+def score_change(trace: Trace, layer: int, head: int) -> float:
+    """The largest |changed score − unchanged| of a head, over the keys that the mask lets a query see."""
+    name = f"blocks.{layer}.attn.scores"
+    return float(np.abs(np.tril(trace[name][head] - trace.baseline[name][head])).max())
+
+
+@dataclass(frozen=True)
+class NextTokenChange:
+    """Two distributions of the token after one position.
+
+    Attributes:
+        before, after: (V,) probabilities without and with the edits.
+        moved: ½ Σ |after − before| in [0, 1], the share of the probability that went to other tokens (total variation).
+    """
+
+    before: np.ndarray
+    after: np.ndarray
+    moved: float
+
+    def top(self, n: int) -> np.ndarray:
+        """Ids of the n tokens likeliest in either, likeliest first; of equal ones the lower id first."""
+        return np.argsort(-np.maximum(self.before, self.after), kind="stable")[:n]
+
+
+def next_token_change(trace: Trace, position: int) -> NextTokenChange:
+    before, after = (next_token(run, position).plain for run in (trace.baseline, trace))
+    return NextTokenChange(before, after, float(np.abs(after - before).sum() / 2))

@@ -1,0 +1,69 @@
+"""The whole model at one token: how long its vectors are along the way, and what each part adds to a logit."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from explorer.analysis.attribution import Attribution, attribution
+from explorer.analysis.norms import norm_scale
+from explorer.analysis.residual import stages
+from explorer.trace import Trace
+
+
+@dataclass(frozen=True)
+class Overview:
+    """One token's way through L layers of H heads.
+
+    Attributes:
+        token, positions: ‖embedding‖₂ of the token, and of the position that is added to it, 0 where none is.
+        stream: (S,) ‖residual stream‖₂ at its `stages`: those of a post-norm model's norms too.
+        divisors: (L, 2) what the norms of attention and of feed-forward divide by.
+        last_divisor: what the final norm divides by; in a post-norm model there is none.
+        writes: (L, 2) ‖what attention and feed-forward add to the stream‖₂.
+        head_writes: (L, H) ‖z W_Oᵀ‖₂ of each head's z and its columns of W_O.
+        adds: (L, 2) what attention, W_O's bias with it, and feed-forward add to the logit.
+        parts: the same head by head, and the rest of the logit.
+    """
+
+    token: float
+    positions: float
+    stream: np.ndarray
+    divisors: np.ndarray
+    last_divisor: float | None
+    writes: np.ndarray
+    head_writes: np.ndarray
+    adds: np.ndarray
+    parts: Attribution
+
+
+def overview(trace: Trace, position: int, token_id: int, rival_id: int | None = None) -> Overview:
+    """Of the run at `position` and the logit of a token after it, less that of its rival if there is one."""
+    layers, post = range(trace.config.num_layers), trace.config.norm_placement == "post"
+
+    def length(name: str) -> float:
+        return float(np.linalg.norm(trace[name][position].astype(np.float64)))
+
+    def divisor(name: str) -> float:
+        return float(norm_scale(trace, trace[name][position]))
+
+    def head_lengths(layer: int) -> np.ndarray:
+        z = trace[f"blocks.{layer}.attn.z"][:, position].astype(np.float64)  # (H, d)
+        output = trace.weights[f"blocks.{layer}.attn.o_proj.weight"]
+        return np.linalg.norm(np.einsum("hd,khd->hk", z, output.reshape(-1, *z.shape)), axis=-1)
+
+    embedding, added = trace["embed"][position].astype(np.float64), "position_embed" in trace
+    if added:
+        embedding = embedding - trace["position_embed"][position]
+    normed = ("mid", "post") if post else ("pre", "mid")
+    parts = attribution(trace, position, token_id, rival_id)
+    return Overview(
+        token=float(np.linalg.norm(embedding)),
+        positions=length("position_embed") if added else 0.0,
+        stream=np.array([length(stage.tap) for stage in stages(trace)]),
+        divisors=np.array([[divisor(f"blocks.{layer}.resid_{end}") for end in normed] for layer in layers]),
+        last_divisor=None if post else divisor(f"blocks.{layers[-1]}.resid_post"),
+        writes=np.array([[length(f"blocks.{layer}.{part}.out") for part in ("attn", "ffn")] for layer in layers]),
+        head_writes=np.stack([head_lengths(layer) for layer in layers]),
+        adds=np.stack([parts.heads.sum(-1) + parts.biases, parts.feed_forward], axis=-1),
+        parts=parts,
+    )

@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from explorer.analysis.change import next_token_change, pattern_change, score_change
+
+
+@pytest.fixture
+def edited_trace(edited_trace_of, style):
+    return edited_trace_of(style)
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    weights = np.exp(logits.astype(np.float64) - logits.max())
+    return weights / weights.sum()
+
+
+def test_the_change_of_a_pattern_takes_from_some_keys_what_it_gives_to_others(edited_trace):
+    change = pattern_change(edited_trace, 1, 2)
+    assert_allclose(change.sum(-1), 0, atol=1e-5)
+    assert (np.abs(change) <= 1).all() and np.abs(change).max() > 1e-3
+    assert not np.triu(change, 1).any()
+    expected = edited_trace["blocks.1.attn.pattern"][2]
+    assert_allclose(edited_trace.baseline["blocks.1.attn.pattern"][2] + change, expected, atol=1e-6)
+
+
+def test_scores_count_only_where_the_mask_lets_a_query_look(edited_trace):
+    after, before = (run["blocks.1.attn.scores"][0] for run in (edited_trace, edited_trace.baseline))
+    seen = [abs(float(after[q, k] - before[q, k])) for q in range(12) for k in range(q + 1)]
+    assert score_change(edited_trace, 1, 0) == pytest.approx(max(seen))
+
+
+def test_the_probability_that_moved_is_what_some_tokens_lost_and_others_won(edited_trace):
+    change = next_token_change(edited_trace, 7)
+    before, after = (softmax(run["logits"][7]) for run in (edited_trace.baseline, edited_trace))
+    assert_allclose(change.before, before, rtol=1e-4)
+    assert_allclose(change.after, after, rtol=1e-4)
+    won = (after - before).clip(0).sum()
+    assert change.moved == pytest.approx(won, rel=1e-3)
+    assert change.moved == pytest.approx((before - after).clip(0).sum(), rel=1e-3)
+
+
+def test_the_likeliest_of_either_run_are_on_top(edited_trace):
+    change = next_token_change(edited_trace, 11)
+    top = change.top(5)
+    assert {int(change.before.argmax()), int(change.after.argmax())} <= set(top)
+    others = np.setdiff1d(np.arange(len(change.before)), top)
+    either = np.maximum(change.before, change.after)
+    assert either[others].max() <= either[top].min()
+    assert (np.diff(either[top]) <= 0).all()

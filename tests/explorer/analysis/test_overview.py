@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from explorer.analysis.attribution import attribution
+from explorer.analysis.overview import overview
+from explorer.analysis.residual import SUBLAYERS, norm_reading, updates
+
+QUERY, TOKEN, RIVAL = 9, 17, 230
+
+
+@pytest.fixture
+def found(trace):
+    return overview(trace, QUERY, TOKEN)
+
+
+def test_lengths_are_those_of_what_each_sublayer_adds(trace, found):
+    added = updates(trace, QUERY)
+    assert_allclose(found.writes.ravel(), added.lengths, rtol=1e-6)
+    if trace.config.norm_placement == "pre":  # every stage but the last is added to
+        assert_allclose(found.stream[:-1], added.before, rtol=1e-6)
+        last = trace[f"blocks.{trace.config.num_layers - 1}.resid_post"][QUERY]
+    else:  # sums are normalised before the next is added
+        assert_allclose(found.stream[:-1:2], added.before, rtol=1e-6)
+        assert_allclose(found.stream[1], np.sqrt((trace["blocks.0.resid_mid"][QUERY] ** 2).sum()), rtol=1e-6)
+        last = trace[f"blocks.{trace.config.num_layers - 1}.ffn_norm"][QUERY]
+    assert_allclose(found.stream[-1], np.sqrt((last.astype(float) ** 2).sum()), rtol=1e-6)
+
+
+def test_embedding_and_position_are_apart(trace, found):
+    table = trace.weights["token_embedding.weight"][trace.token_ids[QUERY]].astype(float)
+    scale = np.sqrt(trace.config.d_model) if trace.config.scale_embeddings else 1.0
+    assert found.token == pytest.approx(scale * np.sqrt((table**2).sum()), rel=1e-5)
+    if trace.config.position in ("sinusoidal", "learned"):
+        assert found.positions == pytest.approx(np.linalg.norm(trace["position_embed"][QUERY]), rel=1e-6)
+    else:
+        assert found.positions == 0
+
+
+def test_a_head_writes_what_the_output_projection_makes_of_it_alone(trace, found):
+    d = trace.config.d_head
+    for layer in range(trace.config.num_layers):
+        output = trace.weights[f"blocks.{layer}.attn.o_proj.weight"].astype(float)
+        written = np.zeros(trace.config.d_model)
+        for head in range(trace.config.num_heads):
+            alone = np.zeros(trace.config.num_heads * d)
+            alone[head * d : (head + 1) * d] = trace[f"blocks.{layer}.attn.z"][head, QUERY]
+            assert found.head_writes[layer, head] == pytest.approx(np.linalg.norm(output @ alone), rel=1e-6)
+            written += output @ alone
+        written += trace.weights.get(f"blocks.{layer}.attn.o_proj.bias", 0)
+        assert_allclose(written, trace[f"blocks.{layer}.attn.out"][QUERY], atol=1e-5)
+
+
+def test_divisors_are_those_of_the_norms(trace, found):
+    readings = [[norm_reading(trace, i, part).scales[QUERY] for part in SUBLAYERS] for i in range(len(found.divisors))]
+    assert_allclose(found.divisors, readings, rtol=1e-6)
+    if trace.config.norm_placement == "post":
+        assert found.last_divisor is None
+    else:
+        x = trace[f"blocks.{trace.config.num_layers - 1}.resid_post"][QUERY].astype(float)
+        spread = x.var() if trace.config.norm == "layernorm" else (x**2).mean()
+        assert found.last_divisor == pytest.approx(np.sqrt(spread + trace.config.norm_eps))
+
+
+@pytest.mark.parametrize("rival", [None, RIVAL])
+def test_what_is_added_is_what_attribution_finds(trace, rival):
+    found, parts = overview(trace, QUERY, TOKEN, rival), attribution(trace, QUERY, TOKEN, rival)
+    assert_allclose(found.adds[:, 0], parts.heads.sum(1) + parts.biases)
+    assert_allclose(found.adds[:, 1], parts.feed_forward)
+    whole = found.parts.token + found.parts.positions + found.adds.sum() + found.parts.shift
+    assert whole == pytest.approx(parts.logit, abs=1e-4)

@@ -1,0 +1,32 @@
+import numpy as np
+import pytest
+
+from explorer.analysis.shades import SHADES, shaded
+
+
+@pytest.mark.parametrize("name", SHADES)
+def test_every_token_has_a_share_and_words_but_the_first(trace, name):
+    shares, words = shaded(trace, name)
+    assert len(shares) == len(words) == len(trace)
+    assert (shares[0], words[0]) == (0, "")
+    assert ((shares >= 0) & (shares <= 1)).all() and all(words[1:])
+
+
+def test_shares_follow_the_numbers(rope_trace):
+    logits = rope_trace["logits"][:-1].astype(np.float64)
+    p = np.exp(logits - logits.max(-1, keepdims=True))
+    p /= p.sum(-1, keepdims=True)
+    actual = p[np.arange(len(p)), rope_trace.token_ids[1:]]
+    size = rope_trace.config.vocab_size
+    expected = {
+        "surprisal": -np.log2(actual) / 12,
+        "entropy": -(p * np.log2(p)).sum(-1) / np.log2(size),
+        "rank": np.log2((p > actual[:, None]).sum(-1) + 1) / np.log2(size),
+    }
+    for name, shares in expected.items():
+        np.testing.assert_allclose(shaded(rope_trace, name)[0][1:], shares.clip(0, 1), atol=1e-5)
+
+
+def test_the_words_have_the_numbers(rope_trace):
+    place = SHADES["rank"].values(rope_trace)[3]
+    assert shaded(rope_trace, "rank")[1][3] == f"rank {place:,.0f} of the model's guesses"
