@@ -87,9 +87,19 @@ def template(theme: Theme) -> go.layout.Template:
     )
 
 
+class HouseFigure(go.Figure):
+    """A figure that takes the house's template when it is shown: to be given it when it is made costs plotly 2 ms, more
+    than all else of a small figure, and on the page the browser has it."""
+
+    def to_dict(self) -> dict:
+        content = super().to_dict()
+        content["layout"]["template"] = template(LIGHT).to_plotly_json()
+        return content
+
+
 def figure(traces: Sequence, alt: str, **layout) -> go.Figure:
     """A figure in the house style. `alt` says in a sentence what it shows, for those who cannot see it."""
-    return go.Figure(traces, layout={"template": template(LIGHT), "meta": {"alt": alt}, **layout})
+    return HouseFigure(traces, layout={"meta": {"alt": alt}, **layout})
 
 
 def visible(token: str) -> str:

@@ -184,7 +184,8 @@ def test_a_figure_says_what_it_shows():
     fig = figure(go.Bar(y=[1]), alt="One bar.", bargap=0.5)
     assert fig.layout.meta["alt"] == "One bar."
     assert fig.layout.bargap == 0.5
-    assert fig.layout.template.layout.font.color == LIGHT.text
+    assert fig.to_dict()["layout"]["template"]["layout"]["font"]["color"] == LIGHT.text
+    assert LIGHT.text in fig.to_html(include_plotlyjs=False)
 
 
 @pytest.mark.parametrize(
