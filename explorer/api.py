@@ -9,6 +9,7 @@ from explorer.library import Library
 from explorer.presenter import Presenter
 from explorer.settings import GenerationSettings
 from model.generation import generate as generate_tokens
+from model.stop_strings import up_to_stop
 
 
 class Api:
@@ -53,6 +54,10 @@ class Api:
         top_k: int = 40,
         seed: int = 0,
         checkpoint: str = "",
+        top_p: float = 1.0,
+        min_p: float = 0.0,
+        repetition_penalty: float = 1.0,
+        stop: str = "",
     ) -> dict[str, Any]:
         """Continue a prompt; the same seed gives the same text.
 
@@ -63,17 +68,25 @@ class Api:
             top_k: draw from this many likeliest tokens; 0 draws from all.
             seed: of the random numbers, 0 to 4294967295.
             checkpoint: name of a model, the default one if empty.
+            top_p: 0 to 1; draw from the fewest likeliest tokens that have this probability together; 1 draws from all.
+            min_p: 0 to 1; draw from tokens at least this many times as likely as the likeliest; 0 draws from all.
+            repetition_penalty: 1 to 2; makes tokens that were there before less likely; 1 does not.
+            stop: the text ends with this text of at most 64 characters, if it comes up; none if empty.
 
         Returns:
-            `text`, the continuation; `tokens`, each with `token`, `id` and `probability` it was drawn with.
+            `text`, the continuation; `tokens`, each with `token`, `id` and `probability` it was drawn with; the last of
+            them may hold more than `text` where that ends with `stop`.
         """
-        settings = GenerationSettings(temperature, top_k, max_new_tokens, seed).checked()
+        settings = GenerationSettings(
+            temperature, top_k, max_new_tokens, seed, top_p, min_p, repetition_penalty, stop
+        ).checked()
         run = self.presenter.run_of(checkpoint or self.default_checkpoint, prompt)
         lm, tokenizer = self.library.model(run.checkpoint)
-        steps = list(generate_tokens(lm, run.prompt, stop_tokens={tokenizer.end_of_text}, **settings.as_dict()))
+        ends = {"stop_tokens": {tokenizer.end_of_text}, "tokenizer": tokenizer}
+        steps = list(generate_tokens(lm, run.prompt, **ends, **settings.as_dict()))
         ids = [step.token_id for step in steps if step.token_id != tokenizer.end_of_text]
         return {
-            "text": tokenizer.decode(ids),
+            "text": up_to_stop(tokenizer.decode(ids), steps[-1].stopped_by),
             "tokens": [
                 {"token": tokenizer.vocabulary[s.token_id], "id": s.token_id, "probability": s.probability}
                 for s in steps

@@ -1,6 +1,5 @@
 """Writing on: one token after another."""
 
-import hashlib
 import secrets
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,9 @@ import torch
 
 from model.decoder import IncrementalDecoder
 from model.kv_cache import KVCache
-from model.sampling import draw, sampling_distribution
+from model.sampling import draw, luck, sampling_distribution
+from model.stop_strings import StopStrings
+from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
 
@@ -20,13 +21,15 @@ class GenerationStep:
 
     Attributes:
         token_id: the token.
-        probability: what it was drawn with, after temperature and top-k.
+        probability: what it was drawn with, after all settings.
         u: the uniform random number in [0, 1) that drew it.
+        stopped_by: the stop string that this token completed, and with it the text; None if there is none.
     """
 
     token_id: int
     probability: float
     u: float
+    stopped_by: str | None = None
 
 
 def generate(
@@ -36,24 +39,34 @@ def generate(
     max_new_tokens: int,
     temperature: float = 1.0,
     top_k: int | None = None,
+    top_p: float | None = None,
+    min_p: float | None = None,
+    repetition_penalty: float = 1.0,
     seed: int | None = None,
     stop_tokens: Collection[int] = (),
+    stop_strings: str | Collection[str] = (),
+    tokenizer: Tokenizer | None = None,
     use_cache: bool = True,
 ) -> Iterator[GenerationStep]:
     """Continue `token_ids`, yielding each token as it is drawn; the same seed draws the same tokens.
 
-    The model looks back at the tokens from `window_start` on. Ends after `max_new_tokens` or with a stop token.
+    The model looks back at the tokens from `window_start` on. Ends after `max_new_tokens`, with a stop token, or with
+    the token that completes a stop string; `up_to_stop` cuts off what that token holds after it.
     Forward hooks on the model act on every step, at the price of speed.
 
     Args:
         token_ids: the prompt, at least one token.
-        temperature, top_k: see `sampling_distribution`.
+        temperature, top_k, top_p, min_p: see `sampling_stages`.
+        repetition_penalty: see there, too; it falls on the tokens that the model looks back at.
         seed: of the random numbers; None takes a fresh one.
         stop_tokens: token ids after which to stop.
+        stop_strings: texts after which to stop, or a single one; the prompt's text does not count.
+        tokenizer: says what the tokens' texts are; needed for stop strings only.
         use_cache: keep keys and values of earlier positions; without, every step runs over the whole window.
 
     Raises:
-        ValueError: the prompt is empty, or a setting is out of its range (at the first step).
+        ValueError: the prompt is empty, a setting is out of its range, or there are stop strings but no tokenizer (at
+            the first step).
     """
     if not len(token_ids):
         raise ValueError("generation continues a prompt of at least one token, got none")
@@ -61,26 +74,20 @@ def generate(
         raise ValueError(f"max_new_tokens must be 0 or more, got {max_new_tokens}")
     if seed is None:
         seed = secrets.randbits(32)
+    settings = {"top_p": top_p, "min_p": min_p, "repetition_penalty": repetition_penalty}
+    stops = StopStrings(stop_strings, tokenizer)
     ids = list(token_ids)
     next_logits = CachedLogits(lm) if use_cache else UncachedLogits(lm)
     for _ in range(max_new_tokens):
-        probabilities = sampling_distribution(next_logits(ids), temperature, top_k)
+        seen = ids[window_start(len(ids), lm.config.context_length) :]
+        probabilities = sampling_distribution(next_logits(ids), temperature, top_k, previous=seen, **settings)
         u = luck(seed, position=len(ids))
         token_id = draw(probabilities, u)
         ids.append(token_id)
-        yield GenerationStep(token_id, float(probabilities[token_id]), u)
-        if token_id in stop_tokens:
+        stopped_by = None if token_id in stop_tokens else stops.completed_by(token_id)
+        yield GenerationStep(token_id, float(probabilities[token_id]), u, stopped_by)
+        if token_id in stop_tokens or stopped_by is not None:
             return
-
-
-def luck(seed: int, position: int) -> float:
-    """The uniform random number in [0, 1) that draws the token at a position.
-
-    It depends on nothing else, so that writing on step by step draws the same tokens as writing in one go. A hash
-    mixes the two; to set up a random generator anew at every step would take ten times as long.
-    """
-    digest = hashlib.sha256(f"{seed} {position}".encode()).digest()
-    return (int.from_bytes(digest[:8], "big") >> 11) / 2**53  # as many bits as a float64 holds
 
 
 def window_start(num_tokens: int, context_length: int) -> int:

@@ -40,7 +40,7 @@ class KVCache:
 
         Returns:
             for each layer the place for the new key and value (2, G, d), and with it the keys and the values of all
-            positions (1, G, K, d).
+            positions, (G, K, d) each.
 
         Raises:
             ValueError: the cache is full.
@@ -49,5 +49,5 @@ class KVCache:
             raise ValueError(f"the cache is full: it holds {self.length} positions")
         slots = self.entries[:, :, 0, :, self.length]  # (L, 2, G, d)
         self.length += 1
-        keys, values = self.entries[..., : self.length, :].unbind(1)  # (L, 1, G, K, d) each
+        keys, values = self.entries[:, :, 0, :, : self.length].unbind(1)  # (L, G, K, d) each
         return zip(slots.unbind(), keys.unbind(), values.unbind(), strict=True)

@@ -1,11 +1,12 @@
 """The model's predictions of what comes next."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from explorer.trace import Trace
-from model.sampling import sampling_distribution
+from model.sampling import SamplingStages, draw, luck, sampling_distribution, sampling_stages
 
 
 @dataclass(frozen=True)
@@ -14,13 +15,22 @@ class NextToken:
 
     Attributes:
         plain: softmax of the logits (V,), before any setting.
-        sampled: what a token is drawn from (V,), after temperature and top-k.
+        sampled: what a token is drawn from (V,), after all settings.
         actual: the token that does come next in the run, None at its end.
+        stages: how the settings make `sampled` of the logits.
+        u: the random number in [0, 1) that draws the next token, None without a seed.
     """
 
     plain: np.ndarray
     sampled: np.ndarray
     actual: int | None
+    stages: SamplingStages | None = None
+    u: float | None = None
+
+    @property
+    def drawn(self) -> int | None:
+        """The token that u draws, None without a seed."""
+        return None if self.u is None else draw(self.sampled, self.u)
 
     def top(self, n: int) -> np.ndarray:
         """Ids of the n likeliest tokens, likeliest first; of equal ones the lower id first."""
@@ -37,14 +47,39 @@ class NextToken:
         return float(max(0.0, -(p * np.log2(p)).sum()))
 
 
-def next_token(trace: Trace, position: int, temperature: float = 1.0, top_k: int | None = None) -> NextToken:
-    """The distribution after `position`; ValueError where `sampling_distribution` raises it."""
+def next_token(
+    trace: Trace,
+    position: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    *,
+    top_p: float | None = None,
+    min_p: float | None = None,
+    repetition_penalty: float = 1.0,
+    seed: int | None = None,
+    start: int = 0,
+) -> NextToken:
+    """The distribution after `position`, and what `model.generate` draws from it with these settings.
+
+    Args:
+        temperature, top_k, top_p, min_p, repetition_penalty: see `sampling_stages`; the penalty falls on the tokens up
+            to `position`.
+        seed: of the random numbers, None if nothing is drawn.
+        start: how many tokens of the text come before the trace's first one.
+
+    Raises:
+        ValueError: a setting is out of its range.
+    """
     logits = trace["logits"][position]  # (V,)
     following = position + 1
+    limits = {"top_p": top_p, "min_p": min_p, "repetition_penalty": repetition_penalty}
+    stages = sampling_stages(logits, temperature, top_k, **limits, previous=trace.token_ids[:following])
     return NextToken(
         plain=sampling_distribution(logits),
-        sampled=sampling_distribution(logits, temperature, top_k),
+        sampled=stages.probabilities,
         actual=trace.token_ids[following] if following < len(trace) else None,
+        stages=stages,
+        u=None if seed is None else luck(seed, start + following),
     )
 
 
@@ -56,11 +91,14 @@ def ranking(trace: Trace, position: int) -> np.ndarray:
 
 def surprisal(trace: Trace) -> np.ndarray:
     """(T,) bits, -log₂ of the probability the model gave each token; NaN for the first, which nothing precedes."""
-    logits = trace["logits"][:-1]  # (T - 1, V)
+    return np.concatenate([[np.nan], surprisal_of(trace["logits"][:-1], trace.token_ids[1:])])
+
+
+def surprisal_of(logits: np.ndarray, token_ids: Sequence[int]) -> np.ndarray:
+    """(N,) bits, -log₂ softmax(logits)[token] of N tokens, each with logits of its own (N, V)."""
     largest = logits.max(-1)
     log_total = largest + np.log(np.exp(logits - largest[:, None]).sum(-1))
-    actual = logits[np.arange(len(logits)), trace.token_ids[1:]]
-    return np.concatenate([[np.nan], (log_total - actual) / np.log(2)])
+    return (log_total - logits[np.arange(len(logits)), token_ids]) / np.log(2)
 
 
 def entropy(trace: Trace) -> np.ndarray:

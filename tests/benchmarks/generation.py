@@ -1,10 +1,13 @@
 """Tokens a second of `generate` and of Hugging Face's, same weights: `python -m tests.benchmarks.generation`.
 
-Each samples 64 tokens after a prompt of 16. The matrix products alone, one row times every weight matrix, are what
-no implementation can do without.
+Each samples 64 tokens after a prompt of 16, by the same settings. The matrix products alone, one row times every weight
+matrix, are what no implementation can do without. Then what a token costs at the beginning and at the end of the
+context.
 """
 
 import argparse
+import statistics
+import time
 
 import torch
 
@@ -14,6 +17,8 @@ from tests.benchmarks.timing import alternate
 from tests.hugging_face import as_llama
 
 PROMPT_TOKENS, NEW_TOKENS = 16, 64
+SETTINGS = {"temperature": 0.8, "top_k": 40}
+SOME = 32  # tokens whose costs are averaged
 
 
 def contestants(lm: TransformerLM) -> dict:
@@ -25,16 +30,19 @@ def contestants(lm: TransformerLM) -> dict:
     rows = {size: torch.randn(size) for size in (lm.config.d_model, lm.config.d_ff)}
 
     def sample():
-        assert len(list(generate(lm, ids[0].tolist(), max_new_tokens=NEW_TOKENS))) == NEW_TOKENS
+        assert len(list(generate(lm, ids[0].tolist(), max_new_tokens=NEW_TOKENS, **SETTINGS))) == NEW_TOKENS
 
-    def sample_with_a_hook():
-        handle = lm.embed.register_forward_hook(lambda module, inputs, output: None)
+    def sample_and_keep_every_value():
+        kept = []
+        hooks = [tap.register_forward_hook(lambda *args: kept.append(args[-1])) for tap in lm.taps.values()]
         sample()
-        handle.remove()
+        assert len(kept) == len(hooks) * NEW_TOKENS
+        for hook in hooks:
+            hook.remove()
 
     def sample_hugging_face():
         mask = torch.ones_like(ids)
-        options = {"do_sample": True, "use_cache": True, "pad_token_id": 0, "attention_mask": mask}
+        options = {"do_sample": True, "use_cache": True, "pad_token_id": 0, "attention_mask": mask, **SETTINGS}
         assert llama.generate(ids, max_new_tokens=NEW_TOKENS, **options).shape[1] == PROMPT_TOKENS + NEW_TOKENS
 
     @torch.inference_mode()
@@ -46,9 +54,25 @@ def contestants(lm: TransformerLM) -> dict:
     return {
         "Hugging Face": sample_hugging_face,
         "generate": sample,
-        "generate, with a hook on the model": sample_with_a_hook,
+        "generate, every value kept by hooks": sample_and_keep_every_value,
         "matrix products alone": matrix_products,
     }
+
+
+def cost_along_the_context(lm: TransformerLM, rounds: int) -> list[float]:
+    """Median seconds of a token after a prompt of 16 and at the end of the context, over `SOME` tokens each.
+
+    The first two steps are left out: they read the prompt and prepare the decoder.
+    """
+    ids = prompt(lm, PROMPT_TOKENS)[0].tolist()
+    seconds = []
+    for _ in range(rounds):
+        times = [time.perf_counter()]
+        for _ in generate(lm, ids, max_new_tokens=lm.config.context_length - PROMPT_TOKENS, **SETTINGS):
+            times.append(time.perf_counter())
+        steps = [after - before for before, after in zip(times, times[1:], strict=False)]
+        seconds.append([statistics.median(steps[2 : 2 + SOME]), statistics.median(steps[-SOME:])])
+    return [statistics.median(times) for times in zip(*seconds, strict=True)]
 
 
 def main():
@@ -61,6 +85,8 @@ def main():
         for contestant, took in seconds.items():
             times, part = seconds["Hugging Face"] / took, seconds["matrix products alone"] / took
             print(f"  {contestant:36s} {NEW_TOKENS / took:6.0f} {times:6.2f} {part:6.0%}")
+        first, last = cost_along_the_context(lm, rounds)
+        print(f"  first and last tokens of the context, ms: {1e3 * first:.2f}, {1e3 * last:.2f}, x {last / first:.2f}")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import torch
 from explorer.api import Api
 from explorer.settings import LIMITS
 from model.checkpoint import CheckpointError
+from model.generation import generate
 
 
 @pytest.fixture
@@ -79,6 +80,27 @@ def test_generate_ends_with_the_text(api, library, tiny_tokenizer, monkeypatch):
     answer = api.generate("the fox", max_new_tokens=9, temperature=0)
     assert answer["text"] == ""
     assert [token["id"] for token in answer["tokens"]] == [likeliest]
+
+
+def test_every_setting_reaches_the_generator(api, library, tiny_tokenizer):
+    settings = {"temperature": 1.2, "top_k": 30, "seed": 4, "top_p": 0.9, "min_p": 0.01, "repetition_penalty": 1.5}
+    steps = generate(library.model("rope")[0], tiny_tokenizer.encode("the fox"), max_new_tokens=15, **settings)
+    expected = [(step.token_id, step.probability) for step in steps]
+    answer = api.generate("the fox", max_new_tokens=15, **settings)
+    assert [(token["id"], token["probability"]) for token in answer["tokens"]] == expected
+
+
+def test_a_stop_text_ends_the_text(api):
+    free = api.generate("the fox", max_new_tokens=30, temperature=1.0, top_k=0, seed=1)["text"]
+    stop = free[9:11]
+    answer = api.generate("the fox", max_new_tokens=30, temperature=1.0, top_k=0, seed=1, stop=stop)
+    assert answer["text"] == free[: free.index(stop) + 2]
+    assert api.generate("the fox", max_new_tokens=30, temperature=1.0, top_k=0, seed=1, stop="☂")["text"] == free
+
+
+def test_a_long_stop_text_is_refused_in_a_sentence(api):
+    with pytest.raises(ValueError, match="stop_strings must be a text of at most 64 characters"):
+        api.generate("the fox", stop="x" * 65)
 
 
 @pytest.mark.parametrize("name", LIMITS)

@@ -54,6 +54,10 @@ def test_only_the_two_functions_are_offered_typed_and_with_defaults(client):
         "top_k": ("int", 40),
         "seed": ("int", 0),
         "checkpoint": ("str", ""),
+        "top_p": ("float", 1.0),
+        "min_p": ("float", 0.0),
+        "repetition_penalty": ("float", 1.0),
+        "stop": ("str", ""),
     }
 
 
@@ -142,6 +146,9 @@ def test_a_prompt_or_checkpoint_that_is_none_is_refused_in_a_sentence(client, en
         {"max_new_tokens": 2.5},
         {"seed": -1},
         {"seed": 2**32},
+        {"top_p": 1.1},
+        {"min_p": -0.1},
+        {"repetition_penalty": 0.9},
     ],
     ids=str,
 )

@@ -1,6 +1,5 @@
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pytest
 import torch
 
@@ -18,7 +17,17 @@ def tokens(lm, prompt=PROMPT, max_new_tokens=PAST_THE_CONTEXT, **settings) -> li
 @pytest.mark.parametrize("position", ["rope", "none"])
 @pytest.mark.parametrize("tie_embeddings", [False, True], ids=["untied", "tied"])
 @pytest.mark.parametrize(
-    "settings", [{"seed": 3}, {"seed": 1}, {"seed": 2, "temperature": 0.7, "top_k": 20}, {"temperature": 0}], ids=str
+    "settings",
+    [
+        {"seed": 3},
+        {"seed": 1},
+        {"seed": 2, "temperature": 0.7, "top_k": 20},
+        {"seed": 5, "top_p": 0.7, "repetition_penalty": 1.3},
+        {"seed": 6, "temperature": 1.5, "min_p": 0.05},
+        {"temperature": 0},
+        {"temperature": 0, "repetition_penalty": 1.5},
+    ],
+    ids=str,
 )
 def test_decoder_cache_and_scratch_draw_the_same_tokens(make_lm, position, tie_embeddings, settings):
     lm = make_lm(position=position, tie_embeddings=tie_embeddings)
@@ -56,25 +65,36 @@ def test_temperature_zero_is_the_greedy_search_of_transformers(make_lm, tie_embe
     assert tokens(lm, max_new_tokens=28, temperature=0) == theirs[0, len(PROMPT) :].tolist()
 
 
+@pytest.mark.parametrize("repetition_penalty", [1.2, 3.0])
+def test_the_repetition_penalty_is_that_of_transformers(make_lm, repetition_penalty):
+    """It counts prompt and continuation, and each token once."""
+    pytest.importorskip("transformers")
+    from tests.hugging_face import as_llama
+
+    lm, prompt = make_lm(), torch.tensor([PROMPT])
+    settings = {"max_new_tokens": 28, "repetition_penalty": repetition_penalty}
+    theirs = as_llama(lm).generate(prompt, do_sample=False, pad_token_id=0, **settings)
+    assert tokens(lm, temperature=0, **settings) == theirs[0, len(PROMPT) :].tolist()
+    assert tokens(lm, temperature=0, **settings) != tokens(lm, temperature=0, max_new_tokens=28)
+
+
+SETTINGS = [{"top_k": 30}, {"top_p": 0.8, "min_p": 0.01, "repetition_penalty": 1.4}]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @torch.no_grad()
-def test_each_step_says_what_drew_it(make_lm):
+def test_each_step_says_what_drew_it(make_lm, settings):
     """Replayed from the definition: the distribution from the tokens in the window, the draw from u."""
     lm = make_lm()
     ids = list(PROMPT)
-    for step in generate(lm, PROMPT, max_new_tokens=50, temperature=0.9, top_k=30, seed=7):
+    for step in generate(lm, PROMPT, max_new_tokens=50, temperature=0.9, seed=7, **settings):
         window = ids[window_start(len(ids), lm.config.context_length) :]
-        probabilities = sampling_distribution(lm(torch.tensor([window]))[0, -1].numpy(), 0.9, 30)
+        logits = lm(torch.tensor([window]))[0, -1].numpy()
+        probabilities = sampling_distribution(logits, 0.9, previous=window, **settings)
         assert step.u == luck(7, position=len(ids))
         assert step.token_id == draw(probabilities, step.u)
         assert step.probability == pytest.approx(probabilities[step.token_id], abs=1e-4)
         ids.append(step.token_id)
-
-
-def test_luck_is_uniform():
-    """By the Kolmogorov-Smirnov distance, over positions and over seeds; 1.63 / √n is passed once in a hundred."""
-    n = 2000
-    for draws in ([luck(0, i) for i in range(n)], [luck(i, 5) for i in range(n)]):
-        assert np.abs(np.sort(draws) - np.arange(n) / n).max() < 1.63 / np.sqrt(n)
 
 
 def test_a_seed_decides_the_tokens_and_no_seed_takes_fresh_ones(make_lm):
@@ -115,6 +135,26 @@ def test_generation_ends_with_a_stop_token(make_lm):
     assert tokens(lm, seed=0, stop_tokens={stop}) == free[: free.index(stop) + 1]
 
 
+def test_generation_ends_with_the_token_that_completes_a_stop_string(make_lm, tiny_tokenizer):
+    lm = make_lm()
+    free = list(generate(lm, PROMPT, max_new_tokens=40, seed=0))
+    text = tiny_tokenizer.decode([step.token_id for step in free])
+    stop = next(text[i : i + 3] for i in range(20, 40) if text[i : i + 3].isascii())
+    steps = list(generate(lm, PROMPT, max_new_tokens=40, seed=0, stop_strings=stop, tokenizer=tiny_tokenizer))
+    assert [step.token_id for step in steps] == [step.token_id for step in free[: len(steps)]]
+    assert [step.stopped_by for step in steps] == [None] * (len(steps) - 1) + [stop]
+    assert stop in tiny_tokenizer.decode([step.token_id for step in steps])
+    assert stop not in tiny_tokenizer.decode([step.token_id for step in steps[:-1]])
+
+
+def test_the_text_of_a_stop_token_is_no_stop_string(make_lm, tiny_tokenizer):
+    lm = make_lm()
+    (first,) = tokens(lm, seed=0, max_new_tokens=1)
+    ends = {"stop_tokens": {first}, "stop_strings": tiny_tokenizer.token_text(first), "tokenizer": tiny_tokenizer}
+    (step,) = generate(lm, PROMPT, max_new_tokens=9, seed=0, **ends)
+    assert step.stopped_by is None
+
+
 def test_no_tokens_are_generated_when_none_are_asked_for(make_lm):
     assert tokens(make_lm(), max_new_tokens=0) == []
 
@@ -126,6 +166,10 @@ def test_no_tokens_are_generated_when_none_are_asked_for(make_lm):
         (PROMPT, {"max_new_tokens": -1}, "max_new_tokens must be 0 or more, got -1"),
         (PROMPT, {"temperature": -1}, "temperature must be 0 or more, got -1"),
         (PROMPT, {"top_k": -5}, "top_k must be 0"),
+        (PROMPT, {"top_p": 2}, "top_p must be 0 to 1, got 2"),
+        (PROMPT, {"min_p": -1}, "min_p must be 0 to 1, got -1"),
+        (PROMPT, {"repetition_penalty": 0}, "repetition_penalty must be positive"),
+        (PROMPT, {"stop_strings": "."}, "pass the model's tokenizer"),
     ],
 )
 def test_what_cannot_be_done_is_refused(make_lm, prompt, settings, message):

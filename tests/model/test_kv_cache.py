@@ -62,7 +62,7 @@ def test_extend_makes_room_for_one_position_in_every_layer(tiny_config):
     for position in range(tiny_config.context_length):
         for slot, keys, values in cache.extend():
             slot[:] = position
-            assert keys.shape == values.shape == (1, 3, position + 1, 8)
+            assert keys.shape == values.shape == (3, position + 1, 8)
             assert (keys[..., 0] == torch.arange(position + 1)).all()
             assert (values[..., 0] == torch.arange(position + 1)).all()
     with pytest.raises(ValueError, match="the cache is full: it holds 32 positions"):

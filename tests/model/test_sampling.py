@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from model.sampling import draw, largest, sampling_distribution
+from model.sampling import draw, largest, luck, sampling_distribution, sampling_stages
 
 
 @pytest.fixture
@@ -35,8 +35,122 @@ def test_exactly_k_survive_a_tie_and_they_are_the_first(top_k):
     assert probabilities.sum() == pytest.approx(1)
 
 
-def test_largest_are_in_order_of_index():
-    assert largest(np.array([3.0, 9.0, 3.0, 7.0, 3.0]), 4).tolist() == [0, 1, 2, 3]
+def by_transformers(logits, temperature=1.0, top_k=None, top_p=None, min_p=None, repetition_penalty=1.0, previous=()):
+    """The distribution (V,) their warpers make, in double precision."""
+    transformers = pytest.importorskip("transformers")
+    warpers = [transformers.TemperatureLogitsWarper(temperature)]
+    if repetition_penalty != 1:
+        warpers.insert(0, transformers.RepetitionPenaltyLogitsProcessor(repetition_penalty))
+    warpers += [
+        warper(value)
+        for warper, value in (
+            (transformers.TopKLogitsWarper, top_k),
+            (transformers.TopPLogitsWarper, top_p),
+            (transformers.MinPLogitsWarper, min_p),
+        )
+        if value is not None
+    ]
+    scores = torch.from_numpy(logits)[None].double()
+    for warper in warpers:
+        scores = warper(torch.tensor([previous], dtype=torch.long), scores)
+    return torch.softmax(scores[0], dim=-1).numpy()
+
+
+ALONE = [{"top_p": p} for p in (0.0, 0.1, 0.5, 0.9, 0.999)] + [{"min_p": p} for p in (0.001, 0.1, 0.5, 1.0)]
+ALONE += [{"repetition_penalty": penalty, "previous": [3, 90, 3, 199]} for penalty in (0.5, 1.2, 5.0)]
+TOGETHER = [
+    {"temperature": 0.7, "top_k": 20, "top_p": 0.8},
+    {"temperature": 1.7, "top_p": 0.9, "min_p": 0.05},
+    {"temperature": 1.3, "top_k": 50, "top_p": 0.95, "min_p": 0.02, "repetition_penalty": 1.3, "previous": [0, 7, 11]},
+]
+
+
+@pytest.mark.parametrize("settings", ALONE + TOGETHER, ids=str)
+@pytest.mark.parametrize("seed", range(5))
+def test_every_setting_does_what_it_does_in_transformers(settings, seed):
+    logits = np.random.default_rng(seed).normal(scale=2, size=200).astype(np.float32)
+    expected = by_transformers(logits, **settings)
+    np.testing.assert_allclose(sampling_distribution(logits, **settings), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("settings", [{"min_p": 0.3}, {"top_k": 5, "min_p": 0.3}, {"top_p": 0.99}], ids=str)
+def test_ties_that_are_kept_or_cut_together_agree_with_transformers(settings):
+    logits = np.array([3.0, 1.0, 3.0, 2.0, 2.0, -9.0, -9.0], np.float32)
+    expected = by_transformers(logits, **settings)
+    np.testing.assert_allclose(sampling_distribution(logits, **settings), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("top_p", "kept"), [(0.1, [1]), (0.25, [1]), (0.3, [1, 2]), (0.5, [1, 2]), (0.6, [1, 2, 4])])
+def test_of_a_tie_top_p_keeps_the_first_that_are_needed(top_p, kept):
+    logits = np.array([-np.inf, 0.0, 0.0, -np.inf, 0.0, 0.0])
+    assert np.flatnonzero(sampling_distribution(logits, top_p=top_p)).tolist() == kept
+
+
+@pytest.mark.parametrize("top_p", [1e-9, 0.2, 0.7, 0.95])
+@pytest.mark.parametrize("top_k", [None, 3, 50])
+def test_the_nucleus_is_the_smallest_that_reaches_top_p(logits, top_p, top_k):
+    everything = sampling_distribution(logits, 1.0, top_k)
+    kept = sampling_distribution(logits, 1.0, top_k, top_p=top_p) > 0
+    assert everything[kept].sum() >= top_p - 1e-12
+    assert everything[kept].sum() - everything[kept].min() < top_p
+    assert everything[kept].min() >= everything[~kept].max()
+
+
+def test_stages_show_every_step_on_the_way(logits):
+    settings = {"top_p": 0.8, "min_p": 0.2, "repetition_penalty": 1.5}
+    stages = sampling_stages(logits, 0.7, 30, previous=[4, 9], **settings)
+    changed = np.flatnonzero(stages.penalised != stages.logits)
+    assert changed.tolist() == [4, 9]
+    for i in changed:
+        assert stages.penalised[i] == pytest.approx(logits[i] / 1.5 if logits[i] > 0 else logits[i] * 1.5)
+    np.testing.assert_allclose(stages.scaled, stages.penalised / 0.7)
+    kept = stages.in_top_k, stages.in_top_p, stages.in_min_p
+    assert kept[0].sum() == 30
+    assert [bool((inner <= outer).all()) for outer, inner in zip(kept, kept[1:], strict=False)] == [True, True]
+    assert kept[0].sum() > kept[1].sum() > kept[2].sum() > 1
+    assert ((stages.probabilities > 0) == stages.in_min_p).all()
+    weights = np.exp(stages.scaled[stages.in_min_p])
+    np.testing.assert_allclose(stages.probabilities[stages.in_min_p], weights / weights.sum())
+
+
+def test_settings_that_are_off_leave_their_stage_as_it_was(logits):
+    stages = sampling_stages(logits)
+    for stage in (stages.penalised, stages.scaled):
+        assert (stage == stages.logits).all()
+    assert all(kept.all() for kept in (stages.in_top_k, stages.in_top_p, stages.in_min_p))
+    off = sampling_stages(logits, 1.0, 0, top_p=1.0, min_p=0.0, repetition_penalty=1.0, previous=[1, 2])
+    assert (off.probabilities == stages.probabilities).all()
+
+
+def test_cumulative_is_where_each_stretch_ends(logits):
+    stages = sampling_stages(logits, 0.9, 40)
+    p, order = stages.probabilities, stages.order
+    assert order[:40].tolist() == sorted(np.flatnonzero(p), key=lambda i: (-p[i], i))
+    assert stages.cumulative[order[0]] == p.max()
+    np.testing.assert_allclose(np.diff(stages.cumulative[order], prepend=0), p[order], atol=1e-15)
+    np.testing.assert_allclose(stages.cumulative[~stages.in_min_p], 1)
+
+
+def test_settings_together_draw_from_a_distribution_of_exactly_those_kept():
+    """Whatever is set: probabilities sum to 1, at most k are positive, the likeliest token is always among them."""
+    random = np.random.default_rng(6)
+    for _ in range(300):
+        logits = random.integers(-3, 4, size=60) * random.choice([0.3, 4.0])  # many ties
+        top_k, penalty = int(random.integers(1, 70)), random.uniform(0.5, 2)
+        top_p, min_p = random.uniform(size=2) ** [0.3, 3]
+        previous = random.integers(60, size=8)
+        settings = {"top_p": top_p, "min_p": min_p, "repetition_penalty": penalty, "previous": previous}
+        stages = sampling_stages(logits, random.uniform(0.1, 2), top_k, **settings)
+        assert stages.probabilities.sum() == pytest.approx(1, abs=1e-12)
+        assert stages.in_top_k.sum() == min(top_k, 60)
+        assert ((stages.probabilities > 0) == stages.in_min_p).all()
+        assert stages.in_min_p[stages.penalised.argmax()]
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 5])
+def test_largest_are_in_order_of_index_and_of_equal_ones_the_first(k):
+    values = np.array([3.0, 9.0, 3.0, 7.0, 3.0])
+    assert largest(values, k).tolist() == sorted([1, 3, 0, 2, 4][:k])
 
 
 @pytest.mark.parametrize("top_k", [None, 1, 50])
@@ -74,6 +188,21 @@ def test_a_negative_top_k_is_refused(logits):
         sampling_distribution(logits, 1.0, -1)
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"top_p": -0.1}, "top_p must be 0 to 1, got -0.1"),
+        ({"top_p": 1.1}, "top_p must be 0 to 1, got 1.1"),
+        ({"min_p": float("nan")}, "min_p must be 0 to 1, got nan"),
+        ({"repetition_penalty": 0}, "repetition_penalty must be positive"),
+        ({"repetition_penalty": float("inf")}, "repetition_penalty must be positive"),
+    ],
+)
+def test_other_settings_out_of_range_are_refused(logits, settings, message):
+    with pytest.raises(ValueError, match=message):
+        sampling_distribution(logits, **settings)
+
+
 def chi_square(counts: np.ndarray, probabilities: np.ndarray) -> float:
     expected = probabilities * counts.sum()
     return float(((counts - expected) ** 2 / expected).sum())
@@ -88,11 +217,47 @@ def test_draws_come_as_often_as_their_probabilities():
     assert chi_square(counts, sampling_distribution(logits, 1.0)) > 43.8  # fine enough to tell 0.9 from 1.0
 
 
+def test_draws_come_as_often_as_their_probabilities_with_all_settings():
+    """As above; six of twenty tokens are kept, so 5 degrees of freedom: 20.5 once in a thousand times."""
+    logits = np.random.default_rng(3).normal(size=20)
+    settings = {"top_p": 0.97, "min_p": 0.02, "repetition_penalty": 1.4, "previous": [2, 5]}
+    probabilities = sampling_distribution(logits, 0.9, 15, **settings)
+    kept = probabilities > 0
+    assert kept.sum() == 6
+    counts = np.bincount([draw(probabilities, u) for u in np.random.default_rng(4).random(20_000)], minlength=20)
+    assert counts[~kept].sum() == 0
+    assert chi_square(counts[kept], probabilities[kept]) < 20.5
+
+
 def test_each_token_owns_its_stretch_of_the_unit_interval():
+    """The likeliest the first; of equal ones the lower id."""
     probabilities = np.array([0.0, 0.25, 0.0, 0.5, 0.25, 0.0])
     below = np.nextafter
-    drawn = {0.0: 1, below(0.25, 0): 1, 0.25: 3, below(0.75, 0): 3, 0.75: 4, below(1.0, 0): 4}
+    drawn = {0.0: 3, below(0.5, 0): 3, 0.5: 1, below(0.75, 0): 1, 0.75: 4, below(1.0, 0): 4}
     assert {u: draw(probabilities, u) for u in drawn} == drawn
+
+
+@pytest.mark.parametrize("settings", [{}, {"top_k": 9}, {"temperature": 0.2}, {"temperature": 0}], ids=str)
+def test_draw_finds_the_stretch_that_cumulative_shows(settings):
+    random = np.random.default_rng(7)
+    for _ in range(100):
+        stages = sampling_stages(random.integers(-20, 20, size=80) / 10, **settings)
+        ends = stages.cumulative[stages.order]
+        for u in random.random(5):
+            assert draw(stages.probabilities, u) == stages.order[np.searchsorted(ends, u, side="right")]
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 300, 4096])
+def test_of_equally_likely_tokens_u_is_the_share_of_the_ids(size):
+    probabilities = sampling_distribution(np.zeros(size))
+    for u in (0.0, 0.3137, 0.6171, 0.9981):
+        assert draw(probabilities, u) == int(u * size)
+
+
+@pytest.mark.parametrize("probabilities", [[1 / 3] * 3, [0.1] * 10, [0.7, 0.1, 0.1, 0.1], [1.0]], ids=str)
+@pytest.mark.parametrize("u", [0.0, 1 - 2**-53])
+def test_the_ends_of_the_interval_belong_to_somebody_however_sums_are_rounded(probabilities, u):
+    assert draw(np.array(probabilities), u) == (0 if u == 0 else len(probabilities) - 1)
 
 
 def test_the_largest_u_never_draws_an_impossible_token():
@@ -101,3 +266,10 @@ def test_the_largest_u_never_draws_an_impossible_token():
     for _ in range(200):
         probabilities = sampling_distribution(random.normal(size=50), top_k=int(random.integers(1, 50)))
         assert probabilities[draw(probabilities, np.nextafter(1.0, 0))] > 0
+
+
+def test_luck_is_uniform():
+    """By the Kolmogorov-Smirnov distance, over positions and over seeds; 1.63 / √n is passed once in a hundred."""
+    n = 2000
+    for draws in ([luck(0, i) for i in range(n)], [luck(i, 5) for i in range(n)]):
+        assert np.abs(np.sort(draws) - np.arange(n) / n).max() < 1.63 / np.sqrt(n)

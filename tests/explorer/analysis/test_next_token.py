@@ -7,6 +7,8 @@ import torch.nn.functional as F
 
 from explorer.analysis.next_token import entropy, next_token, rank, surprisal
 from explorer.trace import Trace
+from model.generation import generate
+from model.sampling import luck, sampling_stages
 
 
 @pytest.fixture
@@ -37,6 +39,37 @@ def test_sampled_follows_the_settings(trace):
 def test_a_setting_out_of_its_range_is_refused(trace):
     with pytest.raises(ValueError, match="temperature"):
         next_token(trace, 0, temperature=-1)
+
+
+def test_stages_are_those_of_the_settings_and_of_the_tokens_so_far(trace):
+    settings = {"top_p": 0.8, "min_p": 0.01, "repetition_penalty": 1.7}
+    prediction = next_token(trace, 6, 0.7, 30, **settings)
+    expected = sampling_stages(trace["logits"][6], 0.7, 30, previous=trace.token_ids[:7], **settings)
+    for name in ("penalised", "scaled", "in_top_k", "in_top_p", "in_min_p", "probabilities", "cumulative"):
+        np.testing.assert_array_equal(getattr(prediction.stages, name), getattr(expected, name))
+    assert prediction.sampled is prediction.stages.probabilities
+    later = next_token(trace, 6, repetition_penalty=1.7).stages
+    changed = np.flatnonzero(later.penalised != later.logits)
+    assert set(changed) == {i for i in trace.token_ids[:7] if later.logits[i]}
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"top_k": 20, "top_p": 0.8}, {"min_p": 0.1, "repetition_penalty": 1.5}], ids=str
+)
+def test_drawn_is_what_generation_draws(lms, style, trace, settings):
+    for position in (0, 5, 11):
+        prompt = trace.token_ids[: position + 1]
+        (step,) = generate(lms[style], prompt, max_new_tokens=1, temperature=0.9, seed=3, **settings)
+        prediction = next_token(trace, position, 0.9, seed=3, **settings)
+        assert (prediction.drawn, prediction.u) == (step.token_id, step.u)
+        assert prediction.sampled[prediction.drawn] == pytest.approx(step.probability, abs=1e-5)
+
+
+def test_u_depends_on_the_seed_and_on_the_place_in_the_whole_text(trace):
+    assert next_token(trace, 4).u is None
+    assert next_token(trace, 4).drawn is None
+    assert next_token(trace, 4, seed=2).u == luck(2, position=5)
+    assert next_token(trace, 4, seed=2, start=100).u == luck(2, position=105)
 
 
 def test_actual_is_the_token_that_comes_next(trace):

@@ -1,0 +1,60 @@
+import pytest
+
+from model.stop_strings import StopStrings, up_to_stop
+
+
+def read(stops: StopStrings, ids: list[int]) -> list[str | None]:
+    """What each of the tokens completes, up to the first that does."""
+    found = []
+    for token_id in ids:
+        found.append(stops.completed_by(token_id))
+        if found[-1] is not None:
+            break
+    return found
+
+
+@pytest.mark.parametrize("stop", ["fox", "x w", "the moon.", " wanted the m", "O", "Once upon a time there was a fox"])
+def test_it_ends_with_the_token_that_completes_the_string(tiny_tokenizer, stop):
+    text = "Once upon a time there was a fox who wanted the moon."
+    ids = tiny_tokenizer.encode(text)
+    found = read(StopStrings(stop, tiny_tokenizer), ids)
+    assert found == [None] * (len(found) - 1) + [stop]
+    written = tiny_tokenizer.decode(ids[: len(found)])
+    assert stop in written
+    assert stop not in tiny_tokenizer.decode(ids[: len(found) - 1])
+    assert up_to_stop(written, stop) == text[: text.index(stop) + len(stop)]
+
+
+def test_a_string_in_one_token_and_one_over_single_bytes(tiny_tokenizer):
+    of_bytes = {tiny_tokenizer.token_bytes(i): i for i in range(256)}
+    assert read(StopStrings("é!", tiny_tokenizer), [of_bytes[bytes([b])] for b in "aé!b".encode()])[-2:] == [None, "é!"]
+    (longest,) = tiny_tokenizer.encode(" moon")
+    assert read(StopStrings("oo", tiny_tokenizer), [longest]) == ["oo"]
+
+
+def test_a_false_start_is_forgotten(tiny_tokenizer):
+    ids = tiny_tokenizer.encode("aab aabaab.")
+    assert read(StopStrings("aaba", tiny_tokenizer), ids)[-1] == "aaba"
+    assert set(read(StopStrings("aabb", tiny_tokenizer), ids)) == {None}
+
+
+def test_of_several_the_one_complete_first_counts(tiny_tokenizer):
+    ids = tiny_tokenizer.encode("the fox asked the owl")
+    assert read(StopStrings(["the owl", "asked the", "zebra"], tiny_tokenizer), ids)[-1] == "asked the"
+    (moon,) = tiny_tokenizer.encode(" moon")
+    assert read(StopStrings(["on", "m", "oon"], tiny_tokenizer), [moon]) == ["m"]
+
+
+@pytest.mark.parametrize("strings", ["", (), [], [""], {""}], ids=repr)
+def test_without_strings_nothing_stops_and_no_tokenizer_is_needed(strings):
+    assert read(StopStrings(strings, None), [1, 2, 10**9]) == [None] * 3
+
+
+def test_strings_without_a_tokenizer_are_refused():
+    with pytest.raises(ValueError, match="pass the model's tokenizer"):
+        StopStrings("x", None)
+
+
+def test_a_text_without_a_stop_is_left_as_it_is():
+    assert up_to_stop("a b", None) == "a b"
+    assert up_to_stop("a b a b", "b") == "a b"
