@@ -8,6 +8,7 @@ os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 
 from explorer.library import Library
 from explorer.page import Page
+from explorer.writing import WritingLimits
 from model import CheckpointError
 
 
@@ -17,8 +18,29 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--port", type=int, help="port to listen on (default: 7860, or the next free one)")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto", help="where models run")
     parser.add_argument("--checkpoint", metavar="NAME", default="llama-fables", help="model shown first")
+    most = WritingLimits().tokens
+    parser.add_argument(
+        "--most-new-tokens",
+        type=at_least_one,
+        metavar="N",
+        default=most,
+        help=f"that Generate writes (default: {most})",
+    )
+    parser.add_argument(
+        "--most-seconds",
+        type=at_least_one,
+        metavar="S",
+        default=float("inf"),
+        help="of one Generate (default: no limit)",
+    )
     parser.add_argument("--share", action="store_true", help="also open a public address, through Gradio's servers")
     return parser.parse_args(arguments)
+
+
+def at_least_one(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"must be 1 or more, got {number}")
+    return number
 
 
 def main():
@@ -28,7 +50,10 @@ def main():
         library.model(options.checkpoint)
     except (CheckpointError, ValueError) as error:
         sys.exit(f"error: {error}")
-    Page(library, options.checkpoint).launch(server_name=options.host, server_port=options.port, share=options.share)
+    limits = WritingLimits(min(options.most_new_tokens, WritingLimits().tokens), options.most_seconds)
+    Page(library, options.checkpoint, limits).launch(
+        server_name=options.host, server_port=options.port, share=options.share
+    )
 
 
 if __name__ == "__main__":

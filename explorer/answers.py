@@ -3,10 +3,22 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from explorer.branches import tree
+from explorer.components.branches import Branches
+from explorer.components.changes import Changes
 from explorer.components.choosers import Choosers
+from explorer.components.coach import Coach
+from explorer.components.distribution import Distribution
 from explorer.components.figure import Figure
 from explorer.components.head_grid import HeadGrid
+from explorer.components.playback import Playback
+from explorer.components.token_strip import TokenStrip
+from explorer.components.what_ifs import WhatIfs
+from explorer.continuations import Continuations
+from explorer.inspection import Point
+from explorer.open_view import OpenView
 from explorer.presenter import Presenter, Question
+from explorer.selection import MOST_FOUND_BY
 from explorer.settings import GenerationSettings
 from explorer.views.view import SmallMultiples
 
@@ -22,7 +34,7 @@ class Answers:
     """
 
     def __init__(self, presenter: Presenter):
-        self.presenter = presenter
+        self.presenter, self.continuations = presenter, Continuations(presenter.library)
 
     @property
     def functions(self) -> list[Callable]:
@@ -31,16 +43,20 @@ class Answers:
         def answer(asked: list) -> dict[str, Any]:
             return self.answer(*asked)
 
-        return [answer]
+        def inspect(asked: list) -> str:
+            return self.inspect(*asked)
+
+        return [answer, inspect]
 
     def answer(self, about: str, state: Mapping[str, Any], part: int = 0) -> dict[str, Any]:
         """What a change of the state asks for.
 
         Args:
             about: "show" for the whole open view and the prediction, "pick" for what of them follows the selection,
-                "tune" for the prediction.
+                "token" for the tokens, the text and the prediction, "tune" for the prediction alone.
             state: anything, as anybody may send it.
-            part: 0 for what is seen at once, 1 for the rest of the view.
+            part: 0 for what is seen at once, 1 for the other pictures and the tree of continuations, 2 for what vouches
+                for the pictures' numbers.
 
         Returns:
             `contents`, element id -> what it shows, None where it gives up its place; `more`, whether there is a rest.
@@ -48,31 +64,70 @@ class Answers:
         try:
             question, settings = Question.parse(state), GenerationSettings.parse(state)
             shown = {} if part else self.prediction(question, settings)
-            if about == "tune":
+            if about in ("token", "show") and part == 0:
+                shown |= self.tokens(question)
+            if about in ("tune", "token"):
                 return {"contents": shown, "more": False}
-            view, pictures = self.view(question, about == "show")
+            if about == "show" and part < 2:
+                shown |= self.tree(question) if part else self.coach(question)
+            open_view = self.presenter.open_view(question)
+            return {"contents": shown | self.part(open_view, about == "show", part), "more": part < 2}
         except ValueError as error:
             return {"contents": {PROBLEM: str(error)}, "more": False}
-        names = list(pictures)
-        now = names[SEEN_AT_ONCE:] if part else names[:SEEN_AT_ONCE]
-        drawn = {name: packed(pictures[name]()) for name in now}
+
+    def part(self, open_view: OpenView, newly: bool, part: int) -> dict[str, Any]:
+        """What the open view shows in a part of an answer."""
+        name, panels = open_view.view.name, open_view.panels(newly)
+        if part == 2:
+            return {f"{name}-{panel.name}-mark": open_view.mark(panel) for panel in panels}
+        now = panels[SEEN_AT_ONCE:] if part else panels[:SEEN_AT_ONCE]
+        pictures = {f"{name}-{panel.name}": packed(open_view.draw(panel)) for panel in now}
         if part:
-            return {"contents": drawn, "more": False}
-        return {"contents": {PROBLEM: "", **shown, **view, **drawn}, "more": len(names) > SEEN_AT_ONCE}
+            return pictures
+        return pictures | {
+            PROBLEM: "",
+            "changes": Changes.pack(open_view.trace.edits, open_view.trace.config),
+            f"{name}-words": open_view.words,
+            f"{name}-formula": open_view.formula,
+            f"{name}-choosers": Choosers.pack(open_view.choices),
+            f"{name}-what-ifs": WhatIfs.pack(open_view.what_ifs),
+        }
+
+    def inspect(self, state: Mapping[str, Any], picture: str, point: Mapping[str, Any]) -> str:
+        """How the number at a clicked point of a picture comes about, as lines of text; "" where there is none.
+
+        Args:
+            picture: element id.
+            point: its coordinates, see `Point`; anything, as anybody may send it.
+        """
+        try:
+            open_view = self.presenter.open_view(Question.parse(state))
+            return open_view.inspect(picture.removeprefix(f"{open_view.view.name}-"), Point.parse(point))
+        except (ValueError, IndexError):
+            return ""
+
+    def tokens(self, question: Question) -> dict[str, Any]:
+        prompt, generated = self.presenter.text(question.run)
+        strip = self.presenter.strip(question.run)
+        return {
+            "strip": TokenStrip.pack(**strip),
+            "story": {"prompt": prompt, "generated": generated},
+            "playback": Playback.pack(strip["tokens"], strip["num_prompt"], len(question.run.generated)),
+        }
+
+    def tree(self, question: Question) -> dict[str, Any]:
+        _, tokenizer = self.presenter.library.model(question.run.checkpoint)
+        stretches = tree(self.continuations.surprisals(question))
+        shown, kept = question.run.generated, question.branches
+        return {"branches": Branches.pack(stretches, shown, kept, tokenizer.vocabulary.__getitem__)}
+
+    def coach(self, question: Question) -> dict[str, Any]:
+        return {"coach": Coach.pack(*self.presenter.coach(question.run))}
 
     def prediction(self, question: Question, settings: GenerationSettings) -> dict[str, Any]:
-        picture, words = self.presenter.next_token(question, settings)
-        return {"next-token": packed(picture), "next-token-words": words}
-
-    def view(self, question: Question, newly: bool) -> tuple[dict[str, Any], dict[str, Callable[[], Any]]]:
-        """The open view's texts and choosers, and how each of its pictures is drawn."""
-        view, content = self.presenter.view(question, newly)
-        texts = {
-            f"{view.name}-words": content.words,
-            f"{view.name}-formula": content.formula,
-            f"{view.name}-choosers": Choosers.pack(content.choices),
-        }
-        return texts, {f"{view.name}-{panel}": draw for panel, draw in content.pictures.items()}
+        prediction, vocabulary, words = self.presenter.next_token(question, settings)
+        table = Distribution.pack(prediction, vocabulary, settings, question.selection.find[:MOST_FOUND_BY])
+        return {"next-token": table, "next-token-words": words}
 
 
 def packed(picture: Any) -> Any:

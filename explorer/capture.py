@@ -1,13 +1,14 @@
 """Reading a model's inner values by forward hooks."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache, partial
 from types import MappingProxyType
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 
+from explorer.ablation import ablate
 from explorer.editing import edited
 from explorer.edits import Edit
 from explorer.hooks import hooked
@@ -18,6 +19,8 @@ from model.transformer_lm import TransformerLM
 # glibc hands large freed blocks back to the system until it has seen one of nearly 32 MB freed; from then on it keeps
 # what one capture frees for the next, which is spared thousands of page faults (man mallopt, M_MMAP_THRESHOLD).
 torch.empty(31 << 20, dtype=torch.uint8)
+
+MOST_ABLATIONS = 64  # kept of a trace; each is a number a part of the model
 
 
 def capture(
@@ -56,7 +59,9 @@ def capture(
     values = {name: as_array(output)[0] for name, output in outputs.items()}
     vocabulary = tokenizer.vocabulary if tokenizer else ids_as_text(config.vocab_size)
     token_bytes = tokenizer.merged_bytes if tokenizer else ()
-    return Trace(config, tuple(token_ids), vocabulary, values, weights_of(lm), token_bytes, tuple(edits))
+    ids, edits = tuple(token_ids), tuple(edits)
+    ablations = lru_cache(MOST_ABLATIONS)(partial(ablate, lm, ids, edits))
+    return Trace(config, ids, vocabulary, values, weights_of(lm), token_bytes, edits, ablate=ablations)
 
 
 def weights_of(lm: TransformerLM) -> Mapping[str, np.ndarray]:

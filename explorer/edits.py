@@ -122,7 +122,9 @@ class Edit:
         else:
             what, done = name if self.index is None else f"{part} of {name}", "set to 0"
         what += f" of layer {layer}" if layer else ""
-        return f"{what} {done}" if self.operation == "zero" else f"{what} × {self.amount:.10g}".replace("-", "−")
+        if self.amount == 0:  # of "zero" always
+            return f"{what} {done}"
+        return f"{what} × {self.amount:.10g}".replace("-", "−")
 
 
 ROTATION_OFF = Edit("rope.angles", "zero")

@@ -4,25 +4,23 @@ from collections.abc import Callable, Sequence
 
 import gradio as gr
 
+from explorer.components.changes import Changes
 from explorer.components.choosers import Choosers
+from explorer.components.coach import Coach
 from explorer.components.figure import Figure
 from explorer.components.head_grid import HeadGrid
 from explorer.components.state import State
 from explorer.components.state_update import StateUpdate
-from explorer.components.story import Story
 from explorer.components.token_strip import TokenStrip
+from explorer.components.what_ifs import WhatIfs
 from explorer.components.words import Words
-from explorer.settings import LIMITS, GenerationSettings
+from explorer.examples import EXAMPLES
+from explorer.sampling_panel import SamplingPanel
 from explorer.views import VIEWS
 from explorer.views.view import Panel
+from explorer.writing_panel import WritingButtons, place_writing
 
 TITLE = "TransformerLM Explorer"
-EXAMPLES = {
-    "a story": "Once upon a time there was a fox who wanted the moon.",
-    "copy a name": "Zorblat met Mimi. Zorblat said hello to Mimi. Then Zorb",
-    "a made-up word": "The wugly bird sat in a tree. A cat looked at the wugly",
-    "who is she?": "Lily gave Tom an apple because she was kind. Tom thanked",
-}
 
 
 class Layout:
@@ -42,7 +40,8 @@ class Layout:
             with gr.Column(scale=7, min_width=340):
                 self.place_views()
             with gr.Column(scale=3, min_width=330, elem_id="generation"):
-                self.place_generation()
+                self.buttons, self.sampling = WritingButtons(), SamplingPanel()
+                place_writing()
 
     def place_header(self, checkpoints: list[str], checkpoint: str):
         with gr.Row(elem_id="header"):
@@ -79,9 +78,12 @@ class Layout:
             with gr.Row(elem_id="examples"):
                 gr.Markdown("try")
                 self.examples = [
-                    (gr.Button(name, size="sm", scale=0, min_width=60), text) for name, text in EXAMPLES.items()
+                    (gr.Button(name, size="sm", scale=0, min_width=60), example.text)
+                    for name, example in EXAMPLES.items()
                 ]
-        self.strip = TokenStrip(elem_id="strip")
+        TokenStrip(elem_id="strip")
+        self.coach = Coach(elem_id="coach")
+        Changes(elem_id="changes")
         Words(elem_id="problem")
 
     def place_views(self):
@@ -91,34 +93,12 @@ class Layout:
                 with gr.Tab(view.title, id=view.name) as self.tab[view.name]:
                     Words(view.words, elem_id=f"{view.name}-words")
                     Choosers(elem_id=f"{view.name}-choosers")
+                    if view.what_ifs:
+                        WhatIfs(elem_id=f"{view.name}-what-ifs")
                     Words(kind="formula", elem_id=f"{view.name}-formula")
                     with gr.Row(elem_classes="panels"):
                         for panel in view.panels:
                             place_panel(view.name, panel)
-
-    def place_generation(self):
-        defaults = GenerationSettings()
-        gr.Markdown("### Next token")
-        Words(elem_id="next-token-words")
-        Figure(height=264, elem_id="next-token")
-        self.temperature = gr.Slider(
-            *LIMITS["temperature"], defaults.temperature, step=0.05, label="temperature", interactive=True
-        )
-        self.top_k = gr.Slider(0, 4096, defaults.top_k, step=1, label="top-k (0 keeps all)", interactive=True)
-        with gr.Row():
-            self.max_new_tokens, self.seed = (
-                gr.Number(
-                    getattr(defaults, name), label=label, precision=0, minimum=LIMITS[name][0], maximum=LIMITS[name][1],
-                    min_width=90, interactive=True,
-                )
-                for name, label in (("max_new_tokens", "new tokens"), ("seed", "seed"))
-            )  # fmt: skip
-        with gr.Row():
-            self.step = gr.Button("Step", min_width=70, elem_id="step")
-            self.write = gr.Button("Generate", variant="primary", min_width=90, elem_id="generate")
-            self.stop = gr.Button("Stop", min_width=70, elem_id="stop")
-        self.story = Story(elem_id="story")
-        self.settings = [self.temperature, self.top_k, self.max_new_tokens, self.seed]
 
 
 def place_panel(view: str, panel: Panel) -> Figure | HeadGrid:

@@ -1,7 +1,7 @@
 """The page as an app: its widgets, its events, its looks, and the functions it offers to programs."""
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
 
@@ -14,8 +14,9 @@ from explorer.layout import TITLE, Layout
 from explorer.library import Library
 from explorer.presenter import Presenter
 from explorer.style import DARK, LIGHT, MONO_FONTS, SANS_FONTS
+from explorer.writing import Writing, WritingLimits
 
-TUNE = "(temperature, top_k, max_new_tokens, seed) => Explorer.tune({temperature, top_k, max_new_tokens, seed})"
+NO_LIMITS = WritingLimits()
 
 
 class Page:
@@ -24,17 +25,19 @@ class Page:
     Args:
         library: the models.
         checkpoint: name of the one a new visitor sees.
+        limits: of what a visitor may have written at a time.
     """
 
-    def __init__(self, library: Library, checkpoint: str):
-        self.library, self.checkpoint = library, checkpoint
+    def __init__(self, library: Library, checkpoint: str, limits: WritingLimits = NO_LIMITS):
+        self.library, self.checkpoint, self.limits = library, checkpoint, limits
 
     def build(self) -> gr.Blocks:
         with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True) as blocks:
             presenter = Presenter(self.library)
             self.layout = Layout(self.library.checkpoints, self.checkpoint, Answers(presenter).functions)
             self.events = Events(self.layout, presenter, self.checkpoint)
-            connect(blocks, self.layout, self.events)
+            self.writing = Writing(self.layout.update, self.layout.sampling.seed, presenter, self.limits)
+            connect(blocks, self.layout, self.events, self.writing)
             api = Api(self.library, self.checkpoint)
             gr.api(told_to_programs(api.explore), api_name="explore")
             gr.api(told_to_programs(api.generate), api_name="generate")
@@ -56,32 +59,61 @@ class Page:
         return blocks
 
 
-def connect(blocks: gr.Blocks, layout: Layout, events: Events):
+def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Writing):
     """Say which of Gradio's events asks what."""
     quiet = {"show_progress": "hidden", "api_visibility": "private"}
-    run = [layout.update, layout.strip, layout.story]
-    model = [layout.facts, layout.picker, layout.top_k]
+    settings, buttons = list(layout.sampling.settings.values()), layout.buttons
+    model = [layout.facts, layout.picker, layout.sampling.top_k]
 
-    blocks.load(events.on_load, None, [*run, *model, layout.prompt, layout.tabs, *layout.settings], **quiet)
-    step = layout.step.click(events.on_step, layout.state, run, **quiet)
-    writing = layout.write.click(events.on_generate, layout.state, run, **quiet)
+    first = [layout.update, *model, layout.prompt, layout.tabs, *settings]
+    blocks.load(events.on_load, None, first, **quiet)
+    makes = {
+        buttons.step: buttons.step.click(writing.on_step, layout.state, layout.update, **quiet),
+        buttons.generate: buttons.generate.click(writing.on_generate, layout.state, layout.update, **quiet),
+        buttons.regenerate: buttons.regenerate.click(
+            writing.on_regenerate, layout.state, [layout.update, layout.sampling.seed], **quiet
+        ),
+        buttons.compare: buttons.compare.click(writing.on_compare, layout.state, layout.update, **quiet),
+    }
+    for button in makes:  # one thing is written at a time
+        button.click(None, cancels=[event for other, event in makes.items() if other is not button])
+    making = list(makes.values())
     asking = [layout.prompt.submit, layout.run.click, layout.picker.input]
-    stopping = [layout.stop.click, *asking, *(button.click for button, _ in layout.examples)]
-    gr.on(stopping, None, cancels=[step, writing])  # before the events that ask: Gradio takes a trigger's in order
-    ask = {"inputs": [layout.prompt, layout.picker, layout.state], "outputs": [*run, *model], **quiet}
+    stopping = [buttons.stop.click, buttons.undo.click, *asking, *(button.click for button, _ in layout.examples)]
+    gr.on(stopping, None, cancels=making)  # before the events that ask: Gradio takes a trigger's in order
+    for trigger in (layout.state.move, layout.coach.apply):
+        trigger(None, cancels=making)
+    buttons.stop.click(None, None, None, js="() => Explorer.stop()")
+    buttons.undo.click(writing.on_undo, layout.state, layout.update, **quiet)
+    layout.state.move(writing.on_move, layout.state, layout.update, **quiet)
+    ask = {"inputs": [layout.prompt, layout.picker, layout.state], "outputs": [layout.update, *model], **quiet}
     gr.on(asking, events.on_prompt, **ask)
     for button, text in layout.examples:
         button.click(lambda text=text: text, None, layout.prompt, **quiet).then(events.on_prompt, **ask)
+    layout.coach.apply(lambda offer: offer, layout.coach, layout.prompt, **quiet).then(events.on_prompt, **ask)
 
-    tuned = [setting.input for setting in layout.settings]
-    tuned += [layout.temperature.release, layout.top_k.release]  # a slider's reset button makes no input
-    gr.on(tuned, None, layout.settings, None, js=TUNE)
+    tuned = [setting.input for setting in settings]
+    tuned += [setting.release for setting in settings if isinstance(setting, gr.Slider)]  # its reset makes no input
+    tuned.append(layout.sampling.stop_strings.blur)  # text pasted into the fresh box makes no input either
+    gr.on(tuned, None, settings, None, js=tune(layout.sampling.settings))
+    layout.sampling.presets.choose(None, None, settings, js=tuned_to(layout.sampling.settings))
     layout.state.open(events.on_open, layout.state, layout.tabs, **quiet)
     for name, tab in layout.tab.items():
         tab.select(None, None, None, js=f"() => Explorer.open({name!r})")
 
     layout.share.click(None, None, None, js="() => Explorer.copyLink()")
     layout.theme.click(None, None, None, js="() => Explorer.toggleTheme()")
+
+
+def tune(names: Iterable[str]) -> str:
+    """Script that writes settings, given in the order of their names, into the state."""
+    listed = ", ".join(names)
+    return f"({listed}) => Explorer.tune({{{listed}}})"
+
+
+def tuned_to(names: Iterable[str]) -> str:
+    """Script that reads settings from the state, in the order of their names."""
+    return f"() => {list(names)}.map((name) => Explorer.state[name])"
 
 
 def page_theme() -> gr.themes.Base:

@@ -1,57 +1,72 @@
 """From what is asked (a run, a selection, settings) to what the page shows; knows nothing of Gradio."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-import plotly.graph_objects as go
-
-from explorer.analysis.next_token import next_token, surprisal
+from explorer.analysis.coach import advice
+from explorer.analysis.feed_forward import neurons
+from explorer.analysis.next_token import NextToken, next_token
+from explorer.analysis.shades import SHADES, shaded
+from explorer.branches import Branches, parse_branches, written
+from explorer.examples import BUNDLED, example_of
 from explorer.library import Library
+from explorer.open_view import OpenView
 from explorer.run import Run
-from explorer.selection import Selection
+from explorer.selection import Selection, as_index
 from explorer.settings import GenerationSettings
 from explorer.trace import Trace
 from explorer.views import VIEWS
-from explorer.views.choices import Choice, choices
-from explorer.views.next_token import distribution, summary
-from explorer.views.view import Panel, View
+from explorer.views.next_token import summary
+from explorer.views.view import View
 from model.config import ModelConfig
 
 
 @dataclass(frozen=True)
 class Question:
-    """The page's state: what runs, and what of it is looked at."""
+    """The page's state: what runs, and what of it is looked at.
+
+    Attributes:
+        run: with the continuation that is shown.
+        selection: what of it is looked at.
+        branches: continuations of the same prompt besides it.
+        began: how many tokens were generated before those that were written last.
+        turn: counts what changed the run, so that the browser can tell what comes too late: the last tokens of a
+            generation that was cancelled may arrive after what cancelled it.
+    """
 
     run: Run
     selection: Selection
+    branches: Branches = ()
+    began: int = 0
+    turn: int = 0
 
     @classmethod
     def parse(cls, state: Mapping[str, Any]) -> "Question":
         """ValueError where the run makes no sense; of the selection, what makes none is left out."""
-        selection = Selection.parse(state)
-        return cls(Run.parse(state), replace(selection, view=view_named(selection.view).name))
+        selection, run = Selection.parse(state), Run.parse(state)
+        began = min(as_index(state.get("began")) or 0, len(run.generated))
+        branches = parse_branches(state.get("branches") or "")
+        return cls(run, replace(selection, view=view_named(selection.view).name), branches, began, turn_of(state))
 
     def as_dict(self) -> dict[str, Any]:
-        return self.run.as_dict() | self.selection.as_dict()
+        return self.run.as_dict() | self.selection.as_dict() | self.tree_as_dict()
+
+    def tree_as_dict(self) -> dict[str, Any]:
+        return {"branches": written(self.branches), "began": self.began}
+
+    def as_change(self, change: Mapping[str, Any] | None = None, ask: str = "show") -> dict[str, Any]:
+        """The change of the page's state to this run, and what the browser then asks for (see `Answers.answer`).
+
+        Of the selection only the tokens, and what is in `change`: the rest may have been changed since by clicks.
+        """
+        tokens = {"query": self.selection.query, "key": self.selection.key}
+        told = self.run.as_dict() | self.tree_as_dict() | tokens | {"turn": self.turn} | (change or {})
+        return {"change": told, "ask": ask}
 
 
-@dataclass(frozen=True)
-class ViewContent:
-    """What an open view shows.
-
-    Attributes:
-        words, formula: texts.
-        choices: lists to choose from.
-        pictures: name of the panel -> draws it; what it draws is None where the view or the panel does not apply to
-            the model.
-    """
-
-    words: str
-    formula: str = ""
-    choices: list[Choice] = field(default_factory=list)
-    pictures: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+def turn_of(state: Mapping[str, Any]) -> int:
+    return as_index(state.get("turn")) or 0
 
 
 class Presenter:
@@ -76,13 +91,20 @@ class Presenter:
         return Run(checkpoint, tuple(kept), dropped=len(ids) - len(kept))
 
     def restored(self, state: Mapping[str, Any]) -> Question:
-        """The question in a URL: its ids, or a prompt given as `text`."""
+        """The question in a URL: its ids, or a prompt given as `text`; where it names no neuron, the one that writes
+        most at the chosen token, as many do nothing there."""
         question = Question.parse(state)
+        look = self.within
         if not question.run.prompt:
-            question = replace(question, run=self.run_of(question.run.checkpoint, str(state.get("text", ""))))
-            if "query" not in state:
-                return self.at_end(question)
-        return self.within(question)
+            run = self.run_of(question.run.checkpoint, str(state.get("text", "")))
+            question = replace(question, run=replace(run, edits=question.run.edits))
+            look = self.within if "query" in state else self.at_end
+        question = look(question)
+        if "neuron" in state:
+            return question
+        selection = question.selection
+        strongest = neurons(self.trace(question.run), selection.layer, selection.query).top(1)
+        return replace(question, selection=replace(selection, neuron=int(strongest[0])))
 
     def within(self, question: Question) -> Question:
         """The same run, looked at in the same place or in the nearest that exists."""
@@ -97,7 +119,7 @@ class Presenter:
     def trace(self, run: Run) -> Trace:
         """What the model computes on the part of the run that it sees."""
         lm, _ = self.library.model(run.checkpoint)
-        return self.library.trace(run.checkpoint, run.window(lm.config.context_length))
+        return self.library.trace(run.checkpoint, run.window(lm.config.context_length), run.edits)
 
     def text(self, run: Run) -> tuple[str, str]:
         """The prompt and the generated text."""
@@ -110,38 +132,46 @@ class Presenter:
         unseen = len(run.token_ids) - len(trace)
         return {
             "tokens": trace.tokens,
-            "surprisal": surprisal(trace),
+            "shades": {name: shaded(trace, name) for name in SHADES},
             "num_prompt": max(0, len(run.prompt) - unseen),
             "earlier": unseen + run.dropped,
         }
 
-    def view(self, question: Question, newly: bool = True) -> tuple[View, ViewContent]:
-        """The open view and what it shows; unless it is `newly` shown, only the pictures that follow the selection."""
+    def coach(self, run: Run) -> tuple[str, dict[str, Any] | None, str]:
+        """What to look for in an example, or how to end the prompt better: a sentence, the selection that shows it, and
+        the better prompt; empty where there is none."""
+        _, tokenizer = self.library.model(run.checkpoint)
+        text = tokenizer.decode(run.prompt)
+        if run.checkpoint == BUNDLED and not run.edits and (example := example_of(text)):
+            return example.hint, example.look, ""
+        found = advice(self.trace(replace(run, generated=())))
+        if found is None:
+            return "", None, ""
+        better = found.follow(text)
+        whole = not run.dropped and tuple(tokenizer.encode(text)) == run.prompt  # or else the text is not all there is
+        return found.words, None, better if whole and better != text else ""
+
+    def open_view(self, question: Question) -> OpenView:
         trace = self.trace(question.run)
-        view = view_named(question.selection.view)
-        if not view.applies_to(trace):
-            nothing = {panel.name: lambda: None for panel in view.panels}
-            return view, ViewContent(words=view.otherwise(trace.config), pictures=nothing)
-        selection = question.selection.within(trace)
+        return OpenView(view_named(question.selection.view), trace, question.selection.within(trace))
 
-        def draw(panel: Panel) -> Any:
-            return panel.draw(trace, selection) if panel.applies_to(trace) else None
-
-        return view, ViewContent(
-            words=view.words,
-            formula=view.formula(trace, selection),
-            choices=choices(view.controls, trace, selection),
-            pictures={panel.name: partial(draw, panel) for panel in view.panels if newly or not panel.once},
-        )
-
-    def next_token(self, question: Question, settings: GenerationSettings) -> tuple[go.Figure, str]:
-        """The distribution after the selected token, and it in a sentence."""
+    def next_token(self, question: Question, settings: GenerationSettings) -> tuple[NextToken, Sequence[str], str]:
+        """The distribution after the selected token, the texts of all tokens, and the distribution in a sentence."""
         trace = self.trace(question.run)
         position = question.selection.within(trace).query
-        prediction = next_token(trace, position, settings.temperature, settings.top_k)
-        after = trace.tokens[position]
-        picture = distribution(prediction, trace.vocabulary, after)
-        return picture, summary(prediction, trace.vocabulary, after, position)
+        prediction = next_token(
+            trace,
+            position,
+            settings.temperature,
+            settings.top_k,
+            top_p=settings.top_p,
+            min_p=settings.min_p,
+            repetition_penalty=settings.repetition_penalty,
+            seed=settings.seed,
+            start=len(question.run.token_ids) - len(trace),
+        )
+        words = summary(prediction, trace.vocabulary, trace.tokens[position], position)
+        return prediction, trace.vocabulary, words
 
     def facts(self, checkpoint: str) -> str:
         """The model's kind and size, and where it runs, in a line."""

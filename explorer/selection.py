@@ -18,6 +18,7 @@ WORDS = {
     "first_token": ("shown", "hidden"),
     "shade": SHADES,
 }
+MOST_FOUND_BY = 40  # characters
 LAYER = re.compile(r"^blocks\.\d+\.")
 
 
@@ -42,6 +43,7 @@ class Selection:
         head_score: which of `HEAD_SCORES` the map of heads shows.
         first_token: whether the map of heads counts attention to the first token: "shown" or "hidden".
         lens: which of `LENSES` the logit lens is coloured by.
+        find: text or id of tokens that are looked for among the next tokens.
         shade: which of `SHADES` the tokens of the strip are shaded by.
     """
 
@@ -61,6 +63,7 @@ class Selection:
     head_score: str = "previous_token"
     first_token: str = "shown"
     lens: str = "probability"
+    find: str = ""
     shade: str = "surprisal"
 
     @classmethod
@@ -96,6 +99,7 @@ class Selection:
             depth=clamp(self.depth, trace.config.num_layers + 1),
             target=max(1, clamp(self.target, trace.config.vocab_size + 1)),
             rival=clamp(self.rival, trace.config.vocab_size + 1),
+            find=self.find[:MOST_FOUND_BY],
             **{name: self.known(name, words) for name, words in WORDS.items()},
         )
 

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,6 +24,8 @@ class Trace:
         token_bytes: the bytes of every token id that merges make, in their order; none where the tokenizer is unknown.
         edits: changes that the run followed.
         baseline: the same tokens without the edits, to compare with; None where there are none.
+        ablate: (position, token id) -> how probable the token is without each part (see `explorer.ablation`); None
+            where the model is not at hand.
     """
 
     config: ModelConfig
@@ -34,6 +36,7 @@ class Trace:
     token_bytes: Sequence[bytes] = ()
     edits: tuple[Edit, ...] = ()
     baseline: "Trace | None" = None
+    ablate: Callable[[int, int], np.ndarray] | None = None
 
     def __len__(self) -> int:
         return len(self.token_ids)

@@ -13,15 +13,32 @@ LAYERS = {
     "explorer.views": 2,
     "explorer.components": 2,
     "explorer.library": 2,
+    "explorer.open_view": 3,
     "explorer.presenter": 3,
     "explorer.api": 4,
     "explorer.answers": 4,
+    "explorer.continuations": 4,
+    "explorer.moves": 4,
     "explorer.layout": 4,
+    "explorer.sampling_panel": 4,
+    "explorer.writing_panel": 4,
+    "explorer.toasts": 4,
+    "explorer.writing": 5,
     "explorer.events": 5,
     "explorer.page": 6,
     "app": 7,
 }
-MAY_IMPORT_GRADIO = ("app", "explorer.page", "explorer.layout", "explorer.events", "explorer.components")
+MAY_IMPORT_GRADIO = (
+    "app",
+    "explorer.page",
+    "explorer.layout",
+    "explorer.sampling_panel",
+    "explorer.writing_panel",
+    "explorer.events",
+    "explorer.writing",
+    "explorer.toasts",
+    "explorer.components",
+)
 
 
 def project_sources() -> dict[str, str]:

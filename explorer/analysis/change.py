@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.next_token import next_token
+from explorer.analysis.next_token import next_token, surprisal
+from explorer.analysis.residual import stream
 from explorer.trace import Trace
 
 
@@ -44,3 +45,21 @@ class NextTokenChange:
 def next_token_change(trace: Trace, position: int) -> NextTokenChange:
     before, after = (next_token(run, position).plain for run in (trace.baseline, trace))
     return NextTokenChange(before, after, float(np.abs(after - before).sum() / 2))
+
+
+def surprisal_change(trace: Trace) -> np.ndarray:
+    """(T,) bits, each token's surprisal − unchanged: above 0 the text is harder to predict; NaN for the first."""
+    return surprisal(trace) - surprisal(trace.baseline)
+
+
+def stream_change(trace: Trace) -> np.ndarray:
+    """(S, T), ‖x' − x‖ / ‖x‖ of the residual stream at its `stages`: how far it moved, in multiples of its length."""
+    before = stream(trace.baseline)  # (S, T, D)
+    moved, lengths = (np.linalg.norm(vectors, axis=-1) for vectors in (stream(trace) - before, before))
+    return np.divide(moved, lengths, out=np.zeros_like(moved), where=lengths > 0)
+
+
+def attention_moved(trace: Trace) -> np.ndarray:
+    """(L, H) in [0, 1], the share of each head's attention that went to other keys: ½ Σ |change|, mean over queries."""
+    name = "blocks.*.attn.pattern"
+    return np.abs(trace.stack(name) - trace.baseline.stack(name)).sum(-1).mean(-1) / 2

@@ -11,10 +11,14 @@ function build(choices) {
   follow();
 }
 
-function listOf({ field, title, options }) {
-  const label = document.createElement("label"), list = document.createElement("select");
+function listOf({ field, title, options, most }) {
+  const label = document.createElement("label"), list = document.createElement(options ? "select" : "input");
   label.append(title, list);
   list.dataset.field = field;
+  if (!options) {
+    Object.assign(list, { type: "number", min: 0, max: most, title: `0 to ${most}` });
+    return label;
+  }
   for (const [value, text] of options) {
     const option = new Option(text, value);
     option.dataset.number = typeof value === "number";
@@ -24,10 +28,14 @@ function listOf({ field, title, options }) {
 }
 
 function follow() {
-  for (const list of box.querySelectorAll("select")) list.value = Explorer.state[list.dataset.field];
+  for (const list of box.querySelectorAll("[data-field]")) list.value = Explorer.state[list.dataset.field];
 }
 
 box.addEventListener("change", ({ target: list }) => {
+  if (!list.options) {
+    const number = Math.round(Math.max(0, Math.min(list.max, list.value)));
+    return Explorer.pick({ [list.dataset.field]: number });
+  }
   const option = list.selectedOptions[0];
   Explorer.pick({ [list.dataset.field]: option.dataset.number === "true" ? +option.value : option.value });
 });

@@ -6,6 +6,8 @@ from typing import Any
 from explorer.components.widget import Widget
 from explorer.views.choices import Choice
 
+LONGEST_LIST = 100
+
 
 class Choosers(Widget):
     """A drop-down list a field; it follows the selection, however that was changed."""
@@ -15,4 +17,13 @@ class Choosers(Widget):
 
     @staticmethod
     def pack(choices: Sequence[Choice]) -> list[dict[str, Any]]:
-        return [{"field": c.field, "title": c.title, "options": list(map(list, c.options))} for c in choices]
+        """Lists as (value, text) pairs; numbers too many for a list are typed instead, from 0 to `most`."""
+        return [
+            {"field": choice.field, "title": choice.title}
+            | ({"most": len(choice.options) - 1} if is_typed(choice) else {"options": list(map(list, choice.options))})
+            for choice in choices
+        ]
+
+
+def is_typed(choice: Choice) -> bool:
+    return len(choice.options) > LONGEST_LIST and all(text == str(i) for i, (_, text) in enumerate(choice.options))

@@ -1,7 +1,7 @@
 // What the widgets share: the page's state, the theme, and how tokens are shown. Loaded once, in the page's head.
 (() => {
   const STATE_EVENT = "explorer:state", THEME_EVENT = "explorer:theme";
-  const QUESTIONS = ["tune", "pick", "show"]; // each also asks for what those before it ask for
+  const QUESTIONS = ["tune", "token", "pick", "show"]; // in order of importance; the last asks for everything
   const contents = {}, receivers = {}; // of widgets, by element id
   let state = {}, bus = null, wanted = -1, waiting = false, urlTimer = 0, silence = 0;
 
@@ -50,6 +50,7 @@
       else url.searchParams.delete(name);
     }
     url.searchParams.delete("text"); // the ids say the same, exactly
+    url.searchParams.delete("turn");
     if (url.href !== location.href) history.replaceState(null, "", url);
   }
 
@@ -126,10 +127,26 @@
       ask();
     },
     // Calls `show` with every content that Python gives the widget of the element, beginning with the last one.
-    onContent(element, show) {
-      const { id } = element.closest(".block");
+    onContent(element, show, part = "") {
+      const id = element.closest(".block").id + part;
       receivers[id] = show;
       if (id in contents) show(contents[id]);
+    },
+    // Below a picture: what vouches for its numbers, and how the one that was clicked comes about. Gives the function to
+    // call with a clicked point; its answer stays until the state changes.
+    evidence(element) {
+      const mark = element.querySelector(".evidence-mark"), words = element.querySelector(".inspection");
+      const { id } = element.closest(".block");
+      let about = null;
+      this.onContent(element, (text) => { [mark.textContent, mark.title] = [text.split(" · ")[0], text]; }, "-mark");
+      listen(STATE_EVENT, element, () => { words.hidden ||= about !== state; });
+      return async (point) => {
+        about = state;
+        const text = await bus.inspect(state, id, point);
+        if (about !== state) return;
+        words.textContent = text;
+        words.hidden = !text;
+      };
     },
     // A person's choice: shown at once, then Python is asked for what follows from it.
     pick(change) {
@@ -139,6 +156,17 @@
       bus.openTab();
       ask("show");
     },
+    // A choice that widgets follow by themselves.
+    mark: set,
+    // Changes to the model's computation, as texts (edits.py).
+    edits: () => (state.edits ? state.edits.split("~") : []),
+    change(edits) { set({ edits: edits.join("~") }); ask("show"); },
+    // A move among the continuations (moves.py): Python answers with the run it leads to. What is being written stops.
+    move(move) { bus.move({ ...state, move }); },
+    // What is being written ends here: tokens that are on their way come too late.
+    stop() { set({ turn: state.turn + 1 }); },
+    // Another token after the selected one.
+    take(token) { Explorer.move({ kind: "take", token }); },
     // A slider moved: the next token's distribution follows.
     tune(change) { set(change); ask("tune"); },
     open(view) {
@@ -149,6 +177,7 @@
     // Python's change. While tokens stream in the prediction alone follows; once they stop coming, for whatever reason,
     // all pictures do.
     merge(change, question) {
+      if (change.turn < state.turn) return; // of a generation that has been cancelled since
       set(change);
       clearTimeout(silence);
       ask(question);

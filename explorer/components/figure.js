@@ -1,6 +1,6 @@
 const plot = element.querySelector(".plot");
 const CONFIG = { responsive: false, displaylogo: false, showSendToCloud: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
-const selects = JSON.parse(plot.dataset.selects);
+const selects = JSON.parse(plot.dataset.selects), inspect = Explorer.evidence(element);
 let value, drawing = false, stale = false; // [data, layout] as JSON; null where the figure has no place
 let written = [], data = []; // what is drawn, as it came; its data
 
@@ -51,7 +51,22 @@ function click({ points: [point] }) {
     if (Array.isArray(field)) field.forEach((name, i) => { change[name] = point.customdata[i]; });
     else change[field] = source === "customdata" ? point.customdata : positionOf(point, source);
   if (Object.keys(change).length) Explorer.pick(change);
+  inspect({ x: positionOf(point, "x"), y: positionOf(point, "y") });
 }
+
+// The arrow keys move what the axes select, Enter inspects it.
+plot.addEventListener("keydown", (event) => {
+  const cells = plot.calcdata?.[0]?.[0].z, { x, y } = selects, at = { x: Explorer.state[x] ?? 0, y: Explorer.state[y] ?? 0 };
+  const columns = cells ? cells[0].length : plot.data?.[0].x?.length, rows = cells?.length ?? 0;
+  const down = plot._fullLayout?.yaxis.range[0] > plot._fullLayout?.yaxis.range[1] ? 1 : -1;
+  const [axis, step, size] = {
+    ArrowLeft: ["x", -1, columns], ArrowRight: ["x", 1, columns], ArrowUp: ["y", -down, rows], ArrowDown: ["y", down, rows],
+  }[event.key] || [];
+  if (event.key === "Enter") inspect(at);
+  else if (selects[axis] && size) Explorer.pick({ [selects[axis]]: Math.max(0, Math.min(size - 1, at[axis] + step)) });
+  else return;
+  event.preventDefault();
+});
 
 new ResizeObserver(() => {
   if (value && plot.clientWidth && plot.clientWidth !== plot._fullLayout?.width) draw();

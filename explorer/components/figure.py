@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 from plotly.io.json import to_json_plotly
 
 from explorer.components.assets import plotly_script
-from explorer.components.widget import Widget, attribute
+from explorer.components.widget import EVIDENCE, Widget, attribute
 
 
 class Figure(Widget):
@@ -22,7 +22,7 @@ class Figure(Widget):
     ):
         html = (
             f'<div class="plot" role="img" data-selects="{attribute(dict(selects or {}))}" '
-            f'style="height:{height}px;min-width:{min_plot_width}px"></div>'
+            f'style="height:{height}px;min-width:{min_plot_width}px" tabindex="0"></div>{EVIDENCE}'
         )
         super().__init__(html=html, scripts=plotly_script(), **kwargs)
 

@@ -1,5 +1,5 @@
 const grid = element.querySelector(".grid"), readout = element.querySelector(".readout");
-const selects = JSON.parse(grid.dataset.selects);
+const selects = JSON.parse(grid.dataset.selects), inspect = Explorer.evidence(element);
 let value = null, bytes = null;
 
 function load(pictures) {
@@ -90,10 +90,11 @@ grid.addEventListener("pointerleave", () => { readout.textContent = ""; });
 grid.addEventListener("click", (event) => {
   const cell = cellAt(event);
   if (!cell) return;
-  if (cell.x > cell.y) delete cell.x, delete cell.y; // above the diagonal nobody looks: choose the head alone
+  if (!(cell.x <= cell.y)) delete cell.x, delete cell.y; // above the diagonal nobody looks: choose the head alone
   const change = {};
   for (const [source, field] of Object.entries(selects)) if (source in cell) change[field] = cell[source];
   Explorer.pick(change);
+  if ("x" in cell) inspect({ x: cell.x, y: cell.y, layer: cell.layer, head: cell.head });
 });
 grid.addEventListener("keydown", (event) => {
   const step = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] }[event.key];

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from explorer.components.widget import Widget, attribute
+from explorer.components.widget import EVIDENCE, Widget, attribute
 from explorer.views.view import SmallMultiples
 
 MOST_PIXELS = 96
@@ -22,7 +22,7 @@ class HeadGrid(Widget):
     def __init__(self, *, selects: Mapping[str, str], **kwargs):
         html = (
             f'<div class="grid" role="group" data-selects="{attribute(dict(selects))}"></div>'
-            '<output class="readout" aria-live="off"></output>'
+            '<output class="readout" aria-live="off"></output>' + EVIDENCE
         )
         super().__init__(html=html, **kwargs)
 

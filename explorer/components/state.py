@@ -8,7 +8,8 @@ from explorer.components.widget import Widget
 class State(Widget):
     """What the person is looking at: the run, the selection and the settings, as one object.
 
-    The browser alone writes it, and asks Python about it. Emits "open" when it names another tab than is open.
+    The browser alone writes it, and asks Python about it. Emits "open" when it names another tab than is open,
+    and "move" when it has a `move`: what another run is to be made of this one.
 
     Args:
         functions: what the browser asks.

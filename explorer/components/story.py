@@ -8,4 +8,4 @@ class Story(Widget):
 
     def __init__(self, **kwargs):
         html = '<div class="story" dir="auto"><span class="prompt"></span><span class="generated"></span></div>'
-        super().__init__({}, html=html, **kwargs)
+        super().__init__(html=html, **kwargs)

@@ -1,8 +1,9 @@
 const strip = element.querySelector(".strip");
-const MOST_BITS = 12; // surprisal at which a chip has its full colour
+const choice = element.querySelector("select");
+let shades = {}, numPrompt = 0, shadedBy = "";
 
-function draw() {
-  const { tokens = [], surprisal = [], num_prompt = 0, earlier = 0 } = props.value || {};
+function draw({ tokens, num_prompt, earlier, ...value }) {
+  [shades, numPrompt] = [value.shades, num_prompt];
   const chips = tokens.map((token, i) => {
     const chip = document.createElement("button");
     chip.type = "button";
@@ -10,11 +11,6 @@ function draw() {
     chip.setAttribute("role", "option");
     chip.dataset.position = i;
     chip.append(...Explorer.tokenNodes(token));
-    const bits = surprisal[i];
-    chip.style.setProperty("--share", bits == null ? 0 : Math.min(1, bits / MOST_BITS).toFixed(3));
-    const origin = i < num_prompt ? "" : ", generated";
-    const surprise = bits == null ? "" : `, surprisal ${bits} bits (probability ${(2 ** -bits).toPrecision(2)})`;
-    chip.title = `position ${i}${origin}${surprise}`;
     return chip;
   });
   if (earlier) {
@@ -25,10 +21,23 @@ function draw() {
   }
   strip.replaceChildren(...chips);
   strip.dataset.draws = +(strip.dataset.draws || 0) + 1;
+  shade();
   mark();
 }
 
+function shade() {
+  const name = Explorer.state.shade ?? choice.value, { shares, words } = shades[name] || {};
+  choice.value = shadedBy = name;
+  if (!shares) return;
+  for (const chip of strip.querySelectorAll(".chip")) {
+    const i = +chip.dataset.position;
+    chip.style.setProperty("--share", shares[i]);
+    chip.title = [`position ${i}`, i < numPrompt ? "" : "generated", words[i]].filter(Boolean).join(", ");
+  }
+}
+
 function mark() {
+  if (Explorer.state.shade !== shadedBy) shade();
   for (const chip of strip.querySelectorAll(".chip")) {
     const position = +chip.dataset.position;
     chip.setAttribute("aria-selected", position === Explorer.state.query);
@@ -62,6 +71,6 @@ strip.addEventListener("keydown", (event) => {
   Explorer.pick({ query: to });
   strip.querySelector(`[data-position="${to}"]`).focus();
 });
+choice.addEventListener("change", () => Explorer.mark({ shade: choice.value }));
 Explorer.onState(element, mark);
-watch("value", draw);
-draw();
+Explorer.onContent(element, draw);

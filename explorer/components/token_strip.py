@@ -1,31 +1,41 @@
 """The prompt and what was generated, token by token."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any
 
+import numpy as np
+
+from explorer.analysis.shades import SHADES
 from explorer.components.widget import Widget
 
 
 class TokenStrip(Widget):
-    """Tokens as chips, shaded by surprisal; a click or the arrow keys select one as the query."""
+    """Tokens as chips, shaded by a number that a list chooses; a click or the arrow keys select one as the query."""
 
     def __init__(self, **kwargs):
+        options = "".join(f'<option value="{name}">{escape(shade.words)}</option>' for name, shade in SHADES.items())
         html = (
-            '<div class="strip" role="listbox" aria-label="Tokens of the prompt and of its continuation" '
-            'aria-orientation="horizontal"></div>'
+            '<div class="tokens"><div class="strip" role="listbox" '
+            'aria-label="Tokens of the prompt and of its continuation" '
+            f'aria-orientation="horizontal"></div><label>colour <select>{options}</select></label></div>'
         )
-        super().__init__({}, html=html, **kwargs)
+        super().__init__(html=html, **kwargs)
 
     @staticmethod
-    def pack(tokens: Sequence[str], surprisal: Sequence[float], num_prompt: int, earlier: int) -> dict[str, Any]:
+    def pack(
+        tokens: Sequence[str], shades: Mapping[str, tuple[np.ndarray, list[str]]], num_prompt: int, earlier: int
+    ) -> dict[str, Any]:
         """The widget's value.
 
         Args:
             tokens: texts of the tokens the model sees.
-            surprisal: bits, NaN where there is none.
+            shades: name -> part of the full colour (T,), 0 to 1, and the number in words, of each.
             num_prompt: how many of them belong to the prompt; the others were generated.
             earlier: tokens before these that the model does not see.
         """
-        bits = [None if math.isnan(value) else round(float(value), 2) for value in surprisal]
-        return {"tokens": list(tokens), "surprisal": bits, "num_prompt": num_prompt, "earlier": earlier}
+        packed = {
+            name: {"shares": [round(share, 3) for share in shares.tolist()], "words": words}
+            for name, (shares, words) in shades.items()
+        }
+        return {"tokens": list(tokens), "shades": packed, "num_prompt": num_prompt, "earlier": earlier}

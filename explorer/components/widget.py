@@ -10,6 +10,9 @@ import gradio as gr
 
 from explorer.components.assets import shared_script
 
+# Below a picture: what vouches for its numbers, and how the one that was clicked comes about (explorer.js, `evidence`).
+EVIDENCE = '<div class="evidence-mark"></div><output class="inspection" hidden></output>'
+
 
 def attribute(value: Any) -> str:
     """A value as JSON within the double quotes of an HTML attribute."""

@@ -1,14 +1,27 @@
 """The views, in tab order."""
 
-from explorer.views import activations, attention, feed_forward, overview, prediction, residual, rope, tokens
+from explorer.views import (
+    activations,
+    attention,
+    experiments,
+    feed_forward,
+    kv_cache,
+    overview,
+    prediction,
+    residual,
+    rope,
+    tokens,
+)
 
 VIEWS = (
     overview.VIEW,
     tokens.VIEW,
     attention.VIEW,
     rope.VIEW,
+    kv_cache.VIEW,
     feed_forward.VIEW,
     residual.VIEW,
     prediction.VIEW,
     activations.VIEW,
+    experiments.VIEW,
 )

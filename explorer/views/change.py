@@ -90,12 +90,18 @@ def words(trace: Trace) -> str:
 
 def effect(trace: Trace, selection: Selection) -> str:
     """What was changed and what came of it, in two lines."""
-    layer, head, query = selection.layer, selection.head, selection.query
+    layer, head = selection.layer, selection.head
     scores, weights = score_change(trace, layer, head), np.abs(pattern_change(trace, layer, head)).max()
+    return (
+        f"{words(trace)}: the scores of layer {layer} head {head} change by at most {number(scores)}, "
+        f"its weights by {number(weights)};\n{outcome(trace, selection.query)}"
+    )
+
+
+def outcome(trace: Trace, query: int) -> str:
+    """What came of a change for the next token after a query, and for the whole text."""
     moved = next_token_change(trace, query).moved
     text = (
-        f"{words(trace)}: the scores of layer {layer} head {head} change by at most {number(scores)}, "
-        f"its weights by {number(weights)};\n"
         f"after {quoted(trace.tokens[query])} ({query}) {number(100 * moved)}% of the probability moves to other tokens"
     )
     if len(trace) > 1:

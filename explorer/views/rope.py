@@ -84,7 +84,10 @@ def angle(trace: Trace) -> str:
 
 def otherwise(config: ModelConfig) -> str:
     added = "is added to each token's own before the first layer"
-    see = "choose position_embed under Activations to see them"
+    see = (
+        "choose position_embed under Activations to see them, "
+        "or shift all positions under Experiments to see the scores move"
+    )
     instead = {
         "sinusoidal": f"Instead a vector of waves, different at every position, {added} (sinusoidal positions): {see}.",
         "learned": f"Instead a vector that was learned for its position {added} (learned positions): {see}.",

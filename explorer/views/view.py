@@ -81,6 +81,7 @@ class View:
         panels: top to bottom.
         controls: fields of the selection that get a chooser.
         what_ifs: what of the run can be changed here.
+        explains_unchanged: whether next tokens are chosen by their ranks in the run without its changes.
     """
 
     name: str
@@ -92,6 +93,7 @@ class View:
     panels: tuple[Panel, ...]
     controls: tuple[str, ...] = ()
     what_ifs: tuple[WhatIf, ...] = ()
+    explains_unchanged: bool = False
 
     def applies_to(self, trace: Trace) -> bool:
         return all(trace.has(name) for name in self.needs)

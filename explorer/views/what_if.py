@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from explorer.edits import Edit
+from explorer.selection import Selection
 from explorer.trace import Trace
 
 
@@ -13,11 +14,12 @@ class WhatIf:
     """An edit and the amounts it can have, for a slider; for a switch where it takes none ("zero"): 0 off, 1 on.
 
     Attributes:
-        title: beside the slider.
-        tap, operation, index: of the edit.
+        title: beside the slider; in it and in `tap`, fields of the selection stand in braces.
+        tap, operation: of the edit.
         default: the amount at which nothing is changed.
         minimum, maximum, step: of the amount; of its log₁₀ the step, where `log`.
         log: whether the slider moves by factors.
+        index: of the edit, or the field of the selection that says it.
     """
 
     title: str
@@ -28,7 +30,7 @@ class WhatIf:
     maximum: float = 1.0
     step: float = 1.0
     log: bool = False
-    index: int | None = None
+    index: int | str | None = None
 
     @property
     def is_switch(self) -> bool:
@@ -49,10 +51,25 @@ BASE = WhatIf("θ", "rope.angles", "base", default=10_000, minimum=10, maximum=1
 ROTATION_OFF = WhatIf("rotation off", "rope.angles", "zero")
 
 
-def offered(what_ifs: Sequence[WhatIf], trace: Trace) -> list[tuple[WhatIf, float]]:
+# Of what is chosen. A head is scaled where it still is one: o_proj mixes them. To silence a sublayer is to silence its
+# work and not the residual stream; a bias of its output stays.
+PART = WhatIf("", "", "scale", default=1, maximum=2, step=0.05)
+HEAD = replace(PART, title="head {head} of layer {layer} ×", tap="blocks.{layer}.attn.z", index="head")
+HEADS = replace(PART, title="all heads of layer {layer} ×", tap="blocks.{layer}.attn.z")
+FEED_FORWARD = replace(PART, title="feed-forward of layer {layer} ×", tap="blocks.{layer}.ffn.hidden")
+NEURON = replace(FEED_FORWARD, title="neuron {neuron} of layer {layer} ×", index="neuron")
+
+
+def offered(what_ifs: Sequence[WhatIf], trace: Trace, selection: Selection) -> list[tuple[WhatIf, float]]:
     """Those that the model of a run has something for, with its numbers, and the amount each has in the run."""
-    offers = [fitted(what_if, trace) for what_if in what_ifs if what_if.tap in trace]
-    return [(offer, present(offer, trace)) for offer in offers if offer.maximum > offer.minimum]
+    offers = [fitted(chosen(what_if, selection), trace) for what_if in what_ifs]
+    return [(offer, present(offer, trace)) for offer in offers if offer.tap in trace and offer.maximum > offer.minimum]
+
+
+def chosen(what_if: WhatIf, selection: Selection) -> WhatIf:
+    known = selection.as_dict()
+    title, tap = what_if.title.format(**known), what_if.tap.format(**known)
+    return replace(what_if, title=title, tap=tap, index=known.get(what_if.index, what_if.index))
 
 
 def fitted(what_if: WhatIf, trace: Trace) -> WhatIf:

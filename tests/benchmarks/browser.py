@@ -21,12 +21,13 @@ WORDS = ("Once", "upon", "a", "time", "there", "was", "a", "fox", "who", "lived"
 # Resolves with the milliseconds from the event to the frame after the last drawing of what must be drawn: the element
 # `drawn`, or else every figure then in sight.
 UNTIL_PAINTED = """([event, drawn]) => new Promise((resolve, reject) => {
+  const figures = () => [...document.querySelectorAll(".plot, .distribution")];
   const count = (plot) => +(plot.dataset.draws || 0), before = new Map();
   const inSight = (plot) => {
     const box = plot.getBoundingClientRect();
     return box.height && box.top < innerHeight && box.bottom > 0;
   };
-  for (const plot of document.querySelectorAll(".plot")) before.set(plot, count(plot));
+  for (const plot of figures()) before.set(plot, count(plot));
   let started;
   document.addEventListener(event, () => {
     started = performance.now();
@@ -34,7 +35,7 @@ UNTIL_PAINTED = """([event, drawn]) => new Promise((resolve, reject) => {
   }, { capture: true, once: true });
   const observer = new MutationObserver(look);
   function look() {
-    const wanted = drawn ? [document.querySelector(drawn)] : [...document.querySelectorAll(".plot")].filter(inSight);
+    const wanted = drawn ? [document.querySelector(drawn)] : figures().filter(inSight);
     if (!wanted.length || wanted.some((plot) => count(plot) <= (before.get(plot) || 0))) return;
     observer.disconnect();
     requestAnimationFrame(() => requestAnimationFrame(() => resolve(performance.now() - started)));
@@ -58,7 +59,7 @@ def main():
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_FLAGS)
             page = browser.new_page(viewport={"width": 1440, "height": 900})
-            page.goto(url)
+            page.goto(f"{url}?view=attention")
             page.wait_for_selector("#attention-pattern .plot[data-draws]")
             tell("prompt submitted -> attention painted", prompts(page, options.rounds, options.tokens))
             tell("click on a token -> attention painted", clicks(page, options.rounds, options.tokens, PATTERN))

@@ -21,14 +21,17 @@ class Person:
         self.strip = page.locator("#strip .strip")
         self.chips = self.strip.locator(".chip")
         self.story = page.locator("#story .story")
+        self.branches = page.locator("#branches .stretch")
+        self.playback = page.locator("#playback")
         self.grid = page.locator("#attention-heads .grid")
         self.pattern = page.locator("#attention-pattern .plot")
-        self.prediction = page.locator("#next-token .plot")
+        self.prediction = page.locator("#next-token .distribution")
         self.picker = page.locator("#picker input")
         self.warning = page.locator(".toast-body.warning")
 
-    def open(self, **query) -> "Person":
-        """The page, with what it draws first."""
+    def open(self, view: str = "attention", **query) -> "Person":
+        """The page, with what it draws first; `view` "" is as a newcomer finds it."""
+        query |= {"view": view} if view else {}
         self.page.goto(f"{self.address}?{urlencode(query)}")
         expect(self.prediction).to_have_attribute("data-draws", re.compile(r"\d"))
         return self
@@ -38,6 +41,18 @@ class Person:
         self.prompt.fill(text)
         with self.redrawn(self.strip, self.prediction):
             self.prompt.press("Enter")
+
+    def generate(self, tokens: int):
+        """Press Generate and wait until so many more tokens are there, and the tree shows them."""
+        self.set_number("new tokens", tokens)
+        with self.rebranched():
+            self.page.get_by_role("button", name="Generate", exact=True).click()
+
+    @contextmanager
+    def rebranched(self):
+        """Wait until the tree has been drawn anew since the block began, as it is once a text is complete."""
+        with self.redrawn(self.page.locator("#branches .tree")):
+            yield
 
     def tab(self, title: str):
         """Open a tab, from the menu where the bar has no room for it."""
@@ -58,9 +73,11 @@ class Person:
         """Write a value into a slider's box."""
         self.set_number(f"number input for {name}", value)
 
-    def set_number(self, label: str, value: float):
-        """Write a value into a number box; the state has it then."""
+    def set_number(self, label: str, value: float | str):
+        """Write a value into a box, opening the settings it is among; the state has it then."""
         box = self.page.get_by_label(label)
+        if not box.is_visible():
+            self.page.locator("#more-settings button").first.click()
         box.fill(str(value))
         box.blur()
 

@@ -43,7 +43,7 @@ def test_generate_streams_token_by_token(person):
     person.run("The fox asked")
     person.strip.evaluate(WATCH)
     person.set_number("new tokens", 12)
-    person.page.get_by_role("button", name="Generate").click()
+    person.page.get_by_role("button", name="Generate", exact=True).click()
     expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(12)
     person.page.wait_for_function(VIEWS_FOLLOW)
     seen = person.page.evaluate("window.seen")
@@ -57,7 +57,7 @@ def test_the_seed_decides(person):
         person.run(f"The moon {len(texts)}")
         person.set_number("new tokens", 4)
         person.set_number("seed", seed)
-        person.page.get_by_role("button", name="Generate").click()
+        person.page.get_by_role("button", name="Generate", exact=True).click()
         expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(4)
         texts.append(person.story.locator(".generated").text_content())
         assert texts[-1] == continuation(f"The moon {len(texts) - 1}", 4, seed=seed)
@@ -74,7 +74,7 @@ def test_more_than_the_context_slides_the_window(person):
 def test_stop_ends_a_long_generation_and_the_page_goes_on(newcomer):
     person = newcomer().open(**LONG)
     generated = person.chips.and_(person.page.locator(".generated"))
-    person.page.get_by_role("button", name="Generate").click()
+    person.page.get_by_role("button", name="Generate", exact=True).click()
     expect(generated.nth(2)).to_be_attached()
     person.grid.locator("[data-layer='1'][data-head='1']").click()
     person.page.get_by_role("button", name="Stop").click()
@@ -94,7 +94,7 @@ def test_a_new_run_ends_a_generation(newcomer):
     person = newcomer().open(**LONG)
     generated = person.chips.and_(person.page.locator(".generated"))
     for start_anew in (lambda: person.run("The owl said"), lambda: person.choose_model("no-positions")):
-        person.page.get_by_role("button", name="Generate").click()
+        person.page.get_by_role("button", name="Generate", exact=True).click()
         expect(generated.nth(2)).to_be_attached()
         start_anew()
         expect(generated).to_have_count(0)
@@ -111,7 +111,7 @@ def test_two_people_never_see_each_others_text(newcomer):
         person.set_number("new tokens", 25)
         person.set_number("seed", seed)
     for person in people.values():
-        person.page.get_by_role("button", name="Generate").click()
+        person.page.get_by_role("button", name="Generate", exact=True).click()
     for seed, (text, person) in enumerate(people.items()):
         expect(person.story).to_have_text(text + continuation(text, 25, seed=seed))
         expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(25)

@@ -4,12 +4,19 @@ import re
 
 from playwright.sync_api import expect
 
-from explorer.layout import EXAMPLES
+from explorer.examples import EXAMPLES
 
 OPEN_AND_CHOOSE = """async ([view, layer]) => {
   document.querySelector(`[role=tab][data-tab-id=${view}]`).click();
   while (Explorer.state.view !== view) await new Promise((done) => setTimeout(done));
   Explorer.pick({ layer, head: layer });
+}"""
+BOX_OF_HEAD = """(plot, [layer, head]) => {
+  const isHead = (row) => row[0] === "attention" && row[1] === layer && row[2] === head;
+  const bars = plot._fullData.find(({ type, customdata }) => type === "bar" && customdata.some(isHead));
+  const i = bars.customdata.findIndex(isHead), box = plot.getBoundingClientRect();
+  const { xaxis, yaxis } = plot._fullLayout, middle = bars.base[i] + bars.y[i] / 2;
+  return [box.left + xaxis._offset + xaxis.c2p(bars.x[i]), box.top + yaxis._offset + yaxis.c2p(middle)];
 }"""
 SHAPES = "plot => plot._fullLayout.shapes.filter(s => s.type === 'rect').map(s => [s.x0, s.x1, s.y0, s.y1])"
 
@@ -144,7 +151,7 @@ def test_a_cell_of_the_activations_selects_token_and_dimension(person):
 
 
 def test_examples_are_run_by_a_click(person):
-    for name, text in reversed(EXAMPLES.items()):
+    for name, text in reversed([(name, example.text) for name, example in EXAMPLES.items()]):
         with person.redrawn(person.strip, person.prediction):
             person.page.get_by_role("button", name=name, exact=True).click()
         expect(person.strip).to_have_text(text)
@@ -154,3 +161,69 @@ def test_examples_are_run_by_a_click(person):
 def test_no_figure_offers_to_upload_itself(person):
     assert person.page.locator(".modebar-btn").count() > 0
     expect(person.page.locator(".modebar-btn[data-title*='hare']")).to_have_count(0)
+
+
+def test_a_part_of_the_overview_opens_its_tab(newcomer):
+    person = newcomer().open(view="overview", layer=0, head=0)
+    overview = person.page.locator("#overview-map .plot")
+    expect(overview).to_have_attribute("data-draws", re.compile(r"\d"))
+    person.page.mouse.click(*overview.evaluate(BOX_OF_HEAD, [1, 1]))
+    expect(person.page.get_by_role("tab", name="Attention")).to_have_attribute("aria-selected", "true")
+    expect(person.pattern).to_have_attribute("data-draws", re.compile(r"\d"))
+    person.expect_selected(view="attention", layer=1, head=1)
+    expect(person.grid.locator("[data-layer='1'][data-head='1']")).to_have_attribute("aria-pressed", "true")
+
+
+def test_a_clicked_number_tells_how_it_comes_about(person):
+    words = person.page.locator("#attention-pattern .inspection")
+    expect(words).to_be_hidden()
+    person.click_cell(person.pattern, 2, 5)
+    expect(words).to_contain_text("recomputed")
+    expect(words).to_contain_text("model/layers/attention.py")
+    expect(words).to_contain_text("(5) → key")
+    person.chips.nth(1).click()
+    expect(words).to_be_hidden()
+
+
+def test_every_picture_says_what_vouches_for_it(person):
+    mark = person.page.locator("#attention-pattern .evidence-mark")
+    expect(mark).to_contain_text("recomputed, largest error")
+    expect(mark).to_have_attribute("title", re.compile("attn.pattern from attn.scores"))
+
+
+def test_a_heatmap_works_from_the_keyboard(person):
+    person.click_cell(person.pattern, 2, 5)
+    person.pattern.focus()
+    for key, expected in (("ArrowLeft", (5, 1)), ("ArrowDown", (6, 1)), ("ArrowUp", (5, 1)), ("ArrowRight", (5, 2))):
+        person.page.keyboard.press(key)
+        person.expect_selected(query=expected[0], key=expected[1])
+    person.page.keyboard.press("Enter")
+    expect(person.page.locator("#attention-pattern .inspection")).to_contain_text("(5) → key")
+
+
+def test_the_strip_is_shaded_by_what_is_chosen(person):
+    chip = person.chips.nth(2)
+    expect(chip).to_have_attribute("title", re.compile("surprisal"))
+    person.strip.locator("xpath=..").locator("select").select_option("rank")
+    expect(chip).to_have_attribute("title", re.compile("rank"))
+    person.expect_selected(shade="rank")
+    person.page.reload()
+    expect(chip).to_have_attribute("title", re.compile("rank"))
+
+
+def test_a_change_of_the_model_is_followed_and_can_be_taken_back(person):
+    person.tab("RoPE")
+    clocks, changes = person.page.locator("#rope-clocks .plot"), person.page.locator("#changes")
+    expect(clocks).to_have_attribute("data-draws", re.compile(r"\d"))
+    expect(changes.get_by_role("button")).to_have_count(0)
+    titles = person.chips.evaluate_all("chips => chips.map((chip) => chip.title).join()")
+    with person.redrawn(clocks, person.prediction):
+        person.page.get_by_role("checkbox", name="rotation off").check()
+    expect(changes.get_by_role("button")).to_have_text("rotation off ✕")
+    expect(person.page.locator("#rope-pattern_change .plot")).to_be_visible()
+    assert person.chips.evaluate_all("chips => chips.map((chip) => chip.title).join()") != titles
+    person.page.reload()
+    expect(person.page.get_by_role("checkbox", name="rotation off")).to_be_checked()
+    changes.get_by_role("button").click()
+    expect(changes.get_by_role("button")).to_have_count(0)
+    expect(person.page.get_by_role("checkbox", name="rotation off")).not_to_be_checked()

@@ -1,11 +1,9 @@
-"""Temperature and top-k redraw the distribution and nothing else."""
+"""How the next token is drawn: settings change the table and the pick, and resample nothing."""
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
-from .person import draws
-
-BARS = "plot => Array.from(plot._fullData.find(trace => trace.type === 'bar').x)"
+from .person import Person, draws
 
 
 @pytest.fixture
@@ -17,46 +15,164 @@ def undrawn(person):
     assert [(draws(drawing), drawing.text_content()) for drawing in drawings] == before
 
 
-def test_temperature_redraws_the_distribution_and_resamples_nothing(person, undrawn):
-    before = person.prediction.evaluate(BARS)
+def rows(person: Person) -> Locator:
+    return person.prediction.locator("tbody tr")
+
+
+def headings(person: Person) -> list[str]:
+    return [" ".join(text.split()) for text in person.prediction.locator("thead th").all_text_contents()]
+
+
+def column(person: Person, name: str) -> list[str]:
+    return rows(person).locator(f".{name}").all_text_contents()
+
+
+def words(person: Person) -> Locator:
+    return person.page.locator("#next-token-words")
+
+
+def test_temperature_changes_the_columns_and_resamples_nothing(person, undrawn):
+    before = [float(p) for p in column(person, "probability")]
+    assert headings(person) == ["token", "logit", "÷ 0.8", "top-k 40", "probability", "sum so far"]
     with person.redrawn(person.prediction):
         person.set("temperature", 0.3)
-    after = person.prediction.evaluate(BARS)
-    assert after[0] > before[0]
+    assert headings(person)[2] == "÷ 0.3"
+    assert float(column(person, "probability")[0]) > before[0]
     person.expect_selected(temperature=0.3)
 
 
 def test_temperature_zero_leaves_one_token_with_probability_one(person, undrawn):
     with person.redrawn(person.prediction):
         person.slider("temperature").press("Home")
-    assert [p for p in person.prediction.evaluate(BARS) if p] == [1]
-    expect(person.page.locator("#next-token-words")).to_contain_text("1 of 300")
+    assert column(person, "argmax") == ["✓"] + ["cut"] * 11
+    assert column(person, "probability") == ["1.00"] + ["0"] * 11
+    expect(words(person)).to_contain_text("1 of 300")
 
 
-def test_top_k_keeps_k_tokens(person, undrawn):
+def test_top_k_keeps_k_tokens_and_the_others_say_what_cut_them(person, undrawn):
     with person.redrawn(person.prediction):
         person.set("top-k", 3)
-    bars = person.prediction.evaluate(BARS)
-    assert len([p for p in bars if p]) == 3
-    assert sum(bars) == pytest.approx(1)
-    expect(person.page.locator("#next-token-words")).to_contain_text("3 of 300")
+    assert column(person, "top_k") == ["✓"] * 3 + ["cut"] * 9
+    assert sum(map(float, column(person, "probability"))) == pytest.approx(1, abs=0.002)
+    rows(person).nth(3).locator(".top_k").hover()
+    expect(person.prediction.locator(".note")).to_have_text("rank 4 > top-k 3: cut")
+    expect(words(person)).to_contain_text("3 of 300")
     with person.redrawn(person.prediction):
         person.set("top-k", 0)
-    expect(person.page.locator("#next-token-words")).to_contain_text("300 of 300")
+    expect(words(person)).to_contain_text("300 of 300")
+    assert "top-k" not in " ".join(headings(person))
+
+
+def test_further_settings_have_columns_where_they_are_on(person, undrawn):
+    for name, value, heading in (("top-p", 0.5, "top-p 0.5"), ("min-p", 0.9, "min-p 0.9")):
+        with person.redrawn(person.prediction):
+            person.set_number(f"number input for {name}", value)
+        assert heading in headings(person)
+    with person.redrawn(person.prediction):
+        person.set("repetition penalty", 1.5)
+    assert "penalty 1.5" in headings(person)
+    person.set_number("stop text", "the end")
+    person.expect_selected(top_p=0.5, min_p=0.9, repetition_penalty=1.5)
+    person.page.wait_for_function("Explorer.state.stop_strings === 'the end'")
 
 
 def test_a_slider_can_be_put_back(person):
     person.set("temperature", 0)
-    words = person.page.locator("#next-token-words")
-    expect(words).to_contain_text("1 of 300")
+    expect(words(person)).to_contain_text("1 of 300")
     person.page.get_by_role("button", name="Reset to default").first.click()
-    expect(words).to_contain_text("40 of 300")
+    expect(words(person)).to_contain_text("40 of 300")
     person.expect_selected(temperature=0.8)
 
 
 def test_sliders_and_token_work_together(person):
     person.set("temperature", 0)
     person.chips.nth(5).click()
-    words = person.page.locator("#next-token-words")
-    expect(words).to_contain_text("position 5")
-    expect(words).to_contain_text("1 of 300")
+    expect(words(person)).to_contain_text("position 5")
+    expect(words(person)).to_contain_text("1 of 300")
+
+
+def test_a_preset_sets_the_sliders_and_shows_that_it_holds(person, undrawn):
+    balanced, likeliest = (
+        person.page.get_by_role("button", name=name) for name in ("balanced", "always the likeliest")
+    )
+    expect(balanced).to_have_attribute("aria-pressed", "true")
+    likeliest.click()
+    expect(likeliest).to_have_attribute("aria-pressed", "true")
+    expect(balanced).to_have_attribute("aria-pressed", "false")
+    expect(person.slider("temperature")).to_have_value("0")
+    expect(person.slider("top-k")).to_have_value("0")
+    expect(words(person)).to_contain_text("1 of 300")
+    person.set("temperature", 0.45)
+    expect(likeliest).to_have_attribute("aria-pressed", "false")
+
+
+def test_the_pick_flips_as_probabilities_move_under_the_same_random_number(person, undrawn):
+    marker, falls = person.prediction.locator(".luck"), person.prediction.locator(".falls")
+    place, drawn = marker.get_attribute("style"), person.prediction.locator(".stretch.drawn")
+    told = set()
+    for temperature in (2, 0):
+        with person.redrawn(person.prediction):
+            person.set("temperature", temperature)
+        expect(drawn).to_have_count(1)
+        told.add(falls.text_content().split("“")[1])
+        assert marker.get_attribute("style") == place
+    assert len(told) == 2
+    expect(falls).to_contain_text("Before the change it was")
+    with person.redrawn(person.prediction):
+        person.set_number("seed", 1)
+    assert marker.get_attribute("style") != place
+
+
+def test_any_token_can_be_looked_for(person, undrawn):
+    search = person.prediction.get_by_role("searchbox")
+    with person.redrawn(person.prediction):
+        search.press_sequentially("2")
+    found = person.prediction.locator("tr.found")
+    assert found.count() > 0 and rows(person).count() > 12
+    assert "2" in found.evaluate_all("rows => rows.map((row) => row.dataset.token)")
+    person.expect_selected(find="2")
+    person.page.reload()
+    expect(person.prediction.get_by_role("searchbox")).to_have_value("2")
+    expect(found.first).to_be_visible()
+    person.prediction.get_by_role("searchbox").fill("")
+    expect(rows(person)).to_have_count(12)
+
+
+def test_the_token_of_the_text_is_marked_wherever_it_ranks(person):
+    for position in (0, 3, 6):
+        with person.redrawn(person.prediction):
+            person.chips.nth(position).click()
+        expect(person.prediction.locator("tr.actual .text")).to_have_text(person.chips.nth(position + 1).text_content())
+
+
+def test_numbers_are_explained_to_the_keyboard(person):
+    cell = rows(person).first.locator(".token")
+    cell.focus()
+    cell.press("ArrowDown")
+    person.page.keyboard.press("ArrowRight")
+    expect(rows(person).nth(1).locator(".logit")).to_be_focused()
+    person.page.keyboard.press("ArrowRight")
+    note = person.prediction.locator(".note")
+    expect(note).to_contain_text("/ 0.8 =")
+    with person.redrawn(person.prediction):
+        person.set("temperature", 0.5)
+    rows(person).nth(1).locator(".scaled").focus()
+    expect(note).to_contain_text("/ 0.5 =")
+
+
+def test_small_probabilities_are_seen_on_a_logarithmic_scale(person):
+    person.set("temperature", 0.1)
+    bar = rows(person).nth(5).locator(".bars b")
+    expect(words(person)).to_contain_text("40 of 300")
+    before = bar.evaluate("bar => parseFloat(bar.style.width)")
+    person.prediction.get_by_label("log bars").check()
+    assert bar.evaluate("bar => parseFloat(bar.style.width)") > before + 5
+
+
+def test_another_token_can_be_taken(person):
+    row = rows(person).nth(4)
+    token, chips = row.locator(".text").text_content(), person.chips.count()
+    row.hover()
+    row.get_by_role("button", name="take").click()
+    expect(person.chips).to_have_count(chips + 1)
+    expect(person.chips.last).to_have_text(token)

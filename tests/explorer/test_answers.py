@@ -7,7 +7,7 @@ import pytest
 from explorer.answers import SEEN_AT_ONCE, Answers
 from explorer.presenter import Presenter
 from explorer.run import Run
-from explorer.selection import Selection
+from explorer.selection import MOST_FOUND_BY, Selection
 from explorer.views import VIEWS
 
 every_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
@@ -21,7 +21,7 @@ def answers(library) -> Answers:
 @pytest.fixture
 def state(answers) -> dict:
     run = answers.presenter.run_of("rope", "the fox asked the owl")
-    return run.as_dict() | Selection(query=3, key=1).as_dict() | {"temperature": 1.0, "top_k": 0}
+    return run.as_dict() | Selection(view="attention", query=3, key=1).as_dict() | {"temperature": 1.0, "top_k": 0}
 
 
 @pytest.fixture
@@ -45,10 +45,12 @@ def asked(answers):
 def test_the_open_view_and_the_prediction_are_drawn(answers, asked, state, view, about):
     """On a pick, all but the pictures that are the same whatever is selected."""
     contents = asked(about, state | {"view": view.name})
-    texts = {f"{view.name}-{part}" for part in ("words", "formula", "choosers")}
-    texts |= {"next-token", "next-token-words", "problem"}
+    texts = {f"{view.name}-{part}" for part in ("words", "formula", "choosers", "what-ifs")}
+    texts |= {"next-token", "next-token-words", "problem", "changes"} | (
+        {"strip", "story", "playback", "branches", "coach"} if about == "show" else set()
+    )
     drawn = {f"{view.name}-{panel.name}": panel for panel in view.panels if about == "show" or not panel.once}
-    assert set(contents) == texts | set(drawn)
+    assert set(contents) == texts | set(drawn) | {f"{name}-mark" for name in drawn}
     trace = answers.presenter.trace(Run.parse(state))
     assert all((contents[name] is not None) is panel.applies_to(trace) for name, panel in drawn.items())
     assert contents[f"{view.name}-formula"] and contents["next-token"] and contents["problem"] == ""
@@ -59,7 +61,7 @@ def test_a_screenful_is_answered_before_the_rest_is_drawn(answers, state, view):
     first = answers.answer("show", state | {"view": view.name})
     names = [f"{view.name}-{panel.name}" for panel in view.panels]
     assert [name for name in names if name in first["contents"]] == names[:SEEN_AT_ONCE]
-    assert first["more"] is (len(names) > SEEN_AT_ONCE)
+    assert first["more"]
 
 
 def test_a_view_that_does_not_apply_loses_its_pictures(answers, asked, state, library):
@@ -74,14 +76,27 @@ def test_a_slider_changes_the_prediction_and_nothing_else(asked, state):
     assert set(cold) == set(hot) == {"next-token", "next-token-words"}
     assert "1 of 300 tokens can be drawn" in cold["next-token-words"]
     assert "300 of 300" in hot["next-token-words"]
-    alone = [
-        [trace["x"] for trace in json.loads(content["next-token"][0]) if trace["type"] == "scatter"][0]
-        for content in (cold, hot)
-    ]
-    assert alone[0] == alone[1]  # what the model alone would say stays
+    before, after = ({row["id"]: row["plain"] for row in content["next-token"]["rows"][:5]} for content in (cold, hot))
+    assert before == after  # what the model alone would say stays
+    assert cold["next-token"]["u"] == hot["next-token"]["u"]
 
 
-@pytest.mark.parametrize("about", ["show", "pick", "tune"])
+def test_tokens_looked_for_are_shown_and_nonsense_is_not_looked_for(asked, state):
+    plain, found = asked("tune", state), asked("tune", state | {"find": "the"})
+    assert found["next-token"]["found"] > 0 == plain["next-token"]["found"]
+    for nonsense in (None, 7, ["the"], {}):
+        assert asked("tune", state | {"find": nonsense}) == plain
+    assert len(asked("tune", state | {"find": "x" * 10**5})["next-token"]["find"]) == MOST_FOUND_BY
+
+
+def test_a_new_token_is_shown_with_the_text_and_the_prediction(asked, state):
+    contents = asked("token", state | {"generated": [5, 6]})
+    assert set(contents) == {"strip", "story", "playback", "next-token", "next-token-words"}
+    assert len(contents["strip"]["tokens"]) == len(state["prompt"]) + 2
+    assert contents["story"]["prompt"] == "the fox asked the owl" and contents["story"]["generated"]
+
+
+@pytest.mark.parametrize("about", ["show", "pick", "token", "tune"])
 @pytest.mark.parametrize(
     "broken",
     [{}, {"checkpoint": 1}, {"checkpoint": "<b>", "prompt": [1]}, {"checkpoint": "rope", "prompt": [10**6]}],
@@ -94,5 +109,21 @@ def test_a_state_that_makes_no_sense_is_told_and_leaves_the_page_as_it_is(asked,
 
 
 def test_the_browser_s_one_list_is_taken_apart(answers, state):
-    (answer,) = answers.functions
+    answer, inspect = answers.functions
+    assert (answer.__name__, inspect.__name__) == ("answer", "inspect")  # as state.js calls them
     assert answer(["tune", state, 0]) == answers.answer("tune", state)
+    point = {"x": 1, "y": 3}
+    assert inspect([state, "attention-pattern", point]) == answers.inspect(state, "attention-pattern", point) != ""
+
+
+@pytest.mark.parametrize("picture", ["attention-pattern", "missing-pattern", "attention-", "rope-angles"])
+@pytest.mark.parametrize("point", [{}, {"x": "<b>", "y": 0}, {"x": 99, "y": 1e300}, {"x": -1, "y": 0.5}], ids=str)
+def test_a_point_that_makes_no_sense_has_nothing_to_tell(answers, state, picture, point):
+    assert answers.inspect(state, picture, point) == answers.inspect({}, picture, point) == ""
+
+
+def test_changes_of_the_run_are_told_and_followed(asked, state):
+    plain, changed = asked("show", state), asked("show", state | {"edits": "rope.angles*zero"})
+    assert (plain["changes"], changed["changes"]) == ([], [["rope.angles*zero", "rotation off"]])
+    for part in ("strip", "attention-pattern", "next-token"):  # and not the prompt
+        assert plain[part] != changed[part]

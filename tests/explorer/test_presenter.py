@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from explorer.edits import ROTATION_OFF
 from explorer.presenter import NAMES, Presenter, Question, kind, layers_and_heads
 from explorer.run import Run
 from explorer.selection import Selection
@@ -34,11 +35,10 @@ def test_the_text_is_exactly_what_was_typed(presenter, style, nasty_prompt):
 def test_tokens_of_nasty_text_can_be_looked_at(presenter, nasty_prompt):
     question = presenter.restored({"checkpoint": "rope", "text": nasty_prompt})
     for view in VIEWS:
-        _, content = presenter.view(replace(question, selection=replace(question.selection, view=view.name)))
-        trace = presenter.trace(question.run)
-        assert all(bool(content.pictures[panel.name]()) is panel.applies_to(trace) for panel in view.panels)
-    picture, words = presenter.next_token(question, GenerationSettings())
-    assert picture.to_json() and words
+        shown = presenter.open_view(replace(question, selection=replace(question.selection, view=view.name)))
+        assert all(bool(shown.draw(panel)) is shown.has(panel) for panel in view.panels)
+    prediction, vocabulary, words = presenter.next_token(question, GenerationSettings())
+    assert vocabulary[prediction.drawn] and words
 
 
 def test_of_a_long_prompt_the_end_is_kept(presenter, library):
@@ -91,6 +91,11 @@ def test_a_text_is_looked_at_where_one_was_asked_to(presenter):
     assert (question.selection.query, question.selection.key) == (1, 0)
 
 
+def test_a_text_is_run_with_the_changes_asked_for(presenter):
+    question = presenter.restored({"checkpoint": "rope", "text": "the fox", "edits": "rope.angles*zero"})
+    assert presenter.trace(question.run).edits == (ROTATION_OFF,)
+
+
 def test_ids_count_more_than_text(presenter):
     assert presenter.restored({"checkpoint": "rope", "prompt": "5.6", "text": "ignored"}).run.prompt == (5, 6)
 
@@ -113,9 +118,9 @@ def test_at_the_end_the_last_token_looks_at_the_one_before(presenter, question):
 
 def test_the_strip_tells_prompt_from_generated(presenter):
     strip = presenter.strip(Run("rope", (5, 6, 7), (8, 9), dropped=4))
-    assert len(strip["tokens"]) == len(strip["surprisal"]) == 5
+    assert len(strip["tokens"]) == len(strip["shades"]["surprisal"][0]) == 5
     assert (strip["num_prompt"], strip["earlier"]) == (3, 4)
-    assert np.isnan(strip["surprisal"][0])
+    assert strip["shades"]["surprisal"][0][0] == 0
 
 
 @pytest.mark.parametrize("num_prompt", [30, 3])
@@ -130,51 +135,33 @@ def test_the_strip_counts_what_the_model_no_longer_sees(presenter, num_prompt):
     assert presenter.trace(run).token_ids == ids[8:]
 
 
-def test_the_open_view_has_everything_it_shows(presenter, question):
-    for expected in VIEWS:
-        selection = replace(question.selection, view=expected.name)
-        view, content = presenter.view(replace(question, selection=selection))
-        assert view is expected
-        assert content.words == view.words
-        assert content.formula == view.formula(presenter.trace(question.run), selection)
-        assert [choice.field for choice in content.choices] == list(view.controls)
-        assert list(content.pictures) == [panel.name for panel in view.panels]
-
-
 def test_an_unknown_view_is_the_one_that_is_open_at_first(presenter, question):
     selection = replace(question.selection, view="<script>")
-    assert presenter.view(replace(question, selection=selection))[0].name == Selection.view
+    assert presenter.open_view(replace(question, selection=selection)).view.name == Selection.view
     assert Question.parse(question.as_dict() | {"view": "<script>"}).selection.view == Selection.view
 
 
-def test_a_panel_that_does_not_apply_is_not_drawn(presenter):
-    for style, applies in (("rope", False), ("gpt", True), ("learned", True)):
-        _, content = presenter.view(Question(Run(style, (5, 6)), Selection(view="tokens")))
-        pictures = {name: draw() for name, draw in content.pictures.items()}
-        assert (pictures.pop("positions") is not None) is applies
-        assert None not in pictures.values()
-
-
-def test_a_view_that_does_not_apply_says_why_and_draws_nothing(presenter):
-    rope = next(view for view in VIEWS if view.name == "rope")
-    view, content = presenter.view(Question(Run("none", (5, 6)), Selection(view="rope")))
-    assert view is rope
-    assert content.words == rope.otherwise(presenter.library.model("none")[0].config)
-    assert (content.formula, content.choices) == ("", [])
-    assert {name: draw() for name, draw in content.pictures.items()} == {panel.name: None for panel in rope.panels}
-
-
-def test_views_draw_within_the_run_whatever_is_selected(presenter, question):
+def test_views_are_looked_at_within_the_run_whatever_is_selected(presenter, question):
     far = Selection(layer=99, head=99, query=99, key=99, tap="nothing", dim=10**8)
-    for view in VIEWS:
-        _, content = presenter.view(Question(question.run, replace(far, view=view.name)))
-        assert len([draw() for draw in content.pictures.values()]) == len(view.panels)
+    shown = presenter.open_view(Question(question.run, far))
+    assert shown.selection == far.within(shown.trace) != far
+
+
+def test_where_none_is_named_the_neuron_that_writes_most_is_chosen(presenter, style):
+    asked = {"checkpoint": style, "text": "the fox asked the owl", "layer": "1"}
+    question = presenter.restored(asked)
+    trace, weights = presenter.trace(question.run), presenter.trace(question.run).weights
+    lengths = np.linalg.norm(trace["blocks.1.ffn.hidden"][-1] * weights["blocks.1.ffn.down_proj.weight"], axis=0)
+    assert question.selection.neuron == lengths.argmax()
+    assert presenter.restored(asked | {"neuron": "0"}).selection.neuron == 0
 
 
 def test_the_prediction_is_that_after_the_selected_token(presenter, question):
-    _, words = presenter.next_token(question, GenerationSettings(temperature=0))
+    prediction, vocabulary, words = presenter.next_token(question, GenerationSettings(temperature=0))
+    assert prediction.actual == question.run.prompt[3]
+    assert len(vocabulary) == len(prediction.sampled) == 300
     assert "(position 2): 1 of 300 tokens can be drawn, entropy 0 bits." in words
-    _, words = presenter.next_token(presenter.at_end(question), GenerationSettings(top_k=7))
+    *_, words = presenter.next_token(presenter.at_end(question), GenerationSettings(top_k=7))
     assert "7 of 300 tokens" in words
     assert "goes on" not in words
 

@@ -1,8 +1,20 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.change import next_token_change, pattern_change, score_change
+from explorer.analysis.change import (
+    attention_moved,
+    next_token_change,
+    pattern_change,
+    score_change,
+    stream_change,
+    surprisal_change,
+)
+from explorer.analysis.residual import stages
+from explorer.capture import capture
+from explorer.edits import Edit
 
 
 @pytest.fixture
@@ -48,3 +60,39 @@ def test_the_likeliest_of_either_run_are_on_top(edited_trace):
     either = np.maximum(change.before, change.after)
     assert either[others].max() <= either[top].min()
     assert (np.diff(either[top]) <= 0).all()
+
+
+def test_a_token_is_harder_by_what_the_change_took_from_its_probability(edited_trace):
+    change = surprisal_change(edited_trace)
+    assert np.isnan(change[0])
+    for position in range(1, 12):
+        before, after = (
+            softmax(run["logits"][position - 1])[run.token_ids[position]]
+            for run in (edited_trace.baseline, edited_trace)
+        )
+        assert change[position] == pytest.approx(np.log2(before / after), abs=1e-4)
+
+
+def test_the_stream_moves_from_where_it_is_changed(edited_trace):
+    change, places = stream_change(edited_trace), stages(edited_trace)
+    assert change.shape == (len(places), 12)
+    for row, place in enumerate(places):
+        before, after = (run[place.tap][4].astype(np.float64) for run in (edited_trace.baseline, edited_trace))
+        assert change[row, 4] == pytest.approx(np.sqrt(((after - before) ** 2).sum() / (before**2).sum()), abs=1e-5)
+
+
+def test_before_a_silenced_head_nothing_moves(lms, trace, style):
+    changed = capture(lms[style], trace.token_ids, [Edit("blocks.1.attn.z", "zero", index=1)])
+    changed = replace(changed, baseline=trace)
+    moved, heads = stream_change(changed), attention_moved(changed)
+    before = [place.layer == 0 for place in stages(changed)]
+    assert not moved[before].any() and moved[np.logical_not(before)].all()
+    assert not heads.any()  # the last layer's patterns are made before its heads are heard
+
+
+def test_the_attention_that_moved_is_what_some_keys_won(edited_trace):
+    moved = attention_moved(edited_trace)
+    for layer, head in ((0, 0), (1, 2)):
+        won = pattern_change(edited_trace, layer, head).clip(0).sum(-1).mean()
+        assert moved[layer, head] == pytest.approx(won, abs=1e-5)
+    assert (moved >= 0).all() and (moved <= 1).all()

@@ -16,3 +16,10 @@ def test_lists_travel_as_json():
 def test_all_lists_of_a_run_are_json(trace):
     sent = Choosers.pack(choices(list(OPTIONS), trace, Selection(query=5)))
     assert json.loads(json.dumps(sent)) == sent
+
+
+def test_many_numbers_are_typed():
+    sent = Choosers.pack([Choice("neuron", "neuron", [(i, str(i)) for i in range(512)])])
+    assert sent == [{"field": "neuron", "title": "neuron", "most": 511}]
+    words = [Choice("tap", "value", [(f"tap {i}", f"tap {i}") for i in range(512)])]
+    assert len(Choosers.pack(words)[0]["options"]) == 512

@@ -18,7 +18,7 @@ def page(library) -> Page:
 @pytest.fixture(autouse=True)
 def unpaced(monkeypatch):
     """New tokens do not wait for eyes."""
-    monkeypatch.setattr("explorer.events.SECONDS_A_TOKEN", 0)
+    monkeypatch.setattr("explorer.writing.SECONDS_A_TOKEN", 0)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ def test_a_link_opens_what_it_says(page, load):
     change = answer[page.layout.update]["change"]
     expected = {"checkpoint": "none", "prompt": [5, 6, 7], "generated": [8], "view": "activations", "query": 1}
     assert {name: change[name] for name in expected} == expected
-    assert (change["seed"], answer[page.layout.seed]) == (9, 9)
+    assert (change["seed"], answer[page.layout.sampling.seed]) == (9, 9)
     assert answer[page.layout.picker] == "none"
     assert answer[page.layout.tabs].selected == "activations"
     assert answer[page.layout.update]["ask"] == "show"
@@ -54,9 +54,18 @@ def test_a_hostile_selection_or_setting_is_brought_within_its_limits(page, told,
     assert told == []
 
 
-def test_text_is_shown_as_it_was_typed(page, state, nasty_prompt, load):
-    answer = page.events.on_prompt(nasty_prompt, "rope", state)
-    assert answer[page.layout.story]["prompt"] == nasty_prompt
-    assert json.loads(json.dumps(page.layout.story.postprocess(answer[page.layout.story])))["prompt"] == nasty_prompt
-    opened = load(text=nasty_prompt)
-    assert opened[page.layout.prompt] == nasty_prompt
+def test_text_is_shown_as_it_was_typed(page, state, nasty_prompt, load, merged):
+    state = merged(state, [page.events.on_prompt(nasty_prompt, "rope", state)])
+    contents = Answers(page.events.presenter).answer("token", state)["contents"]
+    assert contents["story"] == {"prompt": nasty_prompt, "generated": ""}
+    assert json.loads(json.dumps(contents)) == contents
+    assert load(text=nasty_prompt)[page.layout.prompt] == nasty_prompt
+
+
+def test_changes_stay_for_another_prompt_and_go_where_a_model_has_not_what_they_change(page, state, told, merged):
+    changed = state | {"edits": "rope.angles*zero"}
+    assert merged(changed, [page.events.on_prompt("the owl", "rope", changed)])["edits"] == "rope.angles*zero"
+    assert told == []
+    assert merged(changed, [page.events.on_prompt("the owl", "gpt", changed)])["edits"] == ""
+    (words,) = told
+    assert "rope.angles" in words

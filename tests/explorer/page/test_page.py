@@ -25,8 +25,12 @@ def test_handlers_only_answer_with_what_their_events_may_change(page, state, tol
         "on_load": [load(), load(checkpoint="missing")],
         "on_prompt": [page.events.on_prompt(PROMPT, "none", state), page.events.on_prompt("", "rope", state)],
         "on_open": [page.events.on_open(state), page.events.on_open({"view": "<b>"})],
-        "on_step": list(page.events.on_step(state)),
-        "on_generate": list(page.events.on_generate(state | {"max_new_tokens": 3})),
+        "on_step": list(page.writing.on_step(state)),
+        "on_generate": list(page.writing.on_generate(state | {"max_new_tokens": 3})),
+        "on_regenerate": list(page.writing.on_regenerate(state | {"generated": [5], "max_new_tokens": 3})),
+        "on_compare": list(page.writing.on_compare(state)),
+        "on_undo": [page.writing.on_undo(state | {"generated": [5]}), page.writing.on_undo(state)],
+        "on_move": [page.writing.on_move(state | {"move": {"kind": "take", "token": 5}}), page.writing.on_move(state)],
     }
     for handler, given in answers.items():
         events = [event for event in page.blocks.fns.values() if event.name == handler]
@@ -40,7 +44,7 @@ def test_handlers_only_answer_with_what_their_events_may_change(page, state, tol
 def test_python_never_writes_the_state_that_its_events_read(page):
     events = page.blocks.fns.values()
     assert all(page.layout.state not in event.outputs for event in events)
-    for handler in ("on_open", "on_step", "on_generate"):
+    for handler in ("on_open", "on_step", "on_generate", "on_regenerate", "on_compare", "on_undo", "on_move"):
         inputs = [event.inputs for event in events if event.name == handler]
         assert inputs and all(given == [page.layout.state] for given in inputs)
 
@@ -71,7 +75,6 @@ def test_a_new_prompt_is_looked_at_from_its_last_token(page, state, merged):
     last = len(now["prompt"]) - 1
     assert (now["checkpoint"], now["generated"], now["layer"]) == ("none", [], state["layer"])
     assert (now["query"], now["key"]) == (last, last - 1)
-    assert answer[page.layout.story] == {"prompt": "the owl", "generated": ""}
     assert "no positions" in answer[page.layout.facts]
     assert answer[page.layout.update]["ask"] == "show"
 
@@ -80,7 +83,7 @@ def test_another_model_is_looked_at_in_the_same_place(page, state, merged):
     at = state | {"query": 2, "key": 1, "layer": 1, "head": 5, "tap": "blocks.1.attn.k"}
     for checkpoint, head in (("grouped", 5), ("gpt", 2)):
         now = merged(at, [page.events.on_prompt(PROMPT, checkpoint, at)])
-        assert now == at | {"checkpoint": checkpoint, "head": head}
+        assert now == at | {"checkpoint": checkpoint, "head": head, "turn": at["turn"] + 1}
     again = merged(at, [page.events.on_prompt(PROMPT, "rope", at), page.events.on_prompt(PROMPT + ".", "gpt", at)])
     assert again["query"] == len(again["prompt"]) - 1
 
@@ -89,7 +92,6 @@ def test_a_prompt_longer_than_the_context_is_told(page, state, told):
     answer = page.events.on_prompt("\x00" * 40, "rope", state)
     assert told == ["The prompt has 40 tokens; the model sees 32 at once: the last are used."]
     assert answer[page.layout.update]["change"]["dropped"] == 8
-    assert answer[page.layout.strip]["earlier"] == 8
 
 
 @pytest.mark.parametrize(("prompt", "checkpoint"), [("", "rope"), ("the owl", "<b>missing</b>")])
@@ -104,14 +106,14 @@ def test_a_prompt_that_cannot_run_changes_nothing_and_says_why(page, state, told
     [{}, {"checkpoint": 1}, {"checkpoint": "missing", "prompt": [1]}, {"checkpoint": "rope", "prompt": [10**6]}],
 )
 def test_a_state_that_makes_no_sense_is_told(page, told, broken):
-    assert list(page.events.on_step(broken)) == list(page.events.on_generate(broken)) == []
+    assert list(page.writing.on_step(broken)) == list(page.writing.on_generate(broken)) == []
     assert len(told) == 2
 
 
 def test_no_handler_changes_the_state_it_was_given(page, state):
     before = deepcopy(state)
     (
-        list(page.events.on_step(state)),
+        list(page.writing.on_step(state)),
         page.events.on_prompt(PROMPT, "rope", state),
     )
     assert state == before

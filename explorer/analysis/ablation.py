@@ -1,0 +1,46 @@
+"""What each part of the model does to a prediction, by what becomes of it without that part."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from explorer.trace import Trace
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """Changes of log₂ p in bits, where one part alone is silent; below 0 the token is less probable without it.
+
+    Attributes:
+        before: log₂ p of the token as the run is.
+        heads: (L, H), each head's.
+        sublayers: (L, 2), of all heads of a layer, and of all neurons of its feed-forward.
+        error: largest difference from `before` when a run without anything silenced is repeated.
+    """
+
+    before: float
+    heads: np.ndarray
+    sublayers: np.ndarray
+    error: float
+
+
+def ablation(trace: Trace, position: int, token_id: int) -> Ablation:
+    """Of the probability p of a token after a position.
+
+    The first time it is asked this runs the model, L passes of a batch of H + 3.
+
+    Raises:
+        ValueError: the trace knows no model to run again.
+    """
+    if trace.ablate is None:
+        raise ValueError("an ablation runs the model again, and this trace knows none: make it with capture()")
+    before = log_probability(trace, position, token_id)
+    changes = trace.ablate(position, token_id) / np.log(2) - before  # (L, H + 3)
+    return Ablation(before, changes[:, :-3], changes[:, -3:-1], float(np.abs(changes[:, -1]).max()))
+
+
+def log_probability(trace: Trace, position: int, token_id: int) -> float:
+    """log₂ of the probability of a token after a position, bits."""
+    logits = trace["logits"][position].astype(np.float64)
+    largest = logits.max()
+    return float((logits[token_id] - largest - np.log(np.exp(logits - largest).sum())) / np.log(2))

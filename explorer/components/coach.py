@@ -1,0 +1,26 @@
+"""A line below the prompt: what to look for, or how to end it better."""
+
+from typing import Any
+
+from explorer.components.widget import Widget
+
+
+class Coach(Widget):
+    """Shows a sentence and what can be done about it; nothing where there is none.
+
+    Emits "apply" with the offered prompt as its value.
+    """
+
+    def __init__(self, **kwargs):
+        super().__init__("", html='<div class="coach" role="note"></div>', **kwargs)
+
+    @staticmethod
+    def pack(words: str, look: dict[str, Any] | None = None, offer: str = "") -> dict[str, Any]:
+        """The widget's value.
+
+        Args:
+            words: the sentence; "" gives up the line.
+            look: the selection that shows what it speaks of.
+            offer: a better prompt.
+        """
+        return {"words": words, "look": look, "offer": offer}

@@ -1,0 +1,79 @@
+"""Numbers worked out from a change of the run: what a head's silence costs, and where a change goes."""
+
+import math
+
+import numpy as np
+
+from explorer.analysis.ablation import ablation
+from explorer.analysis.change import attention_moved, stream_change
+from explorer.analysis.recompute.source import Source
+from explorer.analysis.recompute.working import Input, summed, take
+from explorer.analysis.residual import stages
+from explorer.edits import Edit
+from explorer.inspection.inspection import Inspection, element
+from explorer.inspection.prediction import log_total
+from explorer.inspection.tap import at
+from explorer.style import number, quoted
+from explorer.trace import Trace
+
+CHANGE = "explorer/analysis/change.py"
+
+
+def without_head(trace: Trace, query: int, token_id: int, layer: int, head: int) -> Inspection:
+    """By how many bits a head's silence changes the probability of a token after the query."""
+    value = element(ablation(trace, query, token_id).heads, layer, head)
+    logits, read = take(trace, "logits", query)
+    before = (float(logits[token_id]) - log_total(logits)) / math.log(2)
+    after = float(trace.ablate(query, token_id)[layer, head]) / math.log(2)
+    edit = Edit(f"blocks.{layer}.attn.z", "zero", index=head)
+    return Inspection(
+        name="change of log₂ p, in bits",
+        place=f"of {quoted(trace.vocabulary[token_id])} after {at(trace, query)}, without head {head} of layer {layer}",
+        value=value,
+        kind="drawn",
+        symbols="change = log₂ p without the head − log₂ p as it is",
+        numbers=f"log₂ {number(2**after)} − log₂ {number(2**before)} = {number(after - before)} bits",
+        inputs=(read, Input(f"logits of a run with {edit}, at ", (query,), logits.shape)),
+        recomputed=after - before,
+        source=Source("explorer/analysis/ablation.py", "changes = trace.ablate(position, token_id)"),
+    )
+
+
+def stream_moved(trace: Trace, row: int, position: int) -> Inspection:
+    """How far the stream of a token moved at one of the `stages`, in multiples of its length."""
+    place = stages(trace)[row]
+    value = element(stream_change(trace), row, position)
+    (after, from_after), (before, from_before) = (take(run, place.tap, position) for run in (trace, trace.baseline))
+    moved, length = (math.sqrt(math.fsum(x * x)) for x in (after - before, before))
+    again = moved / length if length else 0.0
+    return Inspection(
+        name=f"how far the stream moved at {place.name}",
+        place=at(trace, position),
+        value=value,
+        kind="drawn",
+        symbols="‖changed x − unchanged x‖ / ‖unchanged x‖",
+        numbers=f"{number(moved)} / {number(length)} = {number(again)}",
+        inputs=(from_after, from_before),
+        recomputed=again,
+        source=Source(CHANGE, "return np.divide(moved, lengths, "),
+    )
+
+
+def attention_elsewhere(trace: Trace, layer: int, head: int) -> Inspection:
+    """How much of a head's attention went to other keys."""
+    value = element(attention_moved(trace), layer, head)
+    name = f"blocks.{layer}.attn.pattern"
+    (after, from_after), (before, from_before) = (take(run, name, head) for run in (trace, trace.baseline))
+    moved = np.array([math.fsum(row) / 2 for row in np.abs(after - before)])
+    again = math.fsum(moved) / len(moved)
+    return Inspection(
+        name="share of the head’s attention that moved",
+        place=f"layer {layer} head {head}, mean over {len(moved)} queries",
+        value=value,
+        kind="drawn",
+        symbols="share = mean over queries of ½ Σ |changed weight − unchanged weight|",
+        numbers=f"share = {summed(moved)} / {len(moved)} = {number(again)}",
+        inputs=(from_after, from_before),
+        recomputed=again,
+        source=Source(CHANGE, "return np.abs(trace.stack(name) - trace.baseline.stack(name))"),
+    )

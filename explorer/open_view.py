@@ -1,0 +1,70 @@
+"""A view of a run, looked at in one place."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from explorer.inspection import Point
+from explorer.selection import Selection
+from explorer.trace import Trace
+from explorer.views.choices import Choice, choices
+from explorer.views.view import Panel, View
+from explorer.views.what_if import WhatIf, offered
+
+
+@dataclass(frozen=True)
+class OpenView:
+    """What a view shows of a run at a selection that exists in it; nothing is drawn before it is asked for.
+
+    Where the view does not apply to the model its words say why, and its panels are empty.
+    """
+
+    view: View
+    trace: Trace
+    selection: Selection
+
+    @property
+    def applies(self) -> bool:
+        return self.view.applies_to(self.trace)
+
+    @property
+    def words(self) -> str:
+        return self.view.words if self.applies else self.view.otherwise(self.trace.config)
+
+    @property
+    def formula(self) -> str:
+        return self.view.formula(self.trace, self.selection) if self.applies else ""
+
+    @property
+    def choices(self) -> list[Choice]:
+        run = self.trace.baseline if self.view.explains_unchanged and self.trace.baseline else self.trace
+        return choices(self.view.controls, run, self.selection) if self.applies else []
+
+    @property
+    def what_ifs(self) -> list[tuple[WhatIf, float]]:
+        return offered(self.view.what_ifs, self.trace, self.selection)
+
+    def panels(self, newly: bool) -> Sequence[Panel]:
+        """All panels of a view that is `newly` shown, else those that follow the selection."""
+        return [panel for panel in self.view.panels if newly or not panel.once]
+
+    def has(self, panel: Panel) -> bool:
+        return self.applies and panel.applies_to(self.trace)
+
+    def draw(self, panel: Panel) -> Any:
+        """The panel's picture; None where it does not apply to the model."""
+        return panel.draw(self.trace, self.selection) if self.has(panel) else None
+
+    def mark(self, panel: Panel) -> str:
+        """What vouches for the panel's numbers."""
+        return panel.mark(self.trace, self.selection) if panel.mark and self.has(panel) else ""
+
+    def inspect(self, panel_name: str, point: Point) -> str:
+        """How the number at a point of a panel comes about, as lines of text; "" where there is none.
+
+        Raises:
+            IndexError: the picture has no such point.
+        """
+        panels = [panel for panel in self.view.panels if panel.name == panel_name and panel.inspect and self.has(panel)]
+        found = [panel.inspect(self.trace, self.selection, point) for panel in panels]
+        return "\n".join(line for inspection in found if inspection for line in inspection.lines())

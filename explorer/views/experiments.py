@@ -1,0 +1,147 @@
+"""Experiments: change a part of the model and see what follows."""
+
+from explorer.analysis.ablation import ablation, log_probability
+from explorer.inspection.attention import changed_weight
+from explorer.inspection.change import attention_elsewhere, stream_moved, without_head
+from explorer.selection import Selection
+from explorer.style import number, quoted
+from explorer.trace import Trace
+from explorer.views import change, prediction
+from explorer.views.evidence import compared, worked_out
+from explorer.views.experiments_effects import other_heads, spread, text_change
+from explorer.views.experiments_map import heads, sublayers
+from explorer.views.view import Panel, View
+from explorer.views.what_if import (
+    BASE,
+    FEED_FORWARD,
+    HEAD,
+    HEADS,
+    NEURON,
+    ROTATION_OFF,
+    ROTATION_SHIFT,
+    VECTOR_SHIFT,
+)
+
+
+def unchanged(trace: Trace) -> Trace:
+    """The run as it is without changes."""
+    return trace.baseline or trace
+
+
+def explained(trace: Trace, selection: Selection) -> int:
+    """The token whose rank is chosen, by ranks without the changes: so it stays the same while they move."""
+    return prediction.explained(unchanged(trace), selection)[0]
+
+
+def formula(trace: Trace, selection: Selection) -> str:
+    query, token_id = selection.query, explained(trace, selection)
+    before = log_probability(unchanged(trace), query, token_id)
+    whose = f"probability of {quoted(trace.vocabulary[token_id])} after {quoted(trace.tokens[query])} ({query})"
+    if trace.baseline:
+        after = log_probability(trace, query, token_id)
+        first, then = f"{change.words(trace)}:\n", f"\n{change.outcome(trace, query)}"
+    else:
+        after = before + ablation(trace, query, token_id).heads[selection.layer, selection.head]
+        first, then = "", f"\n{BIASES}" * trace.config.bias
+        whose += f", without head {selection.head} of layer {selection.layer}"
+    times, bits = number(2 ** (after - before)), number(after - before)
+    return f"{first}{whose}: {number(2**before)} → {number(2**after)}, log₂ {times} = {bits} bits{then}"
+
+
+BIASES = "silenced is what a part makes of the tokens; the biases of W_O and of the feed-forward’s output stay"
+
+
+def run_again(trace: Trace, s: Selection) -> float:
+    return ablation(unchanged(trace), s.query, explained(trace, s)).error
+
+
+MARK_OF_ABLATION = worked_out(
+    "logits", check=("log₂ p, run again with nothing silenced, against the captured logits", run_again)
+)
+
+
+VIEW = View(
+    name="experiments",
+    title="Experiments",
+    words=(
+        "What is a part of the model good for? Take it away and see (ablation): each cell below is one head silenced "
+        "alone, and by how many bits that changes the log-probability of the explained token, blue where it needs the "
+        "head. Click a cell, then silence, weaken or strengthen that head with its slider, or change something else: "
+        "the model as it was is kept beside the changed one, to compare."
+    ),
+    formula=formula,
+    needs=("blocks.*.attn.pattern", "blocks.*.attn.z", "blocks.*.ffn.hidden", "blocks.*.resid_post", "logits"),
+    otherwise=lambda config: "Too little was captured of this model to change it.",
+    controls=("query", "target", "layer", "head", "neuron"),
+    what_ifs=(HEAD, HEADS, FEED_FORWARD, NEURON, ROTATION_SHIFT, VECTOR_SHIFT, BASE, ROTATION_OFF),
+    explains_unchanged=True,
+    panels=(
+        Panel(
+            name="heads",
+            title="Each head silenced alone: change of the explained token’s log₂ probability",
+            draw=lambda trace, s: heads(unchanged(trace), s.query, explained(trace, s), s.layer, s.head),
+            selects={"x": "head", "y": "layer"},
+            mark=MARK_OF_ABLATION,
+            inspect=lambda trace, s, point: without_head(
+                unchanged(trace), s.query, explained(trace, s), point.row, point.column
+            ),
+            width="half",
+        ),
+        Panel(
+            name="next_token_change",
+            title="What the change did to the next token after the query",
+            draw=lambda trace, s: change.next_tokens(trace, s.query),
+            compares=True,
+            mark=compared("logits"),
+            width="half",
+        ),
+        Panel(
+            name="sublayers",
+            title="All heads of a layer silenced, or its feed-forward",
+            draw=lambda trace, s: sublayers(unchanged(trace), s.query, explained(trace, s)),
+            selects={"customdata": "layer"},
+            mark=MARK_OF_ABLATION,
+            width="half",
+        ),
+        Panel(
+            name="spread",
+            title="How far the change moved each token’s residual stream, from the embedding down",
+            draw=lambda trace, s: spread(trace, s.query),
+            compares=True,
+            selects={"x": "query", "customdata": "layer"},
+            mark=compared("blocks.*.resid_mid", "blocks.*.resid_post"),
+            inspect=lambda trace, s, point: stream_moved(trace, point.row, point.column),
+            width="half",
+        ),
+        Panel(
+            name="other_heads",
+            title="Which heads look elsewhere because of it",
+            draw=lambda trace, s: other_heads(trace, s.layer, s.head),
+            compares=True,
+            selects={"x": "head", "y": "layer"},
+            mark=compared("blocks.*.attn.pattern"),
+            inspect=lambda trace, s, point: attention_elsewhere(trace, point.row, point.column),
+            width="half",
+        ),
+        Panel(
+            name="pattern_change",
+            title="The chosen head’s pattern: changed − unchanged weights",
+            draw=lambda trace, s: change.patterns(trace, s.layer, s.head, s.query, s.key),
+            compares=True,
+            selects={"x": "key", "y": "query"},
+            mark=compared("blocks.{layer}.attn.pattern"),
+            inspect=lambda trace, s, point: changed_weight(trace, s.layer, s.head, point.row, point.column),
+            width="half",
+        ),
+        Panel(
+            name="text_change",
+            title="Which tokens of the text it made harder (up) or easier to predict",
+            draw=lambda trace, s: text_change(trace, s.query),
+            compares=True,
+            selects={"x": "query"},
+            mark=compared("logits"),
+            height=300,
+            min_width=640,
+        ),
+    ),
+)

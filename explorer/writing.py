@@ -1,0 +1,186 @@
+"""What the page answers to the buttons that make tokens, and to moves among what they made."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import wraps
+
+import gradio as gr
+
+from explorer.branches import added
+from explorer.components.state_update import StateUpdate
+from explorer.editing import edited, edited_steps
+from explorer.moves import after, rewritten, undone
+from explorer.presenter import Presenter, Question
+from explorer.run import MOST_TOKENS
+from explorer.settings import LIMITS, GenerationSettings
+from explorer.toasts import warn
+from model.beam import beam_search
+from model.generation import generate
+
+SECONDS_A_TOKEN = 1 / 18  # the pace at which new tokens are shown: eyes and browsers follow this, not 400 a second
+COMPARED_TOKENS = 30
+NUM_BEAMS = 4
+
+
+def telling(answers: Callable[..., Iterator[dict]]) -> Callable[..., Iterator[dict]]:
+    """Answers that end at a ValueError, as where changed positions reach their end, of which the visitor is told."""
+
+    @wraps(answers)
+    def told(*args, **kwargs):
+        try:
+            yield from answers(*args, **kwargs)
+        except ValueError as error:
+            warn(error)
+
+    return told
+
+
+@dataclass(frozen=True)
+class WritingLimits:
+    """What one press of a button may cost at most: tokens, and seconds of waiting and computing."""
+
+    tokens: int = LIMITS["max_new_tokens"][1]
+    seconds: float = float("inf")
+
+
+class Writing:
+    """Handlers that take the page's state alone and answer with the changes of it.
+
+    Args:
+        update: the widget that changes the state.
+        seed: the number box of the seed, which Regenerate counts on.
+        presenter: knows the models.
+        limits: of one generation.
+    """
+
+    def __init__(self, update: StateUpdate, seed: gr.Number, presenter: Presenter, limits: WritingLimits):
+        self.update, self.seed, self.presenter, self.limits = update, seed, presenter, limits
+
+    def on_step(self, state: dict) -> Iterator[dict]:
+        if question := self.asked(state):
+            yield from self.written(question, replace(GenerationSettings.parse(state), max_new_tokens=1))
+
+    def on_generate(self, state: dict) -> Iterator[dict]:
+        if question := self.asked(state):
+            yield from self.written(begun(question), GenerationSettings.parse(state))
+
+    def on_regenerate(self, state: dict) -> Iterator[dict]:
+        """What was written last, with the next seed, as a branch beside it."""
+        question, settings = self.asked(state), GenerationSettings.parse(state)
+        if question is None:
+            return
+        if len(question.run.generated) == question.began:
+            warn(ValueError("There is nothing to write anew here: press Generate first."))
+        elif settings.temperature == 0:
+            warn(ValueError("At temperature 0 the likeliest token is always taken: no seed writes another text."))
+        else:
+            settings = replace(settings, seed=(settings.seed + 1) % (LIMITS["seed"][1] + 1))
+            question = rewritten(question, question.run.generated[: question.began], question.began)
+            for answer in self.written(question, settings, seed=settings.seed):
+                yield answer | {self.seed: settings.seed}
+
+    def on_undo(self, state: dict) -> dict:
+        return self.answered(state, undone)
+
+    def on_move(self, state: dict) -> dict:
+        """Another continuation, or one token taken by hand."""
+
+        def move(question: Question) -> Question:
+            place = len(question.run.token_ids) - len(self.presenter.trace(question.run)) + question.selection.query
+            return after(question, place, state.get("move"))
+
+        return self.answered(state, lambda question: move(self.presenter.within(question)))
+
+    @telling
+    def on_compare(self, state: dict) -> Iterator[dict]:
+        """What greedy search, beam search and sampling would go on with, as branches."""
+        question, settings = self.asked(state), GenerationSettings.parse(state)
+        if question is None:
+            return
+        run, (lm, tokenizer) = question.run, self.presenter.library.model(question.run.checkpoint)
+        window = run.window(lm.config.context_length)
+        room = min(lm.config.context_length + 1 - len(window), MOST_TOKENS - len(run.generated))  # the last is not read
+        count = min(COMPARED_TOKENS, self.limits.tokens, room)
+        stops = {tokenizer.end_of_text}
+
+        def drawn(**how) -> list[int]:
+            steps = generate(lm, run.token_ids, max_new_tokens=count, stop_tokens=stops, tokenizer=tokenizer, **how)
+            return [step.token_id for step in edited_steps(lm, run.edits, steps)]
+
+        def beam() -> tuple[int, ...]:
+            with edited(lm, run.edits):
+                found = beam_search(lm, window, num_beams=NUM_BEAMS, max_new_tokens=count, stop_tokens=stops)
+            return found[0].token_ids
+
+        sampling = settings.as_dict()
+        del sampling["max_new_tokens"]
+        ways = {"greedy": lambda: drawn(temperature=0), "beam": beam, "sampling": lambda: drawn(**sampling)}
+        for origin, way in ways.items():
+            branches = added(question.branches, (*run.generated, *way()), origin)
+            question = replace(question, branches=branches)
+            yield {self.update: question.as_change()}
+
+    @telling
+    def written(self, question: Question, settings: GenerationSettings, **change) -> Iterator[dict]:
+        """The run after each new token, at a pace that can be followed.
+
+        Args:
+            change: of the state besides.
+        """
+        room = MOST_TOKENS - len(question.run.generated)
+        if room < 1:
+            gr.Warning(f"{MOST_TOKENS:,} tokens were generated, as many as fit into a link: press Run to begin anew.")
+            return
+        most = min(settings.max_new_tokens, room, self.limits.tokens)
+        run = question.run
+        lm, tokenizer = self.presenter.library.model(run.checkpoint)
+        how = settings.as_dict() | {"max_new_tokens": most, "tokenizer": tokenizer}
+        steps = generate(lm, run.token_ids, stop_tokens={tokenizer.end_of_text}, **how)
+        shown, end = 0.0, time.monotonic() + self.limits.seconds
+        for done, step in enumerate(edited_steps(lm, run.edits, steps), start=1):
+            run = replace(run, generated=(*run.generated, step.token_id))
+            question = self.presenter.at_end(replace(question, run=run))
+            complete = done == settings.max_new_tokens or step.token_id == tokenizer.end_of_text
+            complete = complete or step.stopped_by is not None
+            time.sleep(max(0.0, shown + SECONDS_A_TOKEN - time.monotonic()))
+            shown = time.monotonic()
+            last = complete or done == most or shown >= end
+            if last and not complete:
+                self.tell_why(done)
+            yield {self.update: question.as_change(change, ask="show" if last else "token")}
+            if last:
+                return
+
+    def tell_why(self, done: int):
+        """That a limit ended the text, and how to go on."""
+        if done == self.limits.tokens:
+            gr.Warning(f"Here at most {done} tokens are written at a time: press Generate to go on.")
+        elif self.limits.seconds < float("inf"):
+            gr.Warning(f"Here writing ends after {self.limits.seconds:g} seconds: press Generate to go on.")
+
+    def answered(self, state: dict, move: Callable[[Question], Question]) -> dict:
+        """The question after a move, looked at from its last token; as it is, and a warning, where there is no such."""
+        question = self.asked(state)
+        if question is None:
+            return {}
+        try:
+            return {self.update: self.presenter.at_end(move(question)).as_change()}
+        except ValueError as error:
+            warn(error)
+            return {}
+
+    def asked(self, state: dict) -> Question | None:
+        """The state's question if it makes sense; else None, and a warning says why not."""
+        try:
+            question = Question.parse(state)
+            self.presenter.trace(question.run)
+        except ValueError as error:
+            warn(error)
+            return None
+        return replace(question, turn=question.turn + 1)
+
+
+def begun(question: Question) -> Question:
+    """What is written now begins at the end of the run."""
+    return replace(question, began=len(question.run.generated))

@@ -1,0 +1,248 @@
+"""Another token, the tree of continuations, undoing, writing anew, playing back."""
+
+import re
+import time
+
+import pytest
+from playwright.sync_api import expect
+
+import explorer.writing
+from explorer.branches import parse_branches
+
+from .test_generation import LONG, VIEWS_FOLLOW, WATCH, continuation
+
+PROMPT = "The fox asked"
+
+
+@pytest.fixture
+def writer(person):
+    """Somebody with a continuation of eight tokens."""
+    person.run(PROMPT)
+    person.generate(8)
+    expect(person.branches).to_have_count(1)
+    return person
+
+
+def generated(person) -> list[int]:
+    return person.page.evaluate("Explorer.state.generated")
+
+
+def press(person, name: str):
+    with person.rebranched():
+        person.page.get_by_role("button", name=name, exact=True).click()
+
+
+def kept(person) -> set[tuple[int, ...]]:
+    branches = parse_branches(person.page.evaluate("Explorer.state.branches"))
+    return {branch.path for branch in branches}
+
+
+def take_another(person, after: int) -> int:
+    """The likeliest token but one that is not there already, by a click in the table."""
+    with person.redrawn(person.prediction):
+        person.chips.nth(after).click()
+    row = person.prediction.locator("tbody tr").filter(has=person.page.locator(".take:not([hidden])")).first
+    token = int(row.get_attribute("data-token"))
+    row.hover()
+    with person.rebranched():
+        row.locator(".take").click()
+    return token
+
+
+def test_another_token_is_taken_and_both_branches_are_seen(writer):
+    first, prompt = generated(writer), writer.page.evaluate("Explorer.state.prompt.length")
+    token = take_another(writer, after=prompt + 2)
+    assert generated(writer) == [*first[:3], token]
+    expect(writer.branches).to_have_count(3)
+    assert kept(writer) == {tuple(first)}
+    expect(writer.chips.last).to_have_attribute("aria-selected", "true")
+    expect(writer.page.locator("#branches .leaves tbody tr")).to_have_count(2)
+    writer.page.wait_for_function(VIEWS_FOLLOW)
+
+    branch = writer.branches.nth(2 if writer.branches.nth(1).get_attribute("class").endswith("here") else 1)
+    with writer.rebranched():
+        branch.locator(".go").click()
+    assert generated(writer) == first and kept(writer) == {tuple(first), (*first[:3], token)}
+    expect(writer.branches.locator("[aria-current=true]")).to_have_count(1)
+    expect(writer.story.locator(".generated")).to_have_text(continuation(PROMPT, 8))
+
+
+def test_generate_at_a_node_writes_the_same_by_the_same_seed(writer):
+    first, prompt = generated(writer), writer.page.evaluate("Explorer.state.prompt.length")
+    take_another(writer, after=prompt + 2)
+    with writer.rebranched():
+        writer.branches.first.locator(".go").click()
+    assert generated(writer) == first[:3]
+    writer.generate(5)
+    assert generated(writer) == first
+
+
+def test_within_the_prompt_nothing_is_lost(person):
+    person.run(PROMPT)
+    before = person.page.evaluate("Explorer.state.prompt")
+    token = take_another(person, after=1)
+    state = person.page.evaluate("Explorer.state")
+    assert (state["prompt"], state["generated"]) == (before[:2], [token])
+    assert kept(person) == {tuple(before[2:])}
+
+
+def test_a_branch_is_pruned_by_a_click_or_a_key(writer):
+    first, prompt = generated(writer), writer.page.evaluate("Explorer.state.prompt.length")
+    for after in (prompt + 2, prompt + 1):
+        take_another(writer, after)
+    rows = writer.branches.count()
+    with writer.rebranched():
+        writer.page.locator("#branches .stretch.here .prune").click()
+    assert len(generated(writer)) == 2 and writer.branches.count() < rows
+    writer.branches.last.locator(".go").focus()
+    writer.page.keyboard.press("ArrowUp")
+    with writer.rebranched():
+        writer.page.keyboard.press("Home")
+        writer.page.keyboard.press("Delete")
+    assert (generated(writer), kept(writer)) == ([], set()), first
+    expect(writer.page.locator("#branches .tree")).to_be_hidden()
+
+
+def test_undo_and_regenerate(writer):
+    first = generated(writer)
+    for left in (7, 6):
+        press(writer, "Undo")
+        assert generated(writer) == first[:left]
+    expect(writer.chips.and_(writer.page.locator(".generated"))).to_have_count(6)
+    expect(writer.branches).to_have_count(2)  # what is there, and what was taken back
+    press(writer, "Regenerate")
+    expect(writer.page.get_by_label("seed", exact=True)).to_have_value("1")
+    assert len(generated(writer)) == 8 and kept(writer) == {tuple(first)}
+    expect(writer.story.locator(".generated")).to_have_text(continuation(PROMPT, 8, seed=1))
+
+
+def test_there_is_nothing_to_undo_at_first(person):
+    person.page.get_by_role("button", name="Undo").click()
+    expect(person.warning).to_contain_text("nothing to undo")
+
+
+def test_greedy_beam_and_sampling_are_compared(writer):
+    with writer.rebranched():
+        writer.page.get_by_role("button", name="Compare greedy").click()
+    writer.page.wait_for_function("Explorer.state.branches.includes('sampling:')")
+    table = writer.page.locator("#branches .leaves tbody")
+    for origin in ("greedy", "beam", "sampling"):
+        expect(table).to_contain_text(origin)
+    rows = [row.split("\t") for row in table.inner_text().splitlines()]
+    scores = {re.sub(r"[\d\s]", "", row[0]): float(row[2].replace("−", "-")) for row in rows}
+    assert scores["beam"] >= scores["greedy"]
+
+
+def test_playing_back_goes_through_every_step(writer):
+    prompt = writer.page.evaluate("Explorer.state.prompt.length")
+    expect(writer.playback).to_contain_text("The end of 8 steps")
+    writer.playback.get_by_role("slider").fill("0")
+    writer.expect_selected(query=prompt - 1)
+    expect(writer.playback).to_contain_text("step 1 of 8: after")
+    expect(writer.page.locator("#next-token-words")).to_contain_text(f"position {prompt - 1}")
+    writer.playback.get_by_role("button", name="forward").click()
+    writer.expect_selected(query=prompt)
+    writer.playback.get_by_role("button", name="back").click()
+    writer.expect_selected(query=prompt - 1)
+
+    writer.page.evaluate(
+        "document.addEventListener('explorer:state', () => (window.went ||= []).push(Explorer.state.query))"
+    )
+    writer.playback.get_by_role("button", name="play").click()
+    expect(writer.playback.get_by_role("button", name="pause")).to_be_visible()
+    expect(writer.playback).to_contain_text("The end of 8 steps")
+    expect(writer.playback.get_by_role("button", name="play")).to_be_visible()
+    assert list(dict.fromkeys(writer.page.evaluate("window.went"))) == list(range(prompt - 1, prompt + 8))
+
+
+def test_playing_stops_where_somebody_chooses_another_token(newcomer):
+    writer = newcomer(reduced_motion="reduce").open(text=PROMPT)
+    writer.generate(8)
+    writer.playback.get_by_role("button", name="play").click()
+    expect(writer.playback).to_contain_text("step 2 of 8")
+    writer.chips.nth(0).click()
+    expect(writer.playback.get_by_role("button", name="play")).to_be_visible()
+    expect(writer.playback).to_contain_text("The prompt is on show")
+    writer.expect_selected(query=0)
+
+
+def test_a_reload_brings_the_tree_back(writer):
+    take_another(writer, after=writer.page.evaluate("Explorer.state.prompt.length") + 2)
+    rows, table = writer.branches.all_inner_texts(), writer.page.locator("#branches .leaves").inner_text()
+    writer.page.wait_for_url(re.compile(r"branches="))
+    writer.expect_selected(began=4)
+    writer.page.reload()
+    expect(writer.branches).to_have_count(len(rows))
+    assert writer.branches.all_inner_texts() == rows
+    assert writer.page.locator("#branches .leaves").inner_text() == table
+    writer.run("An owl")
+    expect(writer.branches).to_have_count(0)
+    writer.page.wait_for_url(re.compile(r"^(?!.*branches=)"))
+
+
+def test_a_better_prompt_is_offered_and_run(person):
+    person.run("The fox ")
+    offer = person.page.locator("#coach button", has_text="Use this prompt")
+    with person.redrawn(person.strip, person.prediction):
+        offer.click()
+    expect(person.prompt).to_have_value("The fox")
+    expect(person.strip).to_have_text("The fox")
+
+
+def test_no_token_comes_after_stop(newcomer):
+    person = newcomer().open(**LONG)
+    person.page.get_by_role("button", name="Generate", exact=True).click()
+    person.page.wait_for_function("Explorer.state.generated.length > 5")
+    with person.rebranched():
+        at_once = person.page.evaluate("document.querySelector('#stop').click(), Explorer.state.generated.length")
+    assert len(generated(person)) == at_once
+    expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(at_once)
+
+
+def test_a_move_ends_what_is_being_written(newcomer):
+    person = newcomer().open(**LONG)
+    written = person.chips.and_(person.page.locator(".generated"))
+    person.page.get_by_role("button", name="Generate", exact=True).click()
+    expect(written.nth(2)).to_be_attached()
+    person.page.evaluate("Explorer.pick({ query: 0 }); Explorer.take(70)")  # before another token comes
+    expect(written).to_have_count(1)
+    person.strip.evaluate(WATCH)
+    for tokens in (2, 3):
+        person.page.get_by_role("button", name="Step").click()
+        expect(written).to_have_count(tokens)
+    assert set(person.page.evaluate("window.seen")) == {2, 3}
+
+
+def test_one_thing_is_written_at_a_time(newcomer):
+    person = newcomer().open(max_new_tokens=512)
+    written = person.chips.and_(person.page.locator(".generated"))
+    person.page.get_by_role("button", name="Generate", exact=True).click()
+    expect(written.nth(2)).to_be_attached()
+    person.set_number("new tokens", 6)
+    with person.rebranched():
+        person.page.get_by_role("button", name="Regenerate").click()
+    expect(written).to_have_count(6)
+    assert person.page.evaluate("Explorer.state.seed") == 1
+
+
+def test_a_closed_page_ends_its_generation(newcomer, monkeypatch):
+    drawn = []
+
+    def counted(*args, **kwargs):
+        for step in real(*args, **kwargs):
+            drawn.append(step)
+            yield step
+
+    real = explorer.writing.generate
+    monkeypatch.setattr("explorer.writing.generate", counted)
+    person = newcomer().open(**LONG)
+    person.page.get_by_role("button", name="Generate", exact=True).click()
+    expect(person.chips.and_(person.page.locator(".generated")).nth(2)).to_be_attached()
+    person.page.close()
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        before = len(drawn)
+        time.sleep(1.5)  # at 18 tokens a second
+        if len(drawn) == before:
+            break
+    assert len(drawn) == before < LONG["max_new_tokens"]

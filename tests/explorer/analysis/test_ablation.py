@@ -1,0 +1,42 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from explorer.analysis.ablation import ablation, log_probability
+from explorer.analysis.next_token import next_token
+from explorer.capture import capture
+from explorer.edits import Edit
+
+
+def test_the_log_probability_is_that_of_the_softmax(trace):
+    for token_id in (0, 7, 255):
+        assert 2 ** log_probability(trace, 5, token_id) == pytest.approx(next_token(trace, 5).plain[token_id], rel=1e-4)
+
+
+def test_a_change_is_that_of_a_run_with_the_edit(lms, trace, style):
+    found = ablation(trace, 9, 33)
+    assert found.before == log_probability(trace, 9, 33)
+    assert found.error < 1e-4
+    edits = {
+        Edit("blocks.0.attn.z", "zero", index=2): found.heads[0, 2],
+        Edit("blocks.1.attn.z", "zero", index=0): found.heads[1, 0],
+        Edit("blocks.0.attn.z", "zero"): found.sublayers[0, 0],
+        Edit("blocks.0.ffn.hidden", "zero"): found.sublayers[0, 1],
+        Edit("blocks.1.ffn.hidden", "zero"): found.sublayers[1, 1],
+    }
+    for edit, change in edits.items():
+        changed = capture(lms[style], trace.token_ids, [edit])
+        assert change == pytest.approx(log_probability(changed, 9, 33) - found.before, abs=1e-4), edit
+
+
+def test_what_is_silent_already_changes_nothing_more(lms, trace, style):
+    silent = capture(lms[style], trace.token_ids, [Edit("blocks.1.attn.z", "zero", index=2)])
+    assert_allclose(ablation(silent, 9, 33).heads[1, 2], 0, atol=1e-4)
+    assert np.abs(ablation(silent, 9, 33).heads).max() > 1e-3
+
+
+def test_a_trace_without_its_model_says_so(trace):
+    with pytest.raises(ValueError, match="runs the model again"):
+        ablation(replace(trace, ablate=None), 9, 33)

@@ -1,0 +1,46 @@
+"""What the cache view shows is what the model's own cache holds."""
+
+import numpy as np
+import pytest
+import torch
+
+from explorer.analysis.kv_cache import (
+    cached_lengths,
+    cached_name,
+    positions_computed,
+    step_flops,
+    whole_lengths,
+)
+from model.kv_cache import KVCache
+
+
+def test_the_captured_keys_and_values_are_those_in_the_cache(trace_of, lms, style):
+    trace, lm = trace_of(style), lms[style]
+    cache = KVCache(lm.config)
+    with torch.inference_mode():
+        for token_id in trace.token_ids:  # a step a token
+            lm(torch.tensor([[token_id]]), cache)
+    for layer in range(lm.config.num_layers):
+        for index, part in enumerate("kv"):
+            held = cache.entries[layer, index, 0, :, : len(trace)].numpy()  # (G, T, d)
+            np.testing.assert_allclose(trace[cached_name(trace, layer, part)], held, atol=1e-5)
+            lengths = cached_lengths(trace, layer, part)
+            np.testing.assert_allclose(lengths, np.sqrt((held**2).sum(-1)), atol=1e-5)
+            whole = np.sqrt((held**2).sum((0, 2)))
+            np.testing.assert_allclose(whole_lengths(trace, part)[layer], whole, atol=1e-5)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 9])
+def test_positions_are_counted_step_by_step(steps):
+    cached, uncached = positions_computed(steps)
+    assert cached.tolist() == list(range(1, steps + 1))
+    assert uncached.tolist() == [sum(range(n + 1)) for n in range(1, steps + 1)]
+
+
+def test_without_a_cache_a_step_costs_what_all_steps_before_did(tiny_config):
+    costs = [step_flops(tiny_config, position) for position in range(5)]
+    assert costs[0][0] == costs[0][1]
+    for position in range(1, 5):
+        assert costs[position][1] == costs[position - 1][1] + costs[position][0]
+        attention = 4 * tiny_config.num_layers * tiny_config.d_model  # a key more to look at
+        assert costs[position][0] - costs[position - 1][0] == attention

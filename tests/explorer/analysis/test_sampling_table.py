@@ -1,0 +1,150 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from explorer.analysis.sampling_table import SamplingTable, matching
+from model.sampling import draw, sampling_stages
+
+SETTINGS = [
+    {},
+    {"temperature": 0},
+    {"temperature": 0.7, "top_k": 5},
+    {"temperature": 1.3, "top_k": 9, "top_p": 0.8},
+    {"top_p": 0.6, "min_p": 0.3, "repetition_penalty": 1.4, "previous": (0, 3, 7)},
+]
+
+
+@pytest.fixture(params=SETTINGS, ids=lambda settings: ", ".join(settings) or "plain")
+def settings(request) -> dict:
+    return request.param
+
+
+@pytest.fixture
+def logits() -> np.ndarray:
+    logits = np.random.default_rng(0).normal(0, 2, 30)
+    logits[11] = logits[4]  # a tie
+    return logits
+
+
+@pytest.fixture
+def table(logits, settings) -> SamplingTable:
+    return SamplingTable(sampling_stages(logits, **settings))
+
+
+@pytest.fixture
+def rows(table):
+    return table.rows(30)
+
+
+def test_rows_are_ranked_by_penalised_logit_and_of_equal_ones_the_lower_id_comes_first(table, rows):
+    expected = sorted(range(30), key=lambda i: (-table.stages.penalised[i], i))
+    assert [row.token_id for row in rows] == expected == table.ranking.tolist()
+    assert [row.rank for row in rows] == list(range(1, 31))
+
+
+def test_a_row_has_the_numbers_of_its_stages(table, rows):
+    for row in rows:
+        for name in ("logit", "penalised", "scaled", "probability", "cumulative"):
+            stage = {"logit": "logits", "probability": "probabilities"}.get(name, name)
+            assert getattr(row, name) == getattr(table.stages, stage)[row.token_id]
+
+
+def test_the_model_alone_is_the_softmax_of_the_logits(logits, rows):
+    for row in rows:
+        assert row.plain == pytest.approx(1 / np.exp(logits - logits[row.token_id]).sum())
+
+
+def test_kept_tokens_have_the_probability_that_their_weights_say(table, rows, settings):
+    kept = [row for row in rows if row.cut_by is None]
+    assert {row.token_id for row in kept} == set(np.flatnonzero(table.stages.in_min_p).tolist())
+    for row in rows:
+        assert row.weight == pytest.approx(np.exp(row.scaled - max(row.scaled for row in rows)))
+        if settings.get("temperature") != 0:
+            assert row.probability == pytest.approx(row.weight / table.total if row in kept else 0)
+    if settings.get("temperature") != 0:
+        assert table.total == pytest.approx(sum(row.weight for row in kept))
+
+
+def test_a_cut_says_which_limit_made_it(logits):
+    everything = {"top_k": 9, "top_p": 0.8, "min_p": 0.6}
+    rows = SamplingTable(sampling_stages(logits, **everything)).rows(30)
+    assert {row.cut_by for row in rows} == {"top_k", "top_p", "min_p", None}
+    for row in rows:
+        assert (row.cut_by == "top_k") == (row.rank > 9)
+        if row.cut_by != "top_k":
+            assert (row.cut_by == "top_p") == (row.ahead >= 0.8)
+        if row.cut_by not in ("top_k", "top_p"):
+            assert (row.cut_by == "min_p") == (row.weight < 0.6)
+
+
+def test_ahead_is_what_better_ranked_tokens_hold_of_the_k_kept(logits):
+    rows = SamplingTable(sampling_stages(logits, top_k=6, top_p=0.3)).rows(6)
+    shares = np.exp([row.logit for row in rows])
+    assert_allclose([row.ahead for row in rows], np.cumsum([0, *shares[:-1]]) / shares.sum(), atol=1e-12)
+
+
+def test_some_rows_are_shown_always_and_others_besides(table):
+    first = table.ranking[:12].tolist()
+    far, further = table.ranking[[20, 25]].tolist()
+
+    def shown(**wanted) -> list[int]:
+        return [row.token_id for row in table.rows(12, **wanted)]
+
+    assert shown() == shown(always={first[11], first[0]}) == first
+    assert shown(always={far}) == [*first[:11], far]
+    assert shown(always={further, far, first[3]}) == [*first[:10], far, further]
+    assert shown(always={first[11], far}) == [*first[:10], first[11], far]
+    assert shown(besides=[further, first[2]]) == [*first, further]
+
+
+def test_there_are_no_more_rows_than_tokens():
+    assert len(SamplingTable(sampling_stages(np.array([1.0, 2.0]))).rows(12, always={0})) == 2
+
+
+def test_a_number_falls_on_the_stretch_of_the_token_it_draws(table):
+    stretches = table.stretches(narrowest=0)
+    stretches = [stretch for stretch in stretches if stretch.end > stretch.start]
+    assert stretches[0].start == 0 and stretches[-1].end == pytest.approx(1)
+    assert_allclose([stretch.start for stretch in stretches[1:]], [stretch.end for stretch in stretches[:-1]])
+    for u in np.random.default_rng(1).random(50):
+        (hit,) = (stretch.token_id for stretch in stretches if stretch.start <= u < stretch.end)
+        assert hit == draw(table.stages.probabilities, u)
+
+
+def test_narrow_stretches_are_left_out_but_for_some(table):
+    probabilities = table.stages.probabilities
+    thin = int(np.argmin(np.where(probabilities > 0, probabilities, np.inf)))
+    cut = [int(i) for i in np.flatnonzero(probabilities == 0)]
+    stretches = table.stretches(0.1, always={thin, *cut})
+    assert {stretch.token_id for stretch in stretches} == {*np.flatnonzero(probabilities >= 0.1).tolist(), thin}
+    for stretch in stretches:
+        assert stretch.end - stretch.start == pytest.approx(probabilities[stretch.token_id])
+
+
+VOCABULARY = ("moon", " Moon", "\n", "noon", " the moonlight", "moo", "3", " 35", "<b>")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ("moon", [1, 0, 4]),  # just this text first, of equals the better ranked
+        ("MOON", [1, 0, 4]),
+        ("·moon", [1, 4]),
+        ("3", [3, 6, 7]),  # the token with that id, then that text
+        ("8", [8]),
+        ("9", []),
+        ("<b>", [8]),
+        ("\n", [2]),
+        ("xyz", []),
+        ("", []),
+        ("٣", []),
+        ("9" * 400, []),
+    ],
+)
+def test_tokens_are_found_by_text_or_id(wanted, found):
+    ranking = [8, 7, 4, 3, 2, 1, 0, 5, 6]
+    assert matching(VOCABULARY, wanted, ranking, most=4) == found
+
+
+def test_as_many_are_found_as_were_asked_for():
+    assert matching(VOCABULARY, "o", range(9), most=2) == [0, 1]

@@ -1,0 +1,85 @@
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from explorer.analysis.ablation import ablation, log_probability
+from explorer.analysis.change import attention_moved, stream_change
+from explorer.analysis.next_token import ranking, surprisal
+from explorer.analysis.residual import stages
+from explorer.capture import capture
+from explorer.edits import Edit, parse_edits
+from explorer.open_view import OpenView
+from explorer.selection import Selection
+from explorer.style import number
+from explorer.views import experiments
+from explorer.views.experiments_effects import other_heads, spread, text_change
+from explorer.views.experiments_map import heads, sublayers
+
+
+@pytest.fixture
+def edited_trace(edited_trace_of, style):
+    return edited_trace_of(style)
+
+
+def test_the_map_has_every_head_s_change_on_a_scale_around_zero(trace):
+    found, fig = ablation(trace, 9, 33), heads(trace, 9, 33, layer=1, head=2)
+    heatmap = fig.data[0]
+    assert_allclose(heatmap.z, found.heads)
+    assert heatmap.zmax == -heatmap.zmin == np.abs(found.heads).max()
+    assert_allclose(np.log2(heatmap.customdata) - found.before, found.heads, atol=1e-9)
+    assert (fig.layout.shapes[0].x0, fig.layout.shapes[0].y0) == (1.5, 0.5)
+
+
+def test_a_sublayer_has_a_bar_and_its_layer(trace):
+    (bars,) = sublayers(trace, 9, 33).data
+    assert_allclose(bars.y, ablation(trace, 9, 33).sublayers.ravel())
+    assert list(bars.customdata) == [0, 0, 1, 1]
+
+
+def test_where_the_change_goes_is_drawn_as_it_is(edited_trace):
+    assert_allclose(spread(edited_trace, 3).data[0].z, stream_change(edited_trace))
+    assert list(spread(edited_trace).data[0].y) == [stage.name for stage in stages(edited_trace)]
+    assert_allclose(other_heads(edited_trace).data[0].z, attention_moved(edited_trace))
+
+
+def test_each_token_s_surprisal_is_told_before_and_after(edited_trace):
+    (bars,) = text_change(edited_trace, 3).data
+    before, after = surprisal(edited_trace.baseline), surprisal(edited_trace)
+    assert_allclose(bars.y, after - before)
+    for i in range(1, 12):
+        assert bars.text[i].endswith(f"{number(before[i])} → {number(after[i])} bits")
+
+
+def test_the_map_stays_that_of_the_unchanged_model(trace, edited_trace):
+    selection = Selection(layer=1, head=2, query=9)
+    panels = {panel.name: panel for panel in experiments.VIEW.panels}
+    for name in ("heads", "sublayers"):
+        assert panels[name].draw(edited_trace, selection) == panels[name].draw(trace, selection)
+
+
+def test_a_change_does_not_change_which_token_is_explained(lms, trace, style):
+    selection = Selection(query=9, target=1)
+    token_id = experiments.explained(trace, selection)
+    gone = capture(lms[style], trace.token_ids, [Edit("logits", "scale", -1.0)])  # now it is the least likely
+    changed = replace(gone, baseline=trace)
+    assert experiments.explained(changed, selection) == token_id == ranking(trace, 9)[0]
+    assert ranking(changed, 9)[0] != token_id
+    choices = {choice.field: choice.options for choice in OpenView(experiments.VIEW, changed, selection).choices}
+    assert (
+        choices["target"]
+        == {choice.field: choice.options for choice in OpenView(experiments.VIEW, trace, selection).choices}["target"]
+    )
+
+
+def test_the_formula_tells_what_a_head_or_a_change_does_to_the_probability(lms, trace, style):
+    selection = Selection(layer=1, head=2, query=9, target=3)
+    token_id = experiments.explained(trace, selection)
+    silent = capture(lms[style], trace.token_ids, parse_edits("blocks.1.attn.z.2*scale*0"))
+    before, after = (log_probability(run, 9, token_id) for run in (trace, silent))
+    for run in (trace, replace(silent, baseline=trace)):
+        told = re.search(r": (\S+) → (\S+), log₂ (\S+) = (\S+) bits", experiments.VIEW.formula(run, selection)).groups()
+        told = [float(text.replace("−", "-")) for text in told]
+        assert told == pytest.approx([2**before, 2**after, 2 ** (after - before), after - before], rel=0.01, abs=1e-4)
