@@ -65,6 +65,7 @@ def main():
             tell("click on a token -> attention painted", clicks(page, options.rounds, options.tokens, PATTERN))
             tell("click on a token -> all figures in sight", clicks(page, options.rounds, options.tokens, ""))
             for tokens in (options.tokens, 4 * options.tokens):
+                page.get_by_role("tab", name="Attention", exact=True).click()
                 prompts(page, 1, tokens)
                 page.wait_for_timeout(2000)
                 for title in [view.title for view in VIEWS]:
