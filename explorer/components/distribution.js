@@ -4,7 +4,7 @@ const line = box.querySelector(".line"), stretches = box.querySelector(".stretch
 const HINT = "Point at a number, or move to it with the arrow keys, to see how it comes about.";
 const DECADES = 6; // of the logarithmic bars
 const LETTER = 7, AROUND = 6; // pixels that a label takes
-let value = null, built = "", place = "", before = null;
+let value = null, built = "", place = "", before = null, width = 0;
 
 function show(content) {
   const now = placeOf(content), drawn = value?.rows.find((row) => row.id === value.drawn);
@@ -109,7 +109,6 @@ function length(probability) {
 }
 
 function drawLine() {
-  const width = line.clientWidth;
   while (stretches.children.length > value.stretches.length) stretches.lastChild.remove();
   while (stretches.children.length < value.stretches.length) stretches.append(span("stretch"));
   value.stretches.forEach(({ id, token, start, end, note }, i) => {
@@ -168,4 +167,7 @@ follow();
 Explorer.onTheme(element, tint);
 Explorer.onState(element, follow);
 Explorer.onContent(element, show);
-new ResizeObserver(() => { if (value) drawLine(); }).observe(line);
+new ResizeObserver(([{ contentRect }]) => {
+  width = contentRect.width;
+  if (value) drawLine();
+}).observe(line);

@@ -3,37 +3,50 @@
   const STATE_EVENT = "explorer:state", THEME_EVENT = "explorer:theme";
   const QUESTIONS = ["tune", "token", "pick", "show"]; // in order of importance; the last asks for everything
   const contents = {}, receivers = {}; // of widgets, by element id
-  let state = {}, bus = null, wanted = -1, waiting = false, urlTimer = 0, silence = 0;
+  let state = {}, bus = null, wanted = -1, waiting = false, untold = false, urlTimer = 0, silence = 0;
 
   // Causal: a query looks at its own position and before.
   const tidy = (s) => (s.key > s.query ? { ...s, key: s.query } : s);
 
-  function set(change) {
+  function set(change, tell = true) {
     state = tidy({ ...state, ...change });
     if (bus) bus.write(state);
-    document.dispatchEvent(new CustomEvent(STATE_EVENT));
+    untold = true;
+    if (tell) tellState();
     clearTimeout(urlTimer);
     urlTimer = setTimeout(writeUrl, 250);
   }
+  function tellState() {
+    if (!untold) return;
+    untold = false;
+    document.dispatchEvent(new CustomEvent(STATE_EVENT));
+  }
 
-  // One question at a time, about the state as it then is, so that no answer is overtaken by an older one. What is left
-  // of an answer when the next question comes is asked for with that.
+  // One question at a time, about the state as it then is, so that no answer is overtaken by an older one. The next is
+  // on its way while an answer is drawn.
   async function ask(question) {
     wanted = Math.max(wanted, QUESTIONS.indexOf(question));
     if (waiting || !bus) return;
     waiting = true;
     try {
-      while (wanted >= 0) {
-        const now = wanted;
-        wanted = -1;
-        for (let part = 0, more = true; more; part++) {
-          if (wanted >= 0) { wanted = Math.max(wanted, now); break; }
-          const answer = await bus.answer(QUESTIONS[now], state, part);
-          for (const [id, content] of Object.entries(answer.contents)) give(id, content);
-          more = answer.more;
-        }
+      const send = ({ now, part }) => bus.answer(QUESTIONS[now], state, part);
+      let asked = following(null, false), coming = asked && send(asked);
+      while (asked) {
+        const answer = await coming;
+        asked = following(asked, answer.more);
+        coming = asked && send(asked);
+        for (const [id, content] of Object.entries(answer.contents)) give(id, content);
+        tellState();
       }
     } finally { waiting = false; }
+  }
+
+  // The newest question, with what is left of the one before; or else the rest of that.
+  function following(asked, more) {
+    if (wanted < 0) return more ? { now: asked.now, part: asked.part + 1 } : null;
+    const now = more ? Math.max(wanted, asked.now) : wanted;
+    wanted = -1;
+    return { now, part: 0 };
   }
 
   // Tabs build their widgets when they are first opened: what came before that is kept for them.
@@ -178,7 +191,7 @@
     // all pictures do.
     merge(change, question) {
       if (change.turn < state.turn) return; // of a generation that has been cancelled since
-      set(change);
+      set(change, question !== "token"); // a new token's marks move as it is drawn: a frame for both
       clearTimeout(silence);
       ask(question);
       if (question !== "show") silence = setTimeout(() => ask("show"), 300);

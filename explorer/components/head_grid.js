@@ -23,7 +23,7 @@ function load(pictures) {
       button.dataset.layer = layer;
       button.dataset.head = head;
       button.setAttribute("aria-label", `attention pattern of layer ${layer} head ${head}`);
-      button.append(document.createElement("canvas"));
+      button.append(new Image());
       cells.push(button);
     }
   }
@@ -45,14 +45,14 @@ function colours() {
 function paint() {
   if (!value) return;
   const table = colours(), size = value.pixels;
+  const canvas = document.createElement("canvas"), context = canvas.getContext("2d", { willReadFrequently: true });
+  canvas.width = canvas.height = size;
+  const image = context.createImageData(size, size), pixels = new Uint32Array(image.data.buffer);
   for (const button of grid.querySelectorAll(".head")) {
-    const canvas = button.firstChild;
-    canvas.width = canvas.height = size;
-    const context = canvas.getContext("2d"), image = context.createImageData(size, size);
     const from = (+button.dataset.layer * value.heads + +button.dataset.head) * size * size;
-    const pixels = new Uint32Array(image.data.buffer);
     for (let i = 0; i < pixels.length; i++) pixels[i] = table[bytes[from + i]];
     context.putImageData(image, 0, 0);
+    button.firstChild.src = canvas.toDataURL(); // a canvas a head would be a layer each, for every frame of the page
   }
   grid.dataset.draws = +(grid.dataset.draws || 0) + 1;
 }

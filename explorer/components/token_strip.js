@@ -2,27 +2,36 @@ const strip = element.querySelector(".strip");
 const choice = element.querySelector("select");
 let shades = {}, numPrompt = 0, shadedBy = "";
 
+// A chip stays as long as its token does: few of many change as text is written on.
 function draw({ tokens, num_prompt, earlier, ...value }) {
   [shades, numPrompt] = [value.shades, num_prompt];
-  const chips = tokens.map((token, i) => {
-    const chip = document.createElement("button");
-    chip.type = "button";
-    chip.className = i < num_prompt ? "chip" : "chip generated";
-    chip.setAttribute("role", "option");
-    chip.dataset.position = i;
-    chip.append(...Explorer.tokenNodes(token));
-    return chip;
-  });
+  const old = [...strip.querySelectorAll(".chip")];
+  const chips = tokens.map((token, i) => (old[i]?.token === token ? old[i] : chipOf(token, i)));
+  chips.forEach((chip, i) => chip.classList.toggle("generated", i >= num_prompt));
+  const changed = chips.findIndex((chip, i) => chip !== old[i]), from = changed < 0 ? chips.length : changed;
+  for (const chip of old.slice(from)) chip.remove();
+  strip.append(...chips.slice(from));
+  strip.querySelector(".earlier")?.remove();
   if (earlier) {
     const note = document.createElement("span");
     note.className = "earlier";
     note.textContent = `… ${earlier.toLocaleString("en")} earlier tokens are beyond the model's context`;
-    chips.unshift(note);
+    strip.prepend(note);
   }
-  strip.replaceChildren(...chips);
   strip.dataset.draws = +(strip.dataset.draws || 0) + 1;
   shade();
   mark();
+}
+
+function chipOf(token, i) {
+  const chip = document.createElement("button");
+  chip.type = "button";
+  chip.className = "chip";
+  chip.setAttribute("role", "option");
+  chip.dataset.position = i;
+  chip.token = token;
+  chip.append(...Explorer.tokenNodes(token));
+  return chip;
 }
 
 function shade() {
@@ -43,7 +52,7 @@ function mark() {
     chip.setAttribute("aria-selected", position === Explorer.state.query);
     chip.classList.toggle("key", position === Explorer.state.key);
     chip.tabIndex = position === Explorer.state.query ? 0 : -1;
-    if (position === Explorer.state.query) reveal(chip);
+    if (position === Explorer.state.query) requestAnimationFrame(() => reveal(chip));
   }
 }
 

@@ -85,7 +85,8 @@ class MultiHeadSelfAttention(nn.Module):
             return fused_attention(q, k, v, padding, self.pattern_dropout.p if self.training else 0.0)
         k, v = repeat_heads(k, self.num_heads), repeat_heads(v, self.num_heads)
         scores = self.scores(attention_scores(q, k))  # (B, H, T, K)
-        mask = causal_mask(q.shape[-2], k.shape[-2], padding, q.device)
+        looks_everywhere = q.shape[-2] == 1 and padding is None  # the last position, alone
+        mask = None if looks_everywhere else causal_mask(q.shape[-2], k.shape[-2], padding, q.device)
         return self.pattern_dropout(self.pattern(attention_pattern(scores, mask))) @ v
 
 

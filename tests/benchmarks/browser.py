@@ -42,6 +42,15 @@ UNTIL_PAINTED = """([event, drawn]) => new Promise((resolve, reject) => {
   }
   setTimeout(() => reject(new Error("not all was drawn within 10 seconds")), 10000);
 })"""
+FRAMES_WITH_NEWS = """() => {
+  window.frames_with_news = [];
+  const chips = () => document.querySelectorAll("#strip .chip").length;
+  let shown = chips();
+  (function look(now) {
+    if (chips() !== shown) [shown] = [chips(), window.frames_with_news.push(now)];
+    requestAnimationFrame(look);
+  })();
+}"""
 
 
 def main():
@@ -64,6 +73,10 @@ def main():
             tell("prompt submitted -> attention painted", prompts(page, options.rounds, options.tokens))
             tell("click on a token -> attention painted", clicks(page, options.rounds, options.tokens, PATTERN))
             tell("click on a token -> all figures in sight", clicks(page, options.rounds, options.tokens, ""))
+            page.evaluate(FRAMES_WITH_NEWS)
+            first, *others = [streaming(page, seed) for seed in range(4)]
+            rate = statistics.median(others)
+            print(f"Generate, 60 tokens: {rate:.1f} painted updates a second, {first:.1f} for the first time")
             for tokens in (options.tokens, 4 * options.tokens):
                 page.get_by_role("tab", name="Attention", exact=True).click()
                 prompts(page, 1, tokens)
@@ -93,6 +106,21 @@ def clicks(page: Page, rounds: int, num_tokens: int, drawn: str) -> list[float]:
         waits.append(wait(page, "click", drawn, chip.click))
         page.wait_for_timeout(300)  # what is drawn out of sight
     return waits
+
+
+def streaming(page: Page, seed: int) -> float:
+    """Frames a second that show another number of tokens, from the first new one to the last."""
+    page.get_by_role("button", name="Run").click()
+    page.wait_for_function("!document.querySelector('#strip .generated')")
+    page.evaluate(f"Explorer.tune({{ seed: {seed} }})")
+    page.wait_for_timeout(1500)
+    page.evaluate("() => { window.frames_with_news = []; }")
+    page.get_by_role("button", name="Generate", exact=True).click()
+    page.wait_for_function(
+        "window.frames_with_news.length && performance.now() - window.frames_with_news.at(-1) > 1500"
+    )
+    times = page.evaluate("window.frames_with_news")
+    return (len(times) - 1) / (times[-1] - times[0]) * 1000
 
 
 def tab_switches(page: Page, title: str, rounds: int) -> list[float]:

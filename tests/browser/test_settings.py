@@ -3,6 +3,8 @@
 import pytest
 from playwright.sync_api import Locator, expect
 
+from explorer.components.distribution import ROWS
+
 from .person import Person, draws
 
 
@@ -44,15 +46,15 @@ def test_temperature_changes_the_columns_and_resamples_nothing(person, undrawn):
 def test_temperature_zero_leaves_one_token_with_probability_one(person, undrawn):
     with person.redrawn(person.prediction):
         person.slider("temperature").press("Home")
-    assert column(person, "argmax") == ["✓"] + ["cut"] * 11
-    assert column(person, "probability") == ["1.00"] + ["0"] * 11
+    assert column(person, "argmax") == ["✓"] + ["cut"] * (ROWS - 1)
+    assert column(person, "probability") == ["1.00"] + ["0"] * (ROWS - 1)
     expect(words(person)).to_contain_text("1 of 300")
 
 
 def test_top_k_keeps_k_tokens_and_the_others_say_what_cut_them(person, undrawn):
     with person.redrawn(person.prediction):
         person.set("top-k", 3)
-    assert column(person, "top_k") == ["✓"] * 3 + ["cut"] * 9
+    assert column(person, "top_k") == ["✓"] * 3 + ["cut"] * (ROWS - 3)
     assert sum(map(float, column(person, "probability"))) == pytest.approx(1, abs=0.002)
     rows(person).nth(3).locator(".top_k").hover()
     expect(person.prediction.locator(".note")).to_have_text("rank 4 > top-k 3: cut")
@@ -128,14 +130,14 @@ def test_any_token_can_be_looked_for(person, undrawn):
     with person.redrawn(person.prediction):
         search.press_sequentially("2")
     found = person.prediction.locator("tr.found")
-    assert found.count() > 0 and rows(person).count() > 12
+    assert found.count() > 0 and rows(person).count() > ROWS
     assert "2" in found.evaluate_all("rows => rows.map((row) => row.dataset.token)")
     person.expect_selected(find="2")
     person.page.reload()
     expect(person.prediction.get_by_role("searchbox")).to_have_value("2")
     expect(found.first).to_be_visible()
     person.prediction.get_by_role("searchbox").fill("")
-    expect(rows(person)).to_have_count(12)
+    expect(rows(person)).to_have_count(ROWS)
 
 
 def test_the_token_of_the_text_is_marked_wherever_it_ranks(person):
