@@ -8,7 +8,7 @@ os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 
 from explorer.library import Library
 from explorer.page import Page
-from explorer.writing import WritingLimits
+from explorer.settings import WritingLimits
 from model import CheckpointError
 
 

@@ -1,5 +1,6 @@
 """The two functions offered to programs."""
 
+import time
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from explorer.analysis.next_token import next_token, surprisal
 from explorer.library import Library
 from explorer.presenter import Presenter
-from explorer.settings import GenerationSettings
+from explorer.settings import NO_LIMITS, GenerationSettings, WritingLimits
 from model.generation import generate as generate_tokens
 from model.stop_strings import up_to_stop
 
@@ -15,9 +16,9 @@ from model.stop_strings import up_to_stop
 class Api:
     """Typed, documented and stateless: what `/explore` and `/generate` answer."""
 
-    def __init__(self, library: Library, default_checkpoint: str):
+    def __init__(self, library: Library, default_checkpoint: str, limits: WritingLimits = NO_LIMITS):
         self.library, self.presenter = library, Presenter(library)
-        self.default_checkpoint = default_checkpoint
+        self.default_checkpoint, self.limits = default_checkpoint, limits
 
     def explore(self, prompt: str, checkpoint: str = "") -> dict[str, Any]:
         """Run a model once over a prompt and say what it made of it.
@@ -63,7 +64,7 @@ class Api:
 
         Args:
             prompt: any text that is not empty.
-            max_new_tokens: 1 to 512.
+            max_new_tokens: 1 to 512; where the app was started with lower limits, of tokens or of seconds, fewer come.
             temperature: 0 to 2; 0 always takes the likeliest token.
             top_k: draw from this many likeliest tokens; 0 draws from all.
             seed: of the random numbers, 0 to 4294967295.
@@ -83,7 +84,11 @@ class Api:
         run = self.presenter.run_of(checkpoint or self.default_checkpoint, prompt)
         lm, tokenizer = self.library.model(run.checkpoint)
         ends = {"stop_tokens": {tokenizer.end_of_text}, "tokenizer": tokenizer}
-        steps = list(generate_tokens(lm, run.prompt, **ends, **settings.as_dict()))
+        end, steps = time.monotonic() + self.limits.seconds, []
+        for step in generate_tokens(lm, run.prompt, **ends, **settings.as_dict()):
+            steps.append(step)
+            if len(steps) == self.limits.tokens or time.monotonic() >= end:
+                break
         ids = [step.token_id for step in steps if step.token_id != tokenizer.end_of_text]
         return {
             "text": up_to_stop(tokenizer.decode(ids), steps[-1].stopped_by),

@@ -13,10 +13,9 @@ from explorer.events import Events
 from explorer.layout import TITLE, Layout
 from explorer.library import Library
 from explorer.presenter import Presenter
+from explorer.settings import NO_LIMITS, WritingLimits
 from explorer.style import DARK, LIGHT, MONO_FONTS, SANS_FONTS
-from explorer.writing import Writing, WritingLimits
-
-NO_LIMITS = WritingLimits()
+from explorer.writing import Writing
 
 
 class Page:
@@ -38,7 +37,7 @@ class Page:
             self.events = Events(self.layout, presenter, self.checkpoint)
             self.writing = Writing(self.layout.update, self.layout.sampling.seed, presenter, self.limits)
             connect(blocks, self.layout, self.events, self.writing)
-            api = Api(self.library, self.checkpoint)
+            api = Api(self.library, self.checkpoint, self.limits)
             gr.api(told_to_programs(api.explore), api_name="explore")
             gr.api(told_to_programs(api.generate), api_name="generate")
         return blocks.queue(default_concurrency_limit=8)

@@ -70,3 +70,14 @@ class GenerationSettings:
     def as_dict(self) -> dict[str, Any]:
         """Also the arguments of `generate`, which needs a tokenizer, too, if there are `stop_strings`."""
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class WritingLimits:
+    """What one press of a button may cost at most: tokens, and seconds of waiting and computing."""
+
+    tokens: int = LIMITS["max_new_tokens"][1]
+    seconds: float = float("inf")
+
+
+NO_LIMITS = WritingLimits()

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
 
 import gradio as gr
@@ -13,7 +13,7 @@ from explorer.editing import edited, edited_steps
 from explorer.moves import after, rewritten, undone
 from explorer.presenter import Presenter, Question
 from explorer.run import MOST_TOKENS
-from explorer.settings import LIMITS, GenerationSettings
+from explorer.settings import LIMITS, GenerationSettings, WritingLimits
 from explorer.toasts import warn
 from model.beam import beam_search
 from model.generation import generate
@@ -34,14 +34,6 @@ def telling(answers: Callable[..., Iterator[dict]]) -> Callable[..., Iterator[di
             warn(error)
 
     return told
-
-
-@dataclass(frozen=True)
-class WritingLimits:
-    """What one press of a button may cost at most: tokens, and seconds of waiting and computing."""
-
-    tokens: int = LIMITS["max_new_tokens"][1]
-    seconds: float = float("inf")
 
 
 class Writing:

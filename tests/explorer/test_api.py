@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from explorer.api import Api
-from explorer.settings import LIMITS
+from explorer.settings import LIMITS, WritingLimits
 from model.checkpoint import CheckpointError
 from model.generation import generate
 
@@ -122,3 +122,11 @@ def test_a_prompt_or_a_model_that_is_none_is_refused(api, call):
 def test_the_model_is_the_default_one_or_that_asked_for(api):
     assert api.explore("the fox") == api.explore("the fox", checkpoint="rope")
     assert api.explore("the fox") != api.explore("the fox", checkpoint="none")
+
+
+@pytest.mark.parametrize(("limits", "tokens"), [(WritingLimits(tokens=3), 3), (WritingLimits(seconds=0), 1)])
+def test_the_app_s_limits_end_a_text(library, limits, tokens):
+    written = Api(library, "rope", limits).generate("the fox", max_new_tokens=8, seed=1)
+    unlimited = Api(library, "rope").generate("the fox", max_new_tokens=8, seed=1)
+    assert len(unlimited["tokens"]) > 3
+    assert written["tokens"] == unlimited["tokens"][:tokens]

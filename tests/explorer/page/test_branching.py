@@ -5,8 +5,8 @@ import pytest
 from explorer.branches import parse_branches
 from explorer.presenter import Question
 from explorer.run import Run
-from explorer.settings import LIMITS
-from explorer.writing import COMPARED_TOKENS, Writing, WritingLimits
+from explorer.settings import LIMITS, WritingLimits
+from explorer.writing import COMPARED_TOKENS, Writing
 
 PROMPT = "the fox asked the owl"
 
