@@ -5,6 +5,7 @@ from dataclasses import replace
 import gradio as gr
 
 from explorer.examples import EXAMPLES
+from explorer.facts import facts
 from explorer.layout import Layout
 from explorer.presenter import Presenter, Question, turn_of, view_named
 from explorer.run import Run
@@ -85,7 +86,7 @@ class Events:
         lm, _ = self.presenter.library.model(checkpoint)
         most = lm.config.vocab_size
         return {
-            self.layout.facts: self.presenter.facts(checkpoint),
+            self.layout.facts: facts(lm),
             self.layout.picker: checkpoint,
             self.layout.sampling.top_k: gr.Slider(value=min(top_k, most), maximum=most),
         }

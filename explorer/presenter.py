@@ -19,7 +19,6 @@ from explorer.trace import Trace
 from explorer.views import VIEWS
 from explorer.views.next_token import summary
 from explorer.views.view import View
-from model.config import ModelConfig
 
 
 @dataclass(frozen=True)
@@ -173,54 +172,8 @@ class Presenter:
         words = summary(prediction, trace.vocabulary, trace.tokens[position], position)
         return prediction, trace.vocabulary, words
 
-    def facts(self, checkpoint: str) -> str:
-        """The model's kind and size, and where it runs, in a line."""
-        lm, _ = self.library.model(checkpoint)
-        config = lm.config
-        size = sum(parameter.numel() for parameter in lm.parameters())
-        return (
-            f"{kind(config)} · {size / 1e6:.1f} M parameters · {layers_and_heads(config)} · "
-            f"context {config.context_length} · {lm.device.type}"
-        )
-
 
 def view_named(name: str) -> View:
     """The view of that name, or else the one that is open at first."""
     views = {view.name: view for view in VIEWS}
     return views.get(name, views[Selection.view])
-
-
-NAMES = {
-    "rmsnorm": "RMSNorm",
-    "layernorm": "LayerNorm",
-    "rope": "RoPE",
-    "sinusoidal": "sinusoidal positions",
-    "learned": "learned positions",
-    "none": "no positions",
-    "swiglu": "SwiGLU",
-    "relu": "ReLU",
-    "gelu": "GELU",
-    "gelu_tanh": "GELU (tanh)",
-}
-
-
-def kind(config: ModelConfig) -> str:
-    """What a model is built of, as in "RMSNorm · RoPE · SwiGLU"."""
-    norm, position, ffn = (NAMES[choice] for choice in (config.norm, config.position, config.ffn))
-    if config.norm_placement == "post":
-        norm += " (post-norm)"
-    if config.position == "rope" and config.rope_scaling:
-        position += f" slowed {config.rope_scaling.factor:g}×"
-    parts = [norm, position, ffn]
-    if config.qk_norm:
-        parts.append("QK-norm")
-    if config.bias or config.qkv_bias:
-        parts.append("biases" if config.bias else "q, k, v biases")
-    return " · ".join(parts)
-
-
-def layers_and_heads(config: ModelConfig) -> str:
-    """As in "6 layers × 6 heads (2 kv)"."""
-    layers, heads = config.num_layers, config.num_heads
-    shared = f" ({config.kv_heads} kv)" if config.kv_heads < heads else ""
-    return f"{layers} layer{'s' * (layers > 1)} × {heads} head{'s' * (heads > 1)}{shared}"

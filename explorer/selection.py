@@ -19,6 +19,7 @@ WORDS = {
     "shade": SHADES,
 }
 MOST_FOUND_BY = 40  # characters
+BETWEEN, HEAD, MOST_HEADS = "~", re.compile(r"([0-9]{1,4})\.([0-9]{1,4})"), 256
 LAYER = re.compile(r"^blocks\.\d+\.")
 
 
@@ -39,6 +40,7 @@ class Selection:
             likeliest.
         rival: the rank of the token it is compared with, 0 for none.
         pattern: which of `PATTERNS` the large attention pattern shows.
+        heads: chosen heads to be seen together, as text: "1.0~4.3" is head 0 of layer 1 and head 3 of layer 4.
         window: tokens in sight around the chosen ones in pictures of all tokens, 0 for all.
         head_score: which of `HEAD_SCORES` the map of heads shows.
         first_token: whether the map of heads counts attention to the first token: "shown" or "hidden".
@@ -59,6 +61,7 @@ class Selection:
     target: int = 1
     rival: int = 0
     pattern: str = "weight"
+    heads: str = ""
     window: int = 0
     head_score: str = "previous_token"
     first_token: str = "shown"
@@ -84,6 +87,9 @@ class Selection:
         def clamp(value, size):
             return max(0, min(value, size - 1))
 
+        def exists(layer, head):
+            return layer < trace.config.num_layers and head < trace.config.num_heads
+
         query = clamp(self.query, len(trace))
         tap = self.tap if self.tap in trace else LAYER.sub(f"blocks.{trace.config.num_layers - 1}.", self.tap)
         tap = tap if tap in trace else next(iter(trace.values))
@@ -91,6 +97,7 @@ class Selection:
             self,
             layer=clamp(self.layer, trace.config.num_layers),
             head=clamp(self.head, trace.config.num_heads),
+            heads=BETWEEN.join(f"{layer}.{head}" for layer, head in self.chosen_heads if exists(layer, head)),
             query=query,
             key=clamp(self.key, query + 1),
             tap=tap,
@@ -102,6 +109,12 @@ class Selection:
             find=self.find[:MOST_FOUND_BY],
             **{name: self.known(name, words) for name, words in WORDS.items()},
         )
+
+    @property
+    def chosen_heads(self) -> tuple[tuple[int, int], ...]:
+        """(layer, head) of each of `heads` that is written as it should be."""
+        found = (HEAD.fullmatch(text) for text in self.heads.split(BETWEEN)[:MOST_HEADS])
+        return tuple(dict.fromkeys((int(match[1]), int(match[2])) for match in found if match))
 
     def known(self, name: str, words: Collection[str]) -> str:
         """A field that holds one of some words, or its default where it holds another."""

@@ -1,5 +1,6 @@
 """One head's attention, taken apart."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,11 +48,22 @@ PATTERNS = {
     "moved": "what is moved: weight × length of the value as written",
     "layer_mean": "mean weight of the layer's heads",
     "layer_max": "largest weight of the layer's heads",
+    "chosen_mean": "mean weight of the chosen heads",
+    "chosen_max": "largest weight of the chosen heads",
 }
 
 
-def shown_pattern(trace: Trace, layer: int, head: int, kind: str = "weight") -> np.ndarray:
-    """(T, T), row = query, column = key: one of `PATTERNS`."""
+def shown_pattern(
+    trace: Trace, layer: int, head: int, kind: str = "weight", chosen: Sequence[tuple[int, int]] = ()
+) -> np.ndarray:
+    """(T, T), row = query, column = key: one of `PATTERNS`.
+
+    Args:
+        chosen: (layer, head) of the chosen heads; none stands for the one head.
+    """
+    if kind in ("chosen_mean", "chosen_max"):
+        heads = np.stack([trace[f"blocks.{i}.attn.pattern"][j] for i, j in chosen or ((layer, head),)])  # (N, T, T)
+        return heads.max(0) if kind == "chosen_max" else heads.mean(0)
     patterns = trace[f"blocks.{layer}.attn.pattern"]  # (H, T, T)
     if kind == "without_first":
         return without_first(patterns[head])

@@ -57,12 +57,23 @@ function paint() {
   grid.dataset.draws = +(grid.dataset.draws || 0) + 1;
 }
 
+const chosenHeads = () => (Explorer.state.heads ? Explorer.state.heads.split("~") : []);
+
+// Among the heads to be seen together, or no longer.
+function toggle({ layer, head }) {
+  const name = `${layer}.${head}`, heads = chosenHeads();
+  const others = heads.filter((other) => other !== name);
+  const kind = Explorer.state.pattern === "chosen_max" ? "chosen_max" : "chosen_mean";
+  Explorer.pick({ heads: (others.length < heads.length ? others : [...heads, name]).join("~"), pattern: kind });
+}
+
 function mark() {
-  const { layer, head } = Explorer.state;
+  const { layer, head } = Explorer.state, together = chosenHeads();
   for (const button of grid.querySelectorAll(".head")) {
     const chosen = +button.dataset.layer === layer && +button.dataset.head === head;
     button.setAttribute("aria-pressed", chosen);
     button.tabIndex = chosen ? 0 : -1;
+    button.classList.toggle("among", together.includes(`${button.dataset.layer}.${button.dataset.head}`));
   }
 }
 
@@ -90,6 +101,7 @@ grid.addEventListener("pointerleave", () => { readout.textContent = ""; });
 grid.addEventListener("click", (event) => {
   const cell = cellAt(event);
   if (!cell) return;
+  if (event.shiftKey) return toggle(cell);
   if (!(cell.x <= cell.y)) delete cell.x, delete cell.y; // above the diagonal nobody looks: choose the head alone
   const change = {};
   for (const [source, field] of Object.entries(selects)) if (source in cell) change[field] = cell[source];
@@ -97,6 +109,7 @@ grid.addEventListener("click", (event) => {
   if ("x" in cell) inspect({ x: cell.x, y: cell.y, layer: cell.layer, head: cell.head });
 });
 grid.addEventListener("keydown", (event) => {
+  if (event.key === "+") return toggle(Explorer.state);
   const step = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] }[event.key];
   if (!step) return;
   event.preventDefault();

@@ -18,14 +18,18 @@ from explorer.trace import Trace
 ATTENTION, HEADS = "explorer/analysis/attention.py", "explorer/analysis/heads.py"
 
 
-def shown_weight(trace: Trace, layer: int, head: int, query: int, key: int, kind: str) -> Inspection | None:
+def shown_weight(
+    trace: Trace, layer: int, head: int, query: int, key: int, kind: str, chosen: Sequence[tuple[int, int]] = ()
+) -> Inspection | None:
     """A cell of one of `PATTERNS`; None after the query, where nothing is drawn."""
     name = f"blocks.{layer}.attn.pattern"
     if key > query:
         return None
     if kind == "weight":
         return inspect(trace, name, (head, query, key))
-    value = element(shown_pattern(trace, layer, head, kind), query, key)
+    value = element(shown_pattern(trace, layer, head, kind, chosen), query, key)
+    if kind in ("chosen_mean", "chosen_max"):
+        return of_chosen(trace, chosen or ((layer, head),), query, key, kind, value)
     if kind == "moved":
         return moved(trace, layer, head, query, key, value)
     if kind == "without_first":
@@ -48,6 +52,24 @@ def shown_weight(trace: Trace, layer: int, head: int, query: int, key: int, kind
         numbers = f"that of head {int(weights.argmax())}: {number(again)}"
         symbols = "the largest weight of the heads"
     return drawn(trace, kind, (layer, None, query, key), value, symbols, numbers, (read,), again, source)
+
+
+def of_chosen(
+    trace: Trace, chosen: Sequence[tuple[int, int]], query: int, key: int, kind: str, value: float
+) -> Inspection:
+    """The mean or the largest weight of several heads."""
+    found = [take(trace, f"blocks.{layer}.attn.pattern", head, query, key) for layer, head in chosen]
+    weights, inputs = np.array([float(weight) for weight, _ in found]), tuple(read for _, read in found)
+    if kind == "chosen_mean":
+        again, symbols = sum(weights.tolist()) / len(weights), "mean = Σ weights of the chosen heads / how many"
+        numbers = f"{summed(weights)} / {len(weights)} = {number(again)}"
+    else:
+        again, symbols = max(weights.tolist()), "the largest weight of the chosen heads"
+        layer, head = chosen[int(weights.argmax())]
+        numbers = f"that of layer {layer} head {head}: {number(again)}"
+    place = f"{len(weights)} chosen heads, {query_and_key(trace, query, key)}"
+    source = Source(ATTENTION, "return heads.max(0) if")
+    return Inspection(PATTERNS[kind], place, value, "drawn", symbols, numbers, inputs, again, source)
 
 
 def drawn(trace: Trace, kind: str, place, value: float, *rest) -> Inspection:

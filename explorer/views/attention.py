@@ -1,5 +1,7 @@
 """Attention: where each head looks."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import plotly.graph_objects as go
 
@@ -29,14 +31,17 @@ def pattern(
     key: int | None = None,
     kind: str = "weight",
     window: int = 0,
+    chosen: Sequence[tuple[int, int]] = (),
 ) -> go.Figure:
     """One of `PATTERNS`: row = query, column = key; a frame around the chosen cell. Weights have colours from 0 to 1,
     what is moved from 0 to its largest. At first `window` tokens around the cell are in sight, all where 0."""
-    values = shown_pattern(trace, layer, head, kind)  # (T, T)
+    values = shown_pattern(trace, layer, head, kind, chosen)  # (T, T)
     places = positions(trace.tokens)
     queries, keys = (around(position or 0, window, len(trace)) for position in (query, key))
     measure = "weight × length" if kind == "moved" else "weight"
     whose = f"layer {layer}" if kind in ("layer_mean", "layer_max") else f"layer {layer} head {head}"
+    if kind in ("chosen_mean", "chosen_max"):
+        whose = ", ".join(f"layer {i} head {j}" for i, j in chosen) or whose
     fig = figure(
         go.Heatmap(
             x=places,
@@ -118,6 +123,8 @@ PATTERN = "blocks.{layer}.attn.pattern"
 def mark_of_pattern(trace: Trace, selection: Selection) -> str:
     if selection.pattern == "weight":
         return recomputed(PATTERN)(trace, selection)
+    if selection.pattern in ("chosen_mean", "chosen_max"):
+        return worked_out("blocks.*.attn.pattern")(trace, selection)
     return worked_out(PATTERN, *["blocks.{layer}.attn.v"] * (selection.pattern == "moved"))(trace, selection)
 
 
@@ -147,7 +154,7 @@ VIEW = View(
     panels=(
         Panel(
             name="heads",
-            title="All heads: rows are layers, columns are heads",
+            title="All heads: rows are layers, columns are heads; shift-click chooses several",
             draw=lambda trace, selection: all_heads(trace),
             kind="head_grid",
             once=True,
@@ -159,10 +166,12 @@ VIEW = View(
         Panel(
             name="pattern",
             title="The chosen head: who looks at whom",
-            draw=lambda trace, s: pattern(trace, s.layer, s.head, s.query, s.key, s.pattern, s.window),
+            draw=lambda trace, s: pattern(trace, s.layer, s.head, s.query, s.key, s.pattern, s.window, s.chosen_heads),
             selects={"x": "key", "y": "query"},
             mark=mark_of_pattern,
-            inspect=lambda trace, s, point: shown_weight(trace, s.layer, s.head, point.row, point.column, s.pattern),
+            inspect=lambda trace, s, point: shown_weight(
+                trace, s.layer, s.head, point.row, point.column, s.pattern, s.chosen_heads
+            ),
             height=500,
             width="half",
         ),

@@ -227,3 +227,23 @@ def test_a_change_of_the_model_is_followed_and_can_be_taken_back(person):
     changes.get_by_role("button").click()
     expect(changes.get_by_role("button")).to_have_count(0)
     expect(person.page.get_by_role("checkbox", name="rotation off")).not_to_be_checked()
+
+
+def test_several_heads_are_seen_together(person):
+    for layer, head in ((0, 1), (1, 0)):
+        person.grid.locator(f"[data-layer='{layer}'][data-head='{head}']").click(modifiers=["Shift"])
+    expect(person.pattern).to_have_attribute("aria-label", re.compile("layer 0 head 1, layer 1 head 0"))
+    person.expect_selected(heads="0.1~1.0", pattern="chosen_mean")
+    expect(person.grid.locator(".among")).to_have_count(2)
+    person.grid.locator("[data-layer='0'][data-head='1']").click(modifiers=["Shift"])
+    person.expect_selected(heads="1.0")
+
+
+def test_a_chosen_neuron_is_followed_by_every_picture(person):
+    person.tab("Feed-forward")
+    tokens = person.page.locator("#feed_forward-tokens .plot")
+    expect(tokens).to_have_attribute("data-draws", re.compile(r"\d"))
+    person.chooser("neuron").select_option("7")
+    expect(tokens).to_have_attribute("aria-label", re.compile("euron 7"))
+    expect(person.page.locator("#feed_forward-formula")).to_contain_text("neuron 7")
+    expect(person.page.locator("#feed_forward-promoted .plot")).to_have_attribute("aria-label", re.compile("euron 7"))

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 from explorer.edits import ROTATION_OFF
-from explorer.presenter import NAMES, Presenter, Question, kind, layers_and_heads
+from explorer.presenter import Presenter, Question
 from explorer.run import Run
 from explorer.selection import Selection
 from explorer.settings import GenerationSettings
 from explorer.views import VIEWS
 from model.checkpoint import CheckpointError
-from model.config import CHOICES
 
 CONTEXT = 32
 
@@ -164,34 +163,3 @@ def test_the_prediction_is_that_after_the_selected_token(presenter, question):
     *_, words = presenter.next_token(presenter.at_end(question), GenerationSettings(top_k=7))
     assert "7 of 300 tokens" in words
     assert "goes on" not in words
-
-
-def test_facts_name_the_kind_and_the_size(presenter, lms):
-    size = sum(parameter.numel() for parameter in lms["rope"].parameters())
-    common = f"{size / 1e6:.1f} M parameters · 2 layers × 3 heads · context 32 · cpu"
-    assert presenter.facts("rope") == f"RMSNorm · RoPE · SwiGLU · {common}"
-
-
-@pytest.mark.parametrize(
-    ("style", "words"),
-    [
-        ("none", "RMSNorm · no positions · SwiGLU"),
-        ("gpt", "LayerNorm · sinusoidal positions · ReLU · biases"),
-        ("learned", "RMSNorm · learned positions · GELU (tanh) · q, k, v biases"),
-        ("grouped", "RMSNorm · RoPE slowed 4× · SwiGLU · QK-norm"),
-        ("post", "LayerNorm (post-norm) · RoPE · GELU"),
-    ],
-)
-def test_the_kind_says_what_a_model_is_built_of(presenter, lms, style, words):
-    assert kind(lms[style].config) == words
-    assert presenter.facts(style).startswith(words)
-
-
-def test_shared_heads_and_single_ones_are_counted(tiny_config):
-    assert layers_and_heads(tiny_config) == "2 layers × 3 heads"
-    assert layers_and_heads(replace(tiny_config, num_heads=6, num_kv_heads=2)) == "2 layers × 6 heads (2 kv)"
-    assert layers_and_heads(replace(tiny_config, num_layers=1, num_heads=1)) == "1 layer × 1 head"
-
-
-def test_every_choice_has_a_name():
-    assert set(NAMES) == {*CHOICES["norm"], *CHOICES["position"], *CHOICES["ffn"]}

@@ -100,3 +100,10 @@ def test_a_word_that_means_nothing_gives_way_to_the_default(rope_trace, field):
     assert Selection.parse({field: "<script>"}).within(rope_trace) == Selection()
     for word in WORDS[field]:
         assert getattr(Selection.parse({field: word}).within(rope_trace), field) == word
+
+
+def test_of_chosen_heads_those_that_exist_are_kept_once(rope_trace):
+    selection = Selection(heads="1.0~0.2~9.0~<b>~1.0~0.99~1.-1~")
+    assert selection.chosen_heads == ((1, 0), (0, 2), (9, 0), (0, 99))
+    assert selection.within(rope_trace).heads == "1.0~0.2"
+    assert Selection().within(rope_trace).chosen_heads == ()

@@ -78,6 +78,11 @@ def test_layers_are_shown_by_their_mean_and_largest_weights(trace):
     assert_allclose(shown_pattern(trace, 1, 0, "layer_mean"), patterns.mean(0))
     assert_allclose(shown_pattern(trace, 1, 0, "layer_max"), patterns.max(0))
     assert_allclose(shown_pattern(trace, 1, 2, "weight"), patterns[2])
+    chosen = ((0, 1), (1, 0), (1, 2))
+    several = np.array([trace[f"blocks.{layer}.attn.pattern"][head] for layer, head in chosen])
+    assert_allclose(shown_pattern(trace, 1, 2, "chosen_mean", chosen), several.sum(0) / 3, atol=1e-6)
+    assert_allclose(shown_pattern(trace, 1, 2, "chosen_max", chosen), np.maximum.reduce(several))
+    assert_allclose(shown_pattern(trace, 1, 2, "chosen_mean"), patterns[2])
     assert_allclose(shown_pattern(trace, 1, 2, "without_first")[1:].sum(-1), 1, atol=1e-6)
 
 

@@ -3,6 +3,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.attention import PATTERNS, attention_cell, shown_pattern
+from explorer.inspection import Point
 from explorer.selection import Selection
 from explorer.style import number, positions
 from explorer.views import attention
@@ -120,3 +121,16 @@ def test_the_large_picture_shows_what_is_asked_for(trace, kind):
     below = np.tri(len(trace), dtype=bool)
     assert_allclose(np.asarray(heatmap.z, dtype=float)[below], shown_pattern(trace, 1, 2, kind)[below])
     assert heatmap.zmax == (shown_pattern(trace, 1, 2, kind).max() if kind == "moved" else 1)
+
+
+@pytest.mark.parametrize("kind", ["chosen_mean", "chosen_max"])
+def test_a_weight_of_several_heads_tells_of_each(trace, kind):
+    selection = Selection(pattern=kind, heads="0.1~1.0", query=9, key=2).within(trace)
+    (panel,) = [panel for panel in attention.VIEW.panels if panel.name == "pattern"]
+    drawn = np.asarray(only(panel.draw(trace, selection), "heatmap").z, dtype=float)
+    inspection = panel.inspect(trace, selection, Point(x=2, y=9))
+    weights = [trace["blocks.0.attn.pattern"][1, 9, 2], trace["blocks.1.attn.pattern"][0, 9, 2]]
+    expected = max(weights) if kind == "chosen_max" else sum(weights) / 2
+    assert inspection.value == pytest.approx(drawn[9, 2]) == pytest.approx(expected, abs=1e-7)
+    assert len(inspection.inputs) == 2 and inspection.difference < 1e-6
+    assert "layer 0 head 1, layer 1 head 0" in panel.draw(trace, selection).layout.meta["alt"]
