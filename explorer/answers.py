@@ -80,7 +80,8 @@ class Answers:
         name, panels = open_view.view.name, open_view.panels(newly)
         if part == 2:
             return {f"{name}-{panel.name}-mark": open_view.mark(panel) for panel in panels}
-        now = panels[SEEN_AT_ONCE:] if part else panels[:SEEN_AT_ONCE]
+        later = [panel for panel in panels if open_view.has(panel)][SEEN_AT_ONCE:]
+        now = later if part else [panel for panel in panels if panel not in later]
         pictures = {f"{name}-{panel.name}": packed(open_view.draw(panel)) for panel in now}
         if part:
             return pictures

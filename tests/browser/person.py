@@ -33,7 +33,8 @@ class Person:
         """The page, with what it draws first; `view` "" is as a newcomer finds it."""
         query |= {"view": view} if view else {}
         self.page.goto(f"{self.address}?{urlencode(query)}")
-        expect(self.prediction).to_have_attribute("data-draws", re.compile(r"\d"))
+        for drawing in (self.prediction, self.pattern) if view == "attention" else (self.prediction,):
+            expect(drawing).to_have_attribute("data-draws", re.compile(r"\d"))
         return self
 
     def run(self, text: str):
