@@ -20,6 +20,7 @@ from explorer.open_view import OpenView
 from explorer.presenter import Presenter, Question
 from explorer.selection import MOST_FOUND_BY
 from explorer.settings import GenerationSettings
+from explorer.trace import Trace
 from explorer.views.view import SmallMultiples
 
 SEEN_AT_ONCE = 2  # pictures that fill a screen: they do not wait for those below them
@@ -63,9 +64,11 @@ class Answers:
         """
         try:
             question, settings = Question.parse(state), GenerationSettings.parse(state)
-            shown = {} if part else self.prediction(question, settings)
-            if about in ("token", "show") and part == 0:
-                shown |= self.tokens(question)
+            shown = {}
+            if part == 0:
+                trace = self.presenter.logits(question.run) if about == "token" else self.presenter.trace(question.run)
+                shown |= self.prediction(question, settings, trace)
+                shown |= self.tokens(question, trace) if about in ("token", "show") else {}
             if about in ("tune", "token"):
                 return {"contents": shown, "more": False}
             if about == "show" and part < 2:
@@ -107,9 +110,9 @@ class Answers:
         except (ValueError, IndexError):
             return ""
 
-    def tokens(self, question: Question) -> dict[str, Any]:
+    def tokens(self, question: Question, trace: Trace) -> dict[str, Any]:
         prompt, generated = self.presenter.text(question.run)
-        strip = self.presenter.strip(question.run)
+        strip = self.presenter.strip(question.run, trace)
         return {
             "strip": TokenStrip.pack(**strip),
             "story": {"prompt": prompt, "generated": generated},
@@ -125,8 +128,8 @@ class Answers:
     def coach(self, question: Question) -> dict[str, Any]:
         return {"coach": Coach.pack(*self.presenter.coach(question.run))}
 
-    def prediction(self, question: Question, settings: GenerationSettings) -> dict[str, Any]:
-        prediction, vocabulary, words = self.presenter.next_token(question, settings)
+    def prediction(self, question: Question, settings: GenerationSettings, trace: Trace) -> dict[str, Any]:
+        prediction, vocabulary, words = self.presenter.next_token(question, settings, trace)
         table = Distribution.pack(prediction, vocabulary, settings, question.selection.find[:MOST_FOUND_BY])
         return {"next-token": table, "next-token-words": words}
 

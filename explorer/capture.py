@@ -13,6 +13,7 @@ from explorer.editing import edited
 from explorer.edits import Edit
 from explorer.hooks import hooked
 from explorer.trace import Trace
+from model.config import ModelConfig
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
@@ -44,10 +45,7 @@ def capture(
             the model has not what an edit changes.
     """
     config = lm.config
-    if not 0 < len(token_ids) <= config.context_length:
-        raise ValueError(f"a run has 1 to {config.context_length} tokens, got {len(token_ids)}")
-    if not all(0 <= token_id < config.vocab_size for token_id in token_ids):
-        raise ValueError(f"token ids run from 0 to {config.vocab_size - 1}, got {min(token_ids)} to {max(token_ids)}")
+    check_tokens(config, token_ids)
     outputs: dict[str, torch.Tensor] = {}
     names = {module: name for name, module in lm.taps.items()}
 
@@ -62,6 +60,14 @@ def capture(
     ids, edits = tuple(token_ids), tuple(edits)
     ablations = lru_cache(MOST_ABLATIONS)(partial(ablate, lm, ids, edits))
     return Trace(config, ids, vocabulary, values, weights_of(lm), token_bytes, edits, ablate=ablations)
+
+
+def check_tokens(config: ModelConfig, token_ids: Sequence[int]):
+    """ValueError where a model cannot read the tokens."""
+    if not 0 < len(token_ids) <= config.context_length:
+        raise ValueError(f"a run has 1 to {config.context_length} tokens, got {len(token_ids)}")
+    if not all(0 <= token_id < config.vocab_size for token_id in token_ids):
+        raise ValueError(f"token ids run from 0 to {config.vocab_size - 1}, got {min(token_ids)} to {max(token_ids)}")
 
 
 def weights_of(lm: TransformerLM) -> Mapping[str, np.ndarray]:

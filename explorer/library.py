@@ -72,6 +72,11 @@ class LRU:
         self._entries: OrderedDict[Hashable, Any] = OrderedDict()
         self._lock = threading.Lock()
 
+    def peek(self, key: Hashable) -> Any:
+        """The value kept for `key`, or None."""
+        with self._lock:
+            return self._entries.get(key)
+
     def get(self, key: Hashable, compute: Callable[[], Any]) -> Any:
         """The value kept for `key`, or else `compute()`; two threads that miss at once may both compute."""
         with self._lock:

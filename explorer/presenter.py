@@ -12,6 +12,7 @@ from explorer.branches import Branches, parse_branches, written
 from explorer.examples import BUNDLED, example_of
 from explorer.library import Library
 from explorer.open_view import OpenView
+from explorer.predictions import Predictions
 from explorer.run import Run
 from explorer.selection import Selection, as_index
 from explorer.settings import GenerationSettings
@@ -76,7 +77,7 @@ class Presenter:
     """
 
     def __init__(self, library: Library):
-        self.library = library
+        self.library, self.predictions = library, Predictions(library)
 
     def run_of(self, checkpoint: str, text: str) -> Run:
         """The run of a prompt; of one longer than the context its last part. ValueError if it is empty."""
@@ -120,14 +121,30 @@ class Presenter:
         lm, _ = self.library.model(run.checkpoint)
         return self.library.trace(run.checkpoint, run.window(lm.config.context_length), run.edits)
 
+    def logits(self, run: Run) -> Trace:
+        """Of the same trace the logits alone, which take less as a text grows token by token; the whole trace of a
+        changed run."""
+        lm, _ = self.library.model(run.checkpoint)
+        if run.edits:
+            return self.trace(run)
+        return self.predictions.trace(run.checkpoint, run.window(lm.config.context_length))
+
+    def written_on(self, question: Question, run: Run) -> Question:
+        """The question about a run of more tokens, looked at from its last token to the one before."""
+        last = len(self.logits(run)) - 1
+        return replace(question, run=run, selection=replace(question.selection, query=last, key=max(0, last - 1)))
+
     def text(self, run: Run) -> tuple[str, str]:
         """The prompt and the generated text."""
         _, tokenizer = self.library.model(run.checkpoint)
         return tokenizer.decode(run.prompt), tokenizer.decode(run.generated)
 
-    def strip(self, run: Run) -> dict[str, Any]:
-        """The tokens the model sees, and how many it does not."""
-        trace = self.trace(run)
+    def strip(self, run: Run, trace: Trace) -> dict[str, Any]:
+        """The tokens the model sees, and how many it does not.
+
+        Args:
+            trace: of the run; the logits suffice.
+        """
         unseen = len(run.token_ids) - len(trace)
         return {
             "tokens": trace.tokens,
@@ -154,10 +171,15 @@ class Presenter:
         trace = self.trace(question.run)
         return OpenView(view_named(question.selection.view), trace, question.selection.within(trace))
 
-    def next_token(self, question: Question, settings: GenerationSettings) -> tuple[NextToken, Sequence[str], str]:
-        """The distribution after the selected token, the texts of all tokens, and the distribution in a sentence."""
-        trace = self.trace(question.run)
-        position = question.selection.within(trace).query
+    def next_token(
+        self, question: Question, settings: GenerationSettings, trace: Trace
+    ) -> tuple[NextToken, Sequence[str], str]:
+        """The distribution after the selected token, the texts of all tokens, and the distribution in a sentence.
+
+        Args:
+            trace: of the run; the logits suffice.
+        """
+        position = min(question.selection.query, len(trace) - 1)
         prediction = next_token(
             trace,
             position,

@@ -132,7 +132,7 @@ class Writing:
         shown, end = 0.0, time.monotonic() + self.limits.seconds
         for done, step in enumerate(edited_steps(lm, run.edits, steps), start=1):
             run = replace(run, generated=(*run.generated, step.token_id))
-            question = self.presenter.at_end(replace(question, run=run))
+            question = self.presenter.written_on(question, run)
             complete = done == settings.max_new_tokens or step.token_id == tokenizer.end_of_text
             complete = complete or step.stopped_by is not None
             time.sleep(max(0.0, shown + SECONDS_A_TOKEN - time.monotonic()))

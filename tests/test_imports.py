@@ -15,6 +15,7 @@ LAYERS = {
     "explorer.library": 2,
     "explorer.open_view": 3,
     "explorer.presenter": 3,
+    "explorer.predictions": 3,
     "explorer.api": 4,
     "explorer.answers": 4,
     "explorer.continuations": 4,

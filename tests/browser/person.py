@@ -12,6 +12,10 @@ CELL = """(plot, [x, y]) => {
 }"""
 
 
+RAN = """(before) => Explorer.state.turn > before
+  && document.querySelectorAll("#strip .chip").length === Explorer.state.prompt.length"""
+
+
 class Person:
     """Every method waits for facts in the page, never for a time to pass."""
 
@@ -39,9 +43,11 @@ class Person:
 
     def run(self, text: str):
         """Type a prompt and press Enter; the strip has its tokens then."""
+        before = self.page.evaluate("Explorer.state.turn ?? -1")
         self.prompt.fill(text)
         with self.redrawn(self.strip, self.prediction):
             self.prompt.press("Enter")
+        self.page.wait_for_function(RAN, arg=before)  # what was drawn may have been asked for before
 
     def generate(self, tokens: int):
         """Press Generate and wait until so many more tokens are there, and the tree shows them."""

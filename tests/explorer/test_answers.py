@@ -92,7 +92,11 @@ def test_tokens_looked_for_are_shown_and_nonsense_is_not_looked_for(asked, state
 
 
 def test_a_new_token_is_shown_with_the_text_and_the_prediction(asked, state):
-    contents = asked("token", state | {"generated": [5, 6]})
+    state = state | {"generated": [5, 6]}
+    contents = asked("token", state)
+    whole = asked("show", state)
+    assert all(contents[part] == whole[part] for part in ("story", "playback"))
+    assert contents["strip"]["tokens"] == whole["strip"]["tokens"]
     assert set(contents) == {"strip", "story", "playback", "next-token", "next-token-words"}
     assert len(contents["strip"]["tokens"]) == len(state["prompt"]) + 2
     assert contents["story"]["prompt"] == "the fox asked the owl" and contents["story"]["generated"]

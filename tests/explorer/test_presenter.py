@@ -36,7 +36,7 @@ def test_tokens_of_nasty_text_can_be_looked_at(presenter, nasty_prompt):
     for view in VIEWS:
         shown = presenter.open_view(replace(question, selection=replace(question.selection, view=view.name)))
         assert all(bool(shown.draw(panel)) is shown.has(panel) for panel in view.panels)
-    prediction, vocabulary, words = presenter.next_token(question, GenerationSettings())
+    prediction, vocabulary, words = presenter.next_token(question, GenerationSettings(), presenter.trace(question.run))
     assert vocabulary[prediction.drawn] and words
 
 
@@ -116,7 +116,8 @@ def test_at_the_end_the_last_token_looks_at_the_one_before(presenter, question):
 
 
 def test_the_strip_tells_prompt_from_generated(presenter):
-    strip = presenter.strip(Run("rope", (5, 6, 7), (8, 9), dropped=4))
+    run = Run("rope", (5, 6, 7), (8, 9), dropped=4)
+    strip = presenter.strip(run, presenter.trace(run))
     assert len(strip["tokens"]) == len(strip["shades"]["surprisal"][0]) == 5
     assert (strip["num_prompt"], strip["earlier"]) == (3, 4)
     assert strip["shades"]["surprisal"][0][0] == 0
@@ -126,7 +127,7 @@ def test_the_strip_tells_prompt_from_generated(presenter):
 def test_the_strip_counts_what_the_model_no_longer_sees(presenter, num_prompt):
     ids = tuple(range(40))
     run = Run("rope", ids[:num_prompt], ids[num_prompt:], dropped=5)
-    strip = presenter.strip(run)
+    strip = presenter.strip(run, presenter.trace(run))
     assert len(strip["tokens"]) + strip["earlier"] == 40 + 5
     unseen = 40 - len(strip["tokens"])
     assert unseen == 8  # the window moves by a quarter of 32
@@ -156,10 +157,11 @@ def test_where_none_is_named_the_neuron_that_writes_most_is_chosen(presenter, st
 
 
 def test_the_prediction_is_that_after_the_selected_token(presenter, question):
-    prediction, vocabulary, words = presenter.next_token(question, GenerationSettings(temperature=0))
+    trace = presenter.trace(question.run)
+    prediction, vocabulary, words = presenter.next_token(question, GenerationSettings(temperature=0), trace)
     assert prediction.actual == question.run.prompt[3]
     assert len(vocabulary) == len(prediction.sampled) == 300
     assert "(position 2): 1 of 300 tokens can be drawn, entropy 0 bits." in words
-    *_, words = presenter.next_token(presenter.at_end(question), GenerationSettings(top_k=7))
+    *_, words = presenter.next_token(presenter.at_end(question), GenerationSettings(top_k=7), trace)
     assert "7 of 300 tokens" in words
     assert "goes on" not in words
