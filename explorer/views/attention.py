@@ -10,7 +10,8 @@ from explorer.inspection.attention import head_score, shown_weight, stage
 from explorer.selection import Selection
 from explorer.style import SELECTED, around, figure, number, positions, quoted, token_axis
 from explorer.trace import Trace
-from explorer.views.attention_detail import dimensions, head_map, ladder, lines
+from explorer.views.attention_detail import dimensions, head_map, ladder
+from explorer.views.attention_lines import lines
 from explorer.views.evidence import cell, recomputed, worked_out
 from explorer.views.phrases import compared, shared_head
 from explorer.views.view import Panel, SmallMultiples, View

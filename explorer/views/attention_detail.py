@@ -1,18 +1,15 @@
-"""The attention view's closer looks: every head's score, lines between tokens, and one query's way to its weights."""
+"""The attention view's closer looks: every head's score, and one query's way to its weights."""
 
 import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.attention import score_by_dimension, stages
 from explorer.analysis.heads import HEAD_SCORES, head_scores
-from explorer.style import ATTENTION, MONO, RESIDUAL, SELECTED, figure, label, number, quoted
+from explorer.style import MONO, SELECTED, figure, label, number, quoted
 from explorer.trace import Trace
 from explorer.views.score_parts import score_parts
 
-MOST_LINES = 48  # tokens between which lines are drawn
 MOST_STAGES = 12  # keys whose numbers are written out
-FAINTEST = 0.05  # weight of a line
-OPACITIES = np.linspace(FAINTEST, 1, 7)[:-1]
 
 
 def head_map(trace: Trace, name: str, hide_first: bool, layer: int, head: int) -> go.Figure:
@@ -50,77 +47,6 @@ def head_map(trace: Trace, name: str, hide_first: bool, layer: int, head: int) -
 
 
 WHY_NONE = "no token of this prompt occurs twice"
-
-
-def lines(trace: Trace, layer: int, head: int, query: int) -> go.Figure:
-    """A line from every query, left, to every key it looks at, right; the stronger the weight, the more opaque.
-
-    Of a long run, the tokens around the chosen query.
-    """
-    end = min(len(trace), max(MOST_LINES, query + 1 + MOST_LINES // 4))
-    shown = range(max(0, end - MOST_LINES), end)
-    weights = trace[f"blocks.{layer}.attn.pattern"][head][shown.start : end, shown.start : end]  # (n, n)
-    traces = []
-    rows, columns = np.nonzero(weights >= FAINTEST)
-    levels = np.digitize(weights[rows, columns], OPACITIES)
-    ends = np.stack([rows, columns], axis=1) + shown.start  # (lines, 2): query, key
-    for level, opacity in enumerate(OPACITIES, start=1):
-        for chosen, color in ((False, ATTENTION), (True, SELECTED)):
-            some = ends[(levels == level) & ((ends[:, 0] == query) == chosen)]
-            if len(some):
-                traces.append(
-                    go.Scatter(
-                        x=np.tile([0, 1, np.nan], len(some)),
-                        y=np.column_stack([some, np.full(len(some), np.nan)]).ravel(),
-                        mode="lines",
-                        line={"color": color, "width": 3 if chosen else 1.5},
-                        opacity=opacity,
-                        hoverinfo="skip",
-                        showlegend=False,
-                    )
-                )
-    names = [label(trace.tokens[i]) for i in shown]
-    for x, side in ((0, "middle left"), (1, "middle right")):
-        colors = [SELECTED if x == 0 and i == query else RESIDUAL for i in shown]
-        traces.append(
-            go.Scatter(
-                x=np.full(len(shown), x),
-                y=list(shown),
-                mode="markers+text",
-                marker={"size": 6, "color": colors},
-                text=names,
-                textposition=side,
-                textfont={"family": MONO, "size": 11},
-                customdata=list(shown),
-                hovertext=[
-                    f"{'query' if x == 0 else 'key'} {i} {name}<br>weight from the chosen query {weight:.3f}"
-                    for i, name, weight in zip(
-                        shown, names, weights_from(trace, layer, head, query, shown), strict=True
-                    )
-                ],
-                hovertemplate="%{hovertext}<extra></extra>",
-                showlegend=False,
-            )
-        )
-    part = "" if len(shown) == len(trace) else f" (tokens {shown.start} to {end - 1} of {len(trace)})"
-    return figure(
-        traces,
-        alt=f"Lines from queries to keys of layer {layer} head {head}{part}; {quoted(trace.tokens[query])} is chosen.",
-        xaxis={
-            "range": [-0.35, 1.35],
-            "tickvals": [0, 1],
-            "ticktext": ["query", "key"],
-            "side": "top",
-            "showgrid": False,
-            "zeroline": False,
-            "title": {"text": part.strip(" ()")},
-        },
-        yaxis={"visible": False, "range": [end - 0.5, shown.start - 0.5]},
-    )
-
-
-def weights_from(trace: Trace, layer: int, head: int, query: int, keys: range) -> np.ndarray:
-    return trace[f"blocks.{layer}.attn.pattern"][head, query, keys.start : keys.stop]
 
 
 def ladder(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:
@@ -169,13 +95,25 @@ def ladder(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figu
             "ticktext": [label(trace.tokens[i]) for i in shown],
             "tickfont": {"family": MONO, "size": 11},
             "tickangle": -60,
-            "title": {"text": "key"},
+            "title": {"text": f"key{left_out(steps.weights, shown)}"},
             "showgrid": False,
         },
         yaxis={"autorange": "reversed", "showgrid": False},
     )
     fig.add_shape(type="rect", x0=key - 0.5, x1=key + 0.5, y0=-0.5, y1=5.5, line={"color": SELECTED, "width": 2})
     return fig
+
+
+def left_out(weights: np.ndarray, shown: range) -> str:
+    """How much of a query's attention goes to keys that are not shown, as in "; 16 others have 0.31 of the weight"."""
+    rest = len(weights) - len(shown)
+    if not rest:
+        return ""
+    elsewhere = number(np.delete(weights, shown).sum(dtype=np.float64))
+    others = f"1 other has {elsewhere} of the weight"
+    if rest > 1:
+        others = f"{rest} others have {elsewhere} of the weight together"
+    return f" ({shown.start} to {shown[-1]} of {len(weights)}; the {others})"
 
 
 def dimensions(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:

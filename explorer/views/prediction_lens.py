@@ -7,15 +7,14 @@ from explorer.analysis.lens import LENSES, depths, ranks, readings, tracked
 from explorer.style import MONO, RESIDUAL, SELECTED, figure, label, number, positions, quoted, token_axis
 from explorer.trace import Trace
 
-MOST_POSITIONS = 64
+MOST_POSITIONS = 16  # at once, so that every cell has room for its token
 MOST_CHARACTERS = 110  # of all tokens written in a row of cells
-FEWEST_CHARACTERS = 4  # of a token, else none is written
 
 
 def lens(trace: Trace, query: int, token_id: int, kind: str = "probability") -> go.Figure:
     """The likeliest next token after every position, row = depth, column = position, coloured by one of `LENSES`.
 
-    Of a long run, the 64 positions around the query that the page has.
+    Of a long run, 16 positions about the query.
 
     Args:
         token_id: the explained token.
@@ -26,7 +25,6 @@ def lens(trace: Trace, query: int, token_id: int, kind: str = "probability") -> 
     chances = tracked(trace, shown, token_id)
     places = ranks(trace, shown, token_id) if kind == "rank" else None
     part = "" if len(shown) == len(trace) else f" ({shown.start} to {shown[-1]} of {len(trace)})"
-    size = MOST_CHARACTERS // len(shown)
     last = read.top[-1, query - shown.start, 0]
     fig = figure(
         go.Heatmap(
@@ -34,12 +32,12 @@ def lens(trace: Trace, query: int, token_id: int, kind: str = "probability") -> 
             y=names,
             **colours(trace, kind, read, chances, places),
             autocolorscale=True,
-            text=written(trace, read.top[..., 0], size) if size >= FEWEST_CHARACTERS else None,
-            texttemplate="%{text}" if size >= FEWEST_CHARACTERS else None,
+            text=written(trace, read.top[..., 0], MOST_CHARACTERS // len(shown)),
+            texttemplate="%{text}",
             textfont={"family": MONO, "size": 11, "weight": 600},
             hovertext=told(trace, shown, token_id, read, chances, places),
             hovertemplate="%{hovertext}<extra></extra>",
-            xgap=1 if len(shown) <= 32 else 0,
+            xgap=1,
             ygap=1,
         ),
         alt=(
@@ -59,7 +57,7 @@ def lens(trace: Trace, query: int, token_id: int, kind: str = "probability") -> 
 
 
 def page_of(query: int, length: int) -> range:
-    """The 64 positions that a long run is shown in pages of, so that a click turns no page; the last is full."""
+    """The 16 positions that a long run is shown in pages of, so that a click turns no page; the last is full."""
     start = max(0, min(query // MOST_POSITIONS * MOST_POSITIONS, length - MOST_POSITIONS))
     return range(start, min(length, start + MOST_POSITIONS))
 

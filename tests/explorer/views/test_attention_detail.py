@@ -3,8 +3,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.heads import HEAD_SCORES, head_scores
-from explorer.style import SELECTED, number
-from explorer.views.attention_detail import FAINTEST, MOST_LINES, MOST_STAGES, dimensions, head_map, ladder, lines
+from explorer.style import number
+from explorer.views.attention_detail import MOST_STAGES, dimensions, head_map, ladder
 
 
 @pytest.mark.parametrize("name", HEAD_SCORES)
@@ -22,27 +22,6 @@ def test_where_no_token_repeats_the_map_says_so(trace_of):
     assert "no token of this prompt occurs twice" in drawn.layout.meta["alt"]
 
 
-def test_there_is_a_line_for_every_weight_that_is_not_faint(trace):
-    weights = trace["blocks.1.attn.pattern"][2]
-    strokes = [t for t in lines(trace, 1, 2, query=7).data if t.mode == "lines"]
-    ends = {(int(q), int(k)) for t in strokes for q, k in np.reshape(t.y, (-1, 3))[:, :2]}
-    assert ends == set(zip(*np.nonzero(weights >= FAINTEST), strict=True))
-    chosen = {(int(q), int(k)) for t in strokes if t.line.color == SELECTED for q, k in np.reshape(t.y, (-1, 3))[:, :2]}
-    assert chosen == {pair for pair in ends if pair[0] == 7}
-    for stroke in strokes:
-        for q, k in np.reshape(stroke.y, (-1, 3))[:, :2].astype(int):
-            assert stroke.opacity <= weights[q, k] + 1e-6 < stroke.opacity + 0.17
-
-
-def test_of_a_long_run_the_tokens_around_the_query_are_joined(trace_of, monkeypatch):
-    monkeypatch.setattr("explorer.views.attention_detail.MOST_LINES", 8)
-    trace = trace_of("rope", 32)
-    for query, shown in ((0, range(0, 8)), (20, range(15, 23)), (31, range(24, 32))):
-        ends = lines(trace, 0, 0, query).data[-1]
-        assert list(ends.customdata) == list(shown) and query in shown
-    assert MOST_LINES > 8
-
-
 def test_the_stages_are_written_out_around_the_chosen_key(trace_of, style):
     trace = trace_of(style, 32)
     query, key = 20, 9
@@ -53,7 +32,17 @@ def test_the_stages_are_written_out_around_the_chosen_key(trace_of, style):
     text = [row[column] for row in drawn.text]
     score = trace["blocks.1.attn.scores"][0, query, key]
     assert text[1] == text[2] == number(score)
-    assert text[3] == number(trace["blocks.1.attn.pattern"][0, query, key])
+    weights = trace["blocks.1.attn.pattern"][0, query]
+    assert text[3] == number(weights[key])
+    rest = sum(float(weights[other]) for other in range(32) if other not in shown)
+    said = ladder(trace, 1, 0, query, key).layout.xaxis.title.text
+    assert said == f"key (3 to 14 of 32; the 20 others have {number(rest)} of the weight together)"
+
+
+@pytest.mark.parametrize(("length", "said"), [(12, "key"), (13, "key (0 to 11 of 13; the 1 other has")])
+def test_what_is_not_shown_of_them_is_said(trace_of, length, said):
+    text = ladder(trace_of("rope", length), 0, 0, length - 1, 0).layout.xaxis.title.text
+    assert text.startswith(said) and ("(" in text) is (length > 12)
 
 
 def test_what_the_mask_hides_is_minus_infinity(trace):

@@ -52,18 +52,31 @@ def test_ranks_have_a_colour_bar_of_ranks(rope_trace):
     assert_allclose(bar.tickvals, np.log([300, 30, 3]))
 
 
-def test_many_tokens_are_shown_in_pages_and_not_written(rope_trace):
+@pytest.mark.parametrize("length", [1, 12, 28, 108])
+def test_the_lens_shows_the_words_that_it_promises(rope_trace, length):
+    """At whatever length: as many columns as have room for theirs."""
+    values = {name: np.concatenate([value] * 9, axis=-2)[..., :length, :] for name, value in rope_trace.values.items()}
+    long = replace(rope_trace, token_ids=(rope_trace.token_ids * 9)[:length], values=values)
+    heatmap = lens(long, length - 1, TOKEN).data[0]
+    read = readings(long, page_of(length - 1, length))
+    assert heatmap.texttemplate == "%{text}"
+    longest = max(len(text) - 2 for row in heatmap.text for text in row)  # less what isolates its direction
+    assert longest * len(heatmap.x) <= 110 and 110 // len(heatmap.x) >= 6
+    for texts, ids in zip(heatmap.text, read.top[..., 0], strict=True):
+        assert list(texts) == [label(long.vocabulary[i], 110 // len(ids)) for i in ids]
+
+
+def test_many_tokens_are_shown_in_pages(rope_trace):
     assert page_of(0, 12) == page_of(11, 12) == range(12)
-    assert page_of(63, 100) == range(64)
-    assert page_of(64, 100) == range(36, 100)
-    assert page_of(70, 256) == range(64, 128)
+    assert page_of(15, 100) == range(16)
+    assert page_of(99, 100) == range(84, 100)
+    assert page_of(70, 256) == range(64, 80)
     repeated = {name: np.concatenate([value] * 9, axis=-2) for name, value in rope_trace.values.items()}
     long = replace(rope_trace, token_ids=rope_trace.token_ids * 9, values=repeated)
     figure = lens(long, 100, TOKEN)
-    assert figure.data[0].text is None
-    assert list(figure.data[0].x) == positions(long.tokens)[44:]
-    assert "44 to 107 of 108" in figure.layout.xaxis.title.text
-    assert_allclose(figure.data[0].z, lens(rope_trace, 0, TOKEN).data[0].z[:, np.arange(44, 108) % 12], rtol=1e-5)
+    assert list(figure.data[0].x) == positions(long.tokens)[92:]
+    assert "92 to 107 of 108" in figure.layout.xaxis.title.text
+    assert_allclose(figure.data[0].z, lens(rope_trace, 0, TOKEN).data[0].z[:, np.arange(92, 108) % 12], rtol=1e-5)
     assert (figure.layout.shapes[0].x0, figure.layout.shapes[0].x1) == (99.5, 100.5)
 
 

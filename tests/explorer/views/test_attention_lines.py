@@ -1,0 +1,25 @@
+import numpy as np
+
+from explorer.style import SELECTED
+from explorer.views.attention_lines import FAINTEST, MOST_LINES, lines
+
+
+def test_there_is_a_line_for_every_weight_that_is_not_faint(trace):
+    weights = trace["blocks.1.attn.pattern"][2]
+    strokes = [t for t in lines(trace, 1, 2, query=7).data if t.mode == "lines"]
+    ends = {(int(q), int(k)) for t in strokes for q, k in np.reshape(t.y, (-1, 3))[:, :2]}
+    assert ends == set(zip(*np.nonzero(weights >= FAINTEST), strict=True))
+    chosen = {(int(q), int(k)) for t in strokes if t.line.color == SELECTED for q, k in np.reshape(t.y, (-1, 3))[:, :2]}
+    assert chosen == {pair for pair in ends if pair[0] == 7}
+    for stroke in strokes:
+        for q, k in np.reshape(stroke.y, (-1, 3))[:, :2].astype(int):
+            assert stroke.opacity <= weights[q, k] + 1e-6 < stroke.opacity + 0.17
+
+
+def test_of_a_long_run_the_tokens_around_the_query_are_joined(trace_of, monkeypatch):
+    monkeypatch.setattr("explorer.views.attention_lines.MOST_LINES", 8)
+    trace = trace_of("rope", 32)
+    for query, shown in ((0, range(0, 8)), (20, range(15, 23)), (31, range(24, 32))):
+        ends = lines(trace, 0, 0, query).data[-1]
+        assert list(ends.customdata) == list(shown) and query in shown
+    assert MOST_LINES > 8
