@@ -1,0 +1,187 @@
+"""A figure read as the browser shows it: what the pointer is told of each point, and what a click there selects."""
+
+import base64
+import html
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from explorer.components.figure import Figure
+
+PLACEHOLDER = re.compile(r"%\{(\w+)(?:\[(\d+)\])?(?::([^}]*))?\}")
+NUMBER = re.compile(r"(?<![\w.])[+−-]?(\d[\d,]*(?:\.\d+)?)(?:e([+−-]?\d+))?(%?)")
+
+
+@dataclass(frozen=True)
+class Point:
+    """What can be pointed at.
+
+    Attributes:
+        part: which of the figure's traces it is of.
+        x, y: its place; on an axis of names counted from 0, as the page's script does.
+        z: a heatmap's value, None of others.
+        width: how long its bar is, from its base, None of others.
+        colour: its marker's, where each has its own.
+        told: text under the pointer.
+        change: what a click there selects.
+    """
+
+    part: int
+    x: float
+    y: float
+    z: float | None
+    width: float | None
+    colour: Any
+    told: str
+    change: dict[str, Any]
+
+    @property
+    def value(self) -> float:
+        """What it shows: colour of a cell, length of a bar, or else height of a dot."""
+        return next(shown for shown in (self.z, self.width, self.y) if shown is not None)
+
+
+class Picture:
+    """A figure after it has travelled to the browser.
+
+    Args:
+        figure: as a panel draws it.
+        selects: what its panel says a click selects.
+    """
+
+    def __init__(self, figure: go.Figure, selects: Mapping[str, str | Sequence[str]] | None = None):
+        data, layout = Figure.pack(figure)
+        self.parts, self.layout = unpacked(json.loads(data)), json.loads(layout)
+        self.selects = selects or {}
+
+    def axis(self, letter: str, part: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        number = (part or {}).get(f"{letter}axis", letter)[1:]
+        return self.layout.get(f"{letter}axis{number}", {})
+
+    def title(self, letter: str) -> str:
+        return self.axis(letter).get("title", {}).get("text", "")
+
+    def points(self) -> list[Point]:
+        """All that answer the pointer."""
+        return [p for i, part in enumerate(self.parts) if part.get("hoverinfo") != "skip" for p in self._of(i, part)]
+
+    def _of(self, i: int, part: Mapping[str, Any]) -> Iterator[Point]:
+        for at, seen in cells(part) if part["type"] == "heatmap" else dots(part):
+            x, y = (self._place(seen[letter], letter, part) for letter in "xy")
+            customdata = element(part.get("customdata"), at)
+            texts = {name: element(part.get(name), at) for name in ("text", "hovertext")}
+            told = filled(part["hovertemplate"], seen | texts | {"customdata": customdata})
+            bar = part["type"] == "bar"
+            yield Point(
+                part=i,
+                x=x,
+                y=y,
+                z=seen.get("z"),
+                width=seen["x" if part.get("orientation") == "h" else "y"] if bar else None,
+                colour=element(part.get("marker", {}).get("color"), at),
+                told=told,
+                change=self._change(x, y, customdata),
+            )
+
+    def _place(self, value: Any, letter: str, part: Mapping[str, Any]) -> float:
+        if not isinstance(value, str):
+            return value
+        axis, on_it = self.axis(letter, part), part.get(f"{letter}axis", letter)
+        named = [name for p in self.parts if p.get(f"{letter}axis", letter) == on_it for name in p.get(letter, ())]
+        return list(dict.fromkeys([*axis.get("categoryarray", ()), *named])).index(value)
+
+    def _change(self, x: float, y: float, customdata: Any) -> dict[str, Any]:
+        change = {}
+        for source, field in self.selects.items():
+            if isinstance(field, str):
+                change[field] = {"x": x, "y": y, "customdata": customdata}[source]
+            else:
+                change |= dict(zip(field, customdata, strict=True))
+        return change
+
+
+def cells(part: Mapping[str, Any]) -> Iterator[tuple[tuple[int, int], dict[str, Any]]]:
+    """Of a heatmap, but for gaps that the pointer passes by."""
+    rows, columns = np.shape(part["z"])
+    x, y = (middles(part.get(letter), size) for letter, size in (("x", columns), ("y", rows)))
+    for i, j in product(range(rows), range(columns)):
+        z = part["z"][i][j]
+        if z is not None or part.get("hoverongaps", True):
+            yield (i, j), {"x": x[j], "y": y[i], "z": z}
+
+
+def middles(places: Sequence | None, size: int) -> Sequence:
+    """Of cells that may be given by their edges, or not at all."""
+    if places is None:
+        return range(size)
+    return [(a + b) / 2 for a, b in zip(places, places[1:], strict=False)] if len(places) > size else places
+
+
+def dots(part: Mapping[str, Any]) -> Iterator[tuple[tuple[int], dict[str, Any]]]:
+    """Of bars and lines, but for their gaps."""
+    x, y = part.get("x"), part.get("y")
+    for i in range(len(x if x is not None else y)):
+        place = {"x": i if x is None else x[i], "y": i if y is None else y[i]}
+        if None not in place.values():
+            yield (i,), place
+
+
+def unpacked(value: Any) -> Any:
+    """JSON with its typed arrays as lists, and None for what is no number."""
+    if isinstance(value, list):
+        return [unpacked(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    if "bdata" not in value:
+        return {name: unpacked(part) for name, part in value.items()}
+    array = np.frombuffer(base64.b64decode(value["bdata"]), value["dtype"])
+    if "shape" in value:
+        array = array.reshape([int(size) for size in str(value["shape"]).split(",")])
+    return np.where(np.isnan(array), None, array).tolist()
+
+
+def element(values: Any, at: tuple[int, ...]) -> Any:
+    """A point's own of the values, or the one that all share."""
+    for i in at:
+        if not isinstance(values, list):
+            return values
+        values = values[i]
+    return values
+
+
+def filled(template: str, known: Mapping[str, Any]) -> str:
+    """A hover template as plotly fills it in, as plain text; what stands in <extra> is left out."""
+
+    def fill(match: re.Match) -> str:
+        name, index, form = match.groups()
+        value = known[name][int(index)] if index else known[name]
+        if form is None:
+            return str(value)
+        plus, form = "+" * form.startswith("+"), form.removeprefix("+")
+        full = "#" * form.endswith("g")  # d3 writes all significant digits
+        return f"{value:{plus}{full}{form}}".replace("-", "−")
+
+    text = re.sub(r"<extra>.*", "", PLACEHOLDER.sub(fill, template))
+    return html.unescape(text.replace("<br>", "\n"))
+
+
+def tells(text: str, value: float) -> bool:
+    """Whether a number in the text is this one, as far as its digits say."""
+    return any(abs(number - value) <= unit * 0.51 for number, unit in numbers(text))
+
+
+def numbers(text: str) -> Iterator[tuple[float, float]]:
+    """The numbers in a text, and what one more of their last digits is worth: nothing of small whole ones."""
+    for match in NUMBER.finditer(text):
+        digits, exponent, percent = match.groups()
+        number = float(match[0].rstrip("%").replace(",", "").replace("−", "-"))
+        decimals = len(digits.partition(".")[2])
+        scale = 10.0 ** int((exponent or "0").replace("−", "-")) / (100 if percent else 1)
+        rounded = "." in digits or len(digits) > 2 or exponent
+        yield number / (100 if percent else 1), 10.0**-decimals * scale if rounded else 1e-9

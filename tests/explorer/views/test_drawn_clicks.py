@@ -1,0 +1,34 @@
+"""What a click selects is what its point, or its axis, is called: in every picture, new ones too."""
+
+import re
+
+import pytest
+
+from explorer.views import VIEWS
+from tests.look import Look
+
+CLICKED = {f"{view.name}-{panel.name}": (view.name, panel) for view in VIEWS for panel in view.panels if panel.selects}
+# a word -> the field of the selection that it names
+FIELDS = {"query": "query", "key": "key", "layer": "layer", "head": "head", "neuron": "neuron", "dimension": "dim"}
+
+
+@pytest.fixture(params=[name for name, (_, panel) in CLICKED.items() if panel.kind == "figure"])
+def picture(request, look):
+    """A picture of the first kind of model that has it."""
+    view, panel = CLICKED[request.param]
+    runs: list[Look] = [look(style, changed=panel.compares) for style in ("rope", "gpt")]
+    return next(seen for seen in runs if seen.has(view, panel.name)).picture(view, panel.name)
+
+
+def test_a_click_selects_what_the_pointer_is_told(picture):
+    for p in picture.points():
+        for word, field in FIELDS.items():
+            called = re.search(rf"(?<!kv )\b{word} (\d+)(?![\d.])", p.told)
+            if called and field in p.change:
+                assert p.change[field] == int(called[1]), p
+
+
+def test_an_axis_selects_what_it_is_called(picture):
+    for letter in {"x", "y"} & set(picture.selects):
+        first = re.match(r"\w*", picture.title(letter))[0]
+        assert FIELDS.get(first, picture.selects[letter]) == picture.selects[letter], picture.title(letter)
