@@ -22,7 +22,7 @@ def tokens(lm, prompt=PROMPT, max_new_tokens=PAST_THE_CONTEXT, **settings) -> li
         {"seed": 3},
         {"seed": 1},
         {"seed": 2, "temperature": 0.7, "top_k": 20},
-        {"seed": 5, "top_p": 0.7, "repetition_penalty": 1.3},
+        {"seed": 8, "top_p": 0.7, "repetition_penalty": 1.3},
         {"seed": 6, "temperature": 1.5, "min_p": 0.05},
         {"temperature": 0},
         {"temperature": 0, "repetition_penalty": 1.5},
