@@ -102,7 +102,7 @@ class TransformerLM(nn.Module):
         if self.embedding_scale != 1:
             x = x * self.embedding_scale
         if self.position_embedding is not None:
-            x = x + self.position_embed(self.position_embedding(token_positions))
+            x = (x + self.position_embed(self.position_embedding(token_positions))).to(x.dtype)  # waves have float32
         return self.embed(x)
 
     @cached_property

@@ -1,14 +1,15 @@
 """Rotary position embedding."""
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from model.config import RopeScaling
+from model.layers.position_table import PositionTable
 from model.layers.rope_scaling import rotary_frequencies
 from model.tap import Tap
 
 
-class RotaryPositionalEmbedding(nn.Module):
+class RotaryPositionalEmbedding(PositionTable):
     """Rotate each pair of dimensions of a query or key by an angle that grows with its position.
 
     Pair i of a vector at position m turns by the angle m · θ⁻²ⁱᐟᵈ, so that the product of a rotated query and a
@@ -25,13 +26,15 @@ class RotaryPositionalEmbedding(nn.Module):
     """
 
     def __init__(self, theta: float, d_head: int, context_length: int, scaling: RopeScaling | None = None):
-        super().__init__()
+        super().__init__(context_length)
         if d_head % 2:
             raise ValueError(f"RoPE rotates pairs of dimensions: d_head must be even, got {d_head}")
-        frequencies = rotary_frequencies(theta, d_head, scaling)  # (F,) with F = d_head / 2
-        positions = torch.arange(context_length, dtype=frequencies.dtype, device="cpu")
-        self.register_buffer("table", torch.outer(positions, frequencies).float(), persistent=False)  # (C, F)
+        self.frequencies = rotary_frequencies(theta, d_head, scaling)  # (F,) with F = d_head / 2
         self.angles = Tap()
+        self.fill()
+
+    def rows(self, positions: Tensor) -> Tensor:
+        return torch.outer(positions, self.frequencies.to(positions.device))  # (C, F), radians
 
     def forward(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Integer positions (..., T) -> cosines and sines of their angles, each (..., T, F)."""
@@ -40,15 +43,19 @@ class RotaryPositionalEmbedding(nn.Module):
 
 
 def rotate_adjacent(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotate the pairs (x₀, x₁), (x₂, x₃), … of the last axis: (..., T, d) with (..., T, d/2) -> (..., T, d)."""
+    """Rotate the pairs (x₀, x₁), (x₂, x₃), … of the last axis: (..., T, d) with (..., T, d/2) -> (..., T, d).
+
+    Of x in fewer bits than the cosines and sines only the result is rounded.
+    """
     a, b = x[..., 0::2], x[..., 1::2]
-    return torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1).flatten(-2)  # (..., T, F, 2) -> (..., T, d)
+    pairs = torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1)  # (..., T, F, 2)
+    return pairs.flatten(-2).to(x.dtype)  # (..., T, d)
 
 
 def rotate_half_split(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotate the pairs (xᵢ, xᵢ₊₍d/2₎), as GPT-NeoX and Hugging Face's Llama do: same shapes as `rotate_adjacent`."""
     a, b = x.chunk(2, dim=-1)
-    return torch.cat((a * cos - b * sin, a * sin + b * cos), dim=-1)
+    return torch.cat((a * cos - b * sin, a * sin + b * cos), dim=-1).to(x.dtype)
 
 
 ROTATIONS = {"adjacent": rotate_adjacent, "half_split": rotate_half_split}

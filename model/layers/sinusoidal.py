@@ -1,10 +1,12 @@
 """Sinusoidal positions."""
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+
+from model.layers.position_table import PositionTable
 
 
-class SinusoidalPositionalEmbedding(nn.Module):
+class SinusoidalPositionalEmbedding(PositionTable):
     """Position m -> a vector of sines and cosines of slower and slower waves, to be added to the token's embedding.
 
     Dimension 2i is sin(m / 10000²ⁱᐟᴰ), dimension 2i + 1 is cos of the same (Vaswani et al. 2017, §3.5).
@@ -18,14 +20,16 @@ class SinusoidalPositionalEmbedding(nn.Module):
     """
 
     def __init__(self, context_length: int, d_model: int):
-        super().__init__()
+        super().__init__(context_length)
         if d_model % 2:
             raise ValueError(f"sinusoidal positions pair sines with cosines: d_model must be even, got {d_model}")
-        exact = {"dtype": torch.float64, "device": "cpu"}  # not every device has float64
-        frequencies = 10000 ** (-torch.arange(0, d_model, 2, **exact) / d_model)  # (D / 2,)
-        angles = torch.outer(torch.arange(context_length, **exact), frequencies)  # (C, D / 2)
-        table = torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2)  # (C, D)
-        self.register_buffer("table", table.float(), persistent=False)
+        self.d_model = d_model
+        self.fill()
+
+    def rows(self, positions: Tensor) -> Tensor:
+        exponents = torch.arange(0, self.d_model, 2, dtype=positions.dtype, device=positions.device) / self.d_model
+        angles = torch.outer(positions, 10000**-exponents)  # (C, D / 2)
+        return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2)  # (C, D)
 
     def forward(self, positions: Tensor) -> Tensor:
         return self.table[positions]  # (..., T) -> (..., T, D)

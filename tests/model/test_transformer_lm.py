@@ -66,6 +66,41 @@ def test_every_position_of_the_context_can_be_used(tiny_lm, tiny_config):
     assert tiny_lm(ids).shape == (1, tiny_config.context_length, tiny_config.vocab_size)
 
 
+@pytest.mark.parametrize("watched", [False, True], ids=["fused", "explicit"])
+@pytest.mark.parametrize("position", CHOICES["position"])
+@pytest.mark.parametrize("built_there", [False, True], ids=["moved", "built there"])
+@torch.no_grad()
+def test_shapes_can_be_had_without_numbers(tiny_config, position, watched, built_there, hooked):
+    """On the meta device tensors have shapes and nothing else."""
+    with torch.device("meta" if built_there else "cpu"):
+        lm = TransformerLM(replace(tiny_config, position=position)).to("meta")
+    ids, cache = torch.zeros(2, 5, dtype=torch.long, device="meta"), KVCache(tiny_config, 2, device="meta")
+    with hooked(lm, {"blocks.0.attn.pattern": lambda *_: None} if watched else {}):
+        assert lm(ids).shape == (2, 5, tiny_config.vocab_size)
+        assert lm(ids, cache).shape == lm(ids, cache).shape
+    assert cache.length == 10
+
+
+@pytest.mark.parametrize("rope_layout", CHOICES["rope_layout"])
+@pytest.mark.parametrize("position", CHOICES["position"])
+@torch.no_grad()
+def test_in_16_bits_all_is_rounded_but_where_the_positions_are(tiny_config, position, rope_layout, record):
+    config = replace(tiny_config, context_length=512, position=position, rope_layout=rope_layout)
+    lm = TransformerLM(config).eval()
+    ids = torch.randint(config.vocab_size, (1, 512))
+    exact = record(lm, ids, lm.taps)
+    rounded = record(lm.bfloat16(), ids, lm.taps)
+    in_float32 = {name for name, value in rounded.items() if value.dtype == torch.float32}
+    assert in_float32 == {"rope": {"rope.angles"}, "sinusoidal": {"position_embed"}}.get(position, set())
+    for name in in_float32:
+        assert torch.equal(rounded[name], exact[name])
+    # 8 bits: of values of size 4 the last one counts 1/32; an angle rounded, too, would be off by up to 1 radian.
+    torch.testing.assert_close(
+        rounded["blocks.0.attn.pattern"].float(), exact["blocks.0.attn.pattern"], atol=0.05, rtol=0
+    )
+    torch.testing.assert_close(rounded["logits"].float(), exact["logits"], atol=0.15, rtol=0)
+
+
 @pytest.mark.parametrize("length", [0, 33])
 def test_too_many_tokens_or_none_is_an_error(tiny_lm, length):
     with pytest.raises(ValueError, match=f"the model sees 1 to 32 positions, got {length} tokens after 0"):

@@ -13,7 +13,7 @@ from model.config import ModelConfig
 HEADS, ATTENTION, ROPE = (f"model/layers/{file}.py" for file in ("multihead_attention", "attention", "rope"))
 GATED, TWO_LAYER = "model/layers/swiglu.py", "model/layers/feed_forward.py"
 ROTATIONS = {
-    "adjacent": Source(ROPE, "return torch.stack((a * cos - b * sin, a * sin + b * cos)"),
+    "adjacent": Source(ROPE, "torch.stack((a * cos - b * sin, a * sin + b * cos)"),
     "half_split": Source(ROPE, "return torch.cat((a * cos - b * sin, a * sin + b * cos)"),
 }
 

@@ -80,14 +80,14 @@ def embedded(config: ModelConfig) -> Formula:
     if config.scale_embeddings:
         line = Source(LM, "x = x * self.embedding_scale")
     if positions:
-        line = Source(LM, "x = x + self.position_embed(")
+        line = Source(LM, "x = (x + self.position_embed(")
     return Embedded(config.scale_embeddings, positions, line)
 
 
 def position_embedded(config: ModelConfig) -> Formula:
     if config.position == "learned":
         return Learned(Source(TABLE, "return self.weight[token_ids]"))
-    return Waves(Source("model/layers/sinusoidal.py", "table = torch.stack((angles.sin(), angles.cos())"))
+    return Waves(Source("model/layers/sinusoidal.py", "return torch.stack((angles.sin(), angles.cos())"))
 
 
 def final_norm(config: ModelConfig) -> Formula:
@@ -136,7 +136,7 @@ OUTSIDE: dict[str, Callable[[ModelConfig], Formula]] = {
     "embed": embedded,
     "position_embed": position_embedded,
     "rope.angles": lambda config: Angles(
-        Source("model/layers/rope.py", 'self.register_buffer("table", torch.outer(positions')
+        Source("model/layers/rope.py", "return torch.outer(positions, self.frequencies")
     ),
     "final_norm": final_norm,
     "logits": lambda config: Linear("logit", "final_norm", "lm_head", LOGITS),

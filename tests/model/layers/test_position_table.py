@@ -1,0 +1,47 @@
+import pytest
+import torch
+
+from model.layers.rope import RotaryPositionalEmbedding
+from model.layers.sinusoidal import SinusoidalPositionalEmbedding
+
+CONTEXT = 512
+TABLES = {
+    "rope": lambda: RotaryPositionalEmbedding(10000.0, 32, CONTEXT),
+    "sinusoidal": lambda: SinusoidalPositionalEmbedding(CONTEXT, 32),
+}
+
+
+@pytest.fixture(params=TABLES.values(), ids=TABLES.keys())
+def table(request):
+    return request.param()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_no_dtype_of_the_weights_brings_two_positions_together(table, dtype):
+    before = table.table.clone()
+    table.to(dtype)
+    assert table.table.dtype == torch.float32
+    assert torch.equal(table.table, before)
+    rows = table.table if not hasattr(table, "angles") else table.table.remainder(2 * torch.pi)
+    assert len(rows.unique(dim=0)) == CONTEXT
+
+
+def test_bfloat16_would(table):
+    """Of 512 angles of RoPE's first pair it tells 385 apart."""
+    if hasattr(table, "angles"):
+        assert len(table.table[:, 0].bfloat16().unique()) == 385
+    assert (table.table.bfloat16().float() - table.table).abs().max() > 1e-3
+
+
+def test_it_goes_where_the_module_goes_and_has_its_values_there(table):
+    before = table.table.clone()
+    table.to("meta")
+    assert table.table.device.type == "meta"
+    assert torch.equal(table.to_empty(device="cpu").table, before)
+
+
+def test_on_the_meta_device_it_takes_no_memory():
+    with torch.device("meta"):
+        for table in (RotaryPositionalEmbedding(10000.0, 32, 10**12), SinusoidalPositionalEmbedding(10**12, 32)):
+            assert table.table.device.type == "meta"
+            assert len(table.table) == 10**12
