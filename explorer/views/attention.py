@@ -211,7 +211,7 @@ VIEW = View(
             inspect=lambda trace, s, point: head_score(
                 trace, s.head_score, s.first_token == "hidden", point.row, point.column
             ),
-            height=340,
+            height=370,
             width="half",
         ),
         Panel(

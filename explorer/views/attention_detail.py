@@ -4,6 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.attention import score_by_dimension, stages
+from explorer.analysis.chance import Chance, chance
 from explorer.analysis.heads import HEAD_SCORES, head_scores
 from explorer.style import MONO, SELECTED, figure, label, number, quoted
 from explorer.trace import Trace
@@ -13,9 +14,14 @@ MOST_STAGES = 12  # keys whose numbers are written out
 
 
 def head_map(trace: Trace, name: str, hide_first: bool, layer: int, head: int) -> go.Figure:
-    """One of `HEAD_SCORES` for every head: row = layer, column = head; a frame around the chosen head."""
+    """One of `HEAD_SCORES` for every head: row = layer, column = head; a frame around the chosen head.
+
+    Scores that are no more than chance would give on these tokens stand in brackets.
+    """
     scores = head_scores(trace, name, hide_first)  # (L, H)
-    counts = np.isfinite(scores).all()
+    by_chance = chance(trace, name, hide_first)
+    counts = by_chance is not None
+    exceeds = by_chance.is_exceeded(scores) if counts else None
     words = name.replace("_", " ")
     fig = figure(
         go.Heatmap(
@@ -23,20 +29,22 @@ def head_map(trace: Trace, name: str, hide_first: bool, layer: int, head: int) -
             zmin=0,
             zmax=1,
             autocolorscale=True,
-            text=[[f"{score:.2f}" for score in row] if counts else [""] * len(row) for row in scores],
-            texttemplate="%{text}" if scores.shape[1] <= 12 else None,
-            hovertemplate="layer %{y} head %{x}<br>score %{z:.3f}<extra></extra>",
+            text=np.where(exceeds, np.char.mod("%.2f", scores), np.char.mod("(%.2f)", scores)) if counts else None,
+            texttemplate="%{text}" if counts and scores.shape[1] <= 12 else None,
+            hovertext=told(by_chance, exceeds) if counts else None,
+            hovertemplate="layer %{y} head %{x}<br>score %{z:.3f}<br>%{hovertext}<extra></extra>",
             xgap=1,
             ygap=1,
             colorbar={"title": {"text": "score", "side": "right"}},
         ),
         alt=(
             f"The {words} score of {scores.size} heads, {number(scores.min())} to {number(scores.max())}: "
-            f"how much each {HEAD_SCORES[name]}."
+            f"how much each {HEAD_SCORES[name]}. Attention spread evenly would score {number(by_chance.even)}; "
+            f"{exceeds.sum()} heads score more than chance would give."
             if counts
             else f"No {words} score: {WHY_NONE}."
         ),
-        xaxis={"title": {"text": "head"}, "dtick": 1, "showgrid": False},
+        xaxis={"title": {"text": f"head{yardstick(by_chance)}"}, "dtick": 1, "showgrid": False},
         yaxis={"title": {"text": "layer"}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
     )
     corners = {"x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
@@ -47,6 +55,30 @@ def head_map(trace: Trace, name: str, hide_first: bool, layer: int, head: int) -
 
 
 WHY_NONE = "no token of this prompt occurs twice"
+
+
+def yardstick(by_chance: Chance | None) -> str:
+    """What the scores are to be held against, below the axis."""
+    if by_chance is None:
+        return ""
+    queries = f"{by_chance.queries} quer{'y counts' if by_chance.queries == 1 else 'ies count'}"
+    said = f"<br>attention spread evenly would<br>score {number(by_chance.even)} here ({queries})"
+    return said if by_chance.within is None else f"{said};<br>in brackets: no more than by chance"
+
+
+def told(by_chance: Chance, exceeds: np.ndarray) -> list[list[str]]:
+    """What hovering over each head tells of chance."""
+    even = f"attention spread evenly would score {number(by_chance.even)}"
+    if by_chance.within is None:
+        return [[even] * exceeds.shape[1]] * len(exceeds)
+    return [
+        [
+            f"{even};<br>weights as sharp as this head’s, but anywhere,<br>stay within {number(most)} in 19 of 20 "
+            f"tries: {'more than chance' if more else 'this may be chance'}"
+            for most, more in zip(*row, strict=True)
+        ]
+        for row in zip(by_chance.within, exceeds, strict=True)
+    ]
 
 
 def ladder(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:

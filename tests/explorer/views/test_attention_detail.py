@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from explorer.analysis.chance import chance
 from explorer.analysis.heads import HEAD_SCORES, head_scores
 from explorer.style import number
 from explorer.views.attention_detail import MOST_STAGES, dimensions, head_map, ladder
@@ -14,6 +15,24 @@ def test_the_map_has_every_heads_score_and_frames_the_chosen(trace_of, style, na
     assert_allclose(np.asarray(drawn.data[0].z, dtype=float), head_scores(trace, name))
     (frame,) = drawn.layout.shapes
     assert (frame.x0, frame.x1, frame.y0, frame.y1) == (1.5, 2.5, 0.5, 1.5)
+
+
+def test_scores_that_chance_would_give_stand_in_brackets(trace_of):
+    trace = trace_of("rope", 32)
+    drawn = head_map(trace, "previous_token", False, 0, 0)
+    scores, found = head_scores(trace, "previous_token"), chance(trace, "previous_token")
+    texts, hovers = np.array(drawn.data[0].text), np.array(drawn.data[0].hovertext)
+    for layer, head in np.ndindex(scores.shape):
+        score, within = scores[layer, head], found.within[layer, head]
+        assert texts[layer, head] == (f"{score:.2f}" if score > within else f"({score:.2f})")
+        assert f"stay within {number(within)}" in hovers[layer, head]
+    assert f"score {number(found.even)} here (31 queries count)" in drawn.layout.xaxis.title.text
+
+
+def test_a_map_of_spread_says_what_an_even_head_scores(trace_of):
+    drawn = head_map(trace_of("rope", 32), "spread", False, 0, 0)
+    assert "score 1.00 here" in drawn.layout.xaxis.title.text
+    assert not any("(" in text for text in np.ravel(drawn.data[0].text))
 
 
 def test_where_no_token_repeats_the_map_says_so(trace_of):
