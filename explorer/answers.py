@@ -82,7 +82,8 @@ class Answers:
         """What the open view shows in a part of an answer."""
         name, panels = open_view.view.name, open_view.panels(newly)
         if part == 2:
-            return {f"{name}-{panel.name}-mark": open_view.mark(panel) for panel in panels}
+            marks = {panel.name: open_view.mark(panel) for panel in panels}
+            return {f"{name}-{panel}-mark": mark and mark.as_dict() for panel, mark in marks.items()}
         later = [panel for panel in panels if open_view.has(panel)][SEEN_AT_ONCE:]
         now = later if part else [panel for panel in panels if panel not in later]
         pictures = {f"{name}-{panel.name}": packed(open_view.draw(panel)) for panel in now}

@@ -58,8 +58,9 @@ def capture(
     vocabulary = tokenizer.vocabulary if tokenizer else ids_as_text(config.vocab_size)
     token_bytes = tokenizer.merged_bytes if tokenizer else ()
     ids, edits = tuple(token_ids), tuple(edits)
+    dtype = str(outputs["logits"].dtype).removeprefix("torch.")
     ablations = lru_cache(MOST_ABLATIONS)(partial(ablate, lm, ids, edits))
-    return Trace(config, ids, vocabulary, values, weights_of(lm), token_bytes, edits, ablate=ablations)
+    return Trace(config, ids, vocabulary, values, weights_of(lm), token_bytes, edits, ablate=ablations, dtype=dtype)
 
 
 def check_tokens(config: ModelConfig, token_ids: Sequence[int]):

@@ -8,6 +8,7 @@ from explorer.inspection import Point
 from explorer.selection import Selection
 from explorer.trace import Trace
 from explorer.views.choices import Choice, choices
+from explorer.views.evidence import Mark
 from explorer.views.view import Panel, View
 from explorer.views.what_if import WhatIf, offered
 
@@ -55,9 +56,9 @@ class OpenView:
         """The panel's picture; None where it does not apply to the model."""
         return panel.draw(self.trace, self.selection) if self.has(panel) else None
 
-    def mark(self, panel: Panel) -> str:
+    def mark(self, panel: Panel) -> Mark | None:
         """What vouches for the panel's numbers."""
-        return panel.mark(self.trace, self.selection) if panel.mark and self.has(panel) else ""
+        return panel.mark(self.trace, self.selection) if panel.mark and self.has(panel) else None
 
     def inspect(self, panel_name: str, point: Point) -> str:
         """How the number at a point of a panel comes about, as lines of text; "" where there is none.

@@ -26,6 +26,7 @@ class Trace:
         baseline: the same tokens without the edits, to compare with; None where there are none.
         ablate: (position, token id) -> how probable the token is without each part (see `explorer.ablation`); None
             where the model is not at hand.
+        dtype: the type of the numbers that the model computed with, which says how it rounds.
     """
 
     config: ModelConfig
@@ -37,6 +38,7 @@ class Trace:
     edits: tuple[Edit, ...] = ()
     baseline: "Trace | None" = None
     ablate: Callable[[int, int], np.ndarray] | None = None
+    dtype: str = "float32"
 
     def __len__(self) -> int:
         return len(self.token_ids)

@@ -40,6 +40,12 @@ class Attribution:
         return float(self.token + self.positions + sum(sums) + self.shift)
 
     @property
+    def size(self) -> float:
+        """Of all parts together, whatever their signs."""
+        sums = (np.abs(part).sum() for part in (self.heads, self.biases, self.feed_forward))
+        return float(abs(self.token) + abs(self.positions) + sum(sums) + abs(self.shift))
+
+    @property
     def error(self) -> float:
         return abs(self.total - self.logit)
 

@@ -139,7 +139,6 @@ class NormReading:
         before: name of the value it reads.
         means: (T,) of the vectors' numbers, which LayerNorm takes off; RMSNorm leaves them.
         scales: (T,) what the vectors are divided by: √(mean x² + ε), or of LayerNorm √(var x + ε).
-        gains: (D,).
         error: largest difference, of all tokens, of the norm worked out again from the captured output.
     """
 
@@ -147,7 +146,6 @@ class NormReading:
     before: str
     means: np.ndarray
     scales: np.ndarray
-    gains: np.ndarray
     error: float
 
 
@@ -159,4 +157,4 @@ def norm_reading(trace: Trace, layer: int, sublayer: str) -> NormReading:
     x = trace[before]
     error = float(np.abs(apply_norm(trace, name, x) - trace[name]).max())
     scales = norm_scale(trace, x)
-    return NormReading(name, before, x.mean(-1, dtype=np.float64), scales, trace.weights[f"{name}.weight"], error)
+    return NormReading(name, before, x.mean(-1, dtype=np.float64), scales, error)

@@ -151,7 +151,11 @@
       const mark = element.querySelector(".evidence-mark"), words = element.querySelector(".inspection");
       const { id } = element.closest(".block");
       let about = null;
-      this.onContent(element, (text) => { [mark.textContent, mark.title] = [text.split(" · ")[0], text]; }, "-mark");
+      this.onContent(element, (found) => {
+        mark.dataset.state = found?.state ?? "";
+        mark.textContent = found?.words ?? "";
+        mark.title = [found?.words, found?.details].filter(Boolean).join(" · ");
+      }, "-mark");
       listen(STATE_EVENT, element, () => { words.hidden ||= about !== state; });
       return async (point) => {
         about = state;

@@ -1,13 +1,17 @@
 """Experiments: change a part of the model and see what follows."""
 
+import numpy as np
+
 from explorer.analysis.ablation import ablation, log_probability
+from explorer.analysis.recompute import Check
+from explorer.analysis.residual import stages
 from explorer.inspection.attention import changed_weight
 from explorer.inspection.change import attention_elsewhere, stream_moved, without_head
 from explorer.selection import Selection
 from explorer.style import number, quoted
 from explorer.trace import Trace
 from explorer.views import change, prediction
-from explorer.views.evidence import compared, worked_out
+from explorer.views.evidence import Mark, compared, worked_out
 from explorer.views.experiments_effects import other_heads, spread, text_change
 from explorer.views.experiments_map import heads, sublayers
 from explorer.views.view import Panel, View
@@ -51,13 +55,16 @@ def formula(trace: Trace, selection: Selection) -> str:
 BIASES = "silenced is what a part makes of the tokens; the biases of W_O and of the feed-forward’s output stay"
 
 
-def run_again(trace: Trace, s: Selection) -> float:
-    return ablation(unchanged(trace), s.query, explained(trace, s)).error
+def run_again(trace: Trace, s: Selection) -> Check:
+    found = ablation(unchanged(trace), s.query, explained(trace, s))
+    return Check.of(trace.dtype, found.error, 0.0, np.abs(unchanged(trace)["logits"][s.query]).max() / np.log(2))
 
 
-MARK_OF_ABLATION = worked_out(
-    "logits", check=("log₂ p, run again with nothing silenced, against the captured logits", run_again)
-)
+AGAIN = "log₂ p, run again with nothing silenced, against the captured logits", run_again
+
+
+def mark_of_ablation(trace: Trace, selection: Selection) -> Mark:
+    return worked_out("logits", against=AGAIN)(unchanged(trace), selection)
 
 
 VIEW = View(
@@ -81,7 +88,7 @@ VIEW = View(
             title="Each head silenced alone: change of the explained token’s log₂ probability",
             draw=lambda trace, s: heads(unchanged(trace), s.query, explained(trace, s), s.layer, s.head),
             selects={"x": "head", "y": "layer"},
-            mark=MARK_OF_ABLATION,
+            mark=mark_of_ablation,
             inspect=lambda trace, s, point: without_head(
                 unchanged(trace), s.query, explained(trace, s), point.row, point.column
             ),
@@ -100,7 +107,7 @@ VIEW = View(
             title="All heads of a layer silenced, or its feed-forward",
             draw=lambda trace, s: sublayers(unchanged(trace), s.query, explained(trace, s)),
             selects={"customdata": "layer"},
-            mark=MARK_OF_ABLATION,
+            mark=mark_of_ablation,
             width="half",
         ),
         Panel(
@@ -109,7 +116,7 @@ VIEW = View(
             draw=lambda trace, s: spread(trace, s.query),
             compares=True,
             selects={"x": "query", "customdata": "layer"},
-            mark=compared("blocks.*.resid_mid", "blocks.*.resid_post"),
+            mark=lambda trace, s: compared(*(stage.tap for stage in stages(trace)))(trace, s),
             inspect=lambda trace, s, point: stream_moved(trace, point.row, point.column),
             width="half",
         ),

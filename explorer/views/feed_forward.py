@@ -3,11 +3,11 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.analysis.feed_forward import ACTIVATIONS, BELL, NEAR, neuron, sparsity
+from explorer.analysis.feed_forward import ACTIVATIONS, BELL, NEAR, later_norms, neuron, sparsity
 from explorer.selection import Selection
 from explorer.style import FEED_FORWARD, RESIDUAL, SELECTED, figure, number, quoted
 from explorer.trace import Trace
-from explorer.views.evidence import cell, recomputed, worked_out
+from explorer.views.evidence import Mark, cell, recomputed, worked_out
 from explorer.views.feed_forward_neurons import across_tokens, curve, promoted, strongest
 from explorer.views.view import Panel, View
 
@@ -78,9 +78,18 @@ def formula(trace: Trace, selection: Selection) -> str:
     )
 
 
-def mark_of_curve(trace: Trace, selection: Selection) -> str:
-    into, out = ("gate_pre", "gate") if trace.config.ffn == "swiglu" else ("up", "hidden")
-    return recomputed(f"blocks.{{layer}}.ffn.{into}", f"blocks.{{layer}}.ffn.{out}")(trace, selection)
+def mark_of_neurons(trace: Trace, selection: Selection) -> Mark:
+    """Where the dots are, and how much each neuron writes."""
+    steps = ("gate_pre", "gate") * (trace.config.ffn == "swiglu")
+    return recomputed(*(f"blocks.{{layer}}.ffn.{step}" for step in (*steps, "up", "hidden")))(trace, selection)
+
+
+def mark_of_promoted(trace: Trace, selection: Selection) -> Mark:
+    """The neuron's hidden value and what it reads, and what the norms on the way to the unembedding divide by."""
+    layer, chosen, query = selection.layer, selection.neuron, selection.query
+    read = neuron(trace, layer, chosen, query).read, *(x for _, x in later_norms(trace, layer))
+    weights = "blocks.{layer}.ffn.down_proj.weight", "lm_head.weight"
+    return worked_out(*weights, "blocks.{layer}.ffn.hidden", *read)(trace, selection)
 
 
 VIEW = View(
@@ -102,7 +111,7 @@ VIEW = View(
             title="The neurons that write most at the chosen token",
             draw=lambda trace, s: strongest(trace, s.layer, s.neuron, s.query),
             selects={"customdata": "neuron"},
-            mark=recomputed("blocks.{layer}.ffn.gate", "blocks.{layer}.ffn.up", "blocks.{layer}.ffn.hidden"),
+            mark=mark_of_neurons,
             height=320,
             min_width=640,
         ),
@@ -111,7 +120,7 @@ VIEW = View(
             title="All neurons at the chosen token, on the activation function",
             draw=lambda trace, s: curve(trace, s.layer, s.neuron, s.query),
             selects={"customdata": "neuron"},
-            mark=mark_of_curve,
+            mark=mark_of_neurons,
             height=460,
             width="half",
         ),
@@ -119,7 +128,7 @@ VIEW = View(
             name="promoted",
             title="Next tokens that the chosen neuron pushes up and down",
             draw=lambda trace, s: promoted(trace, s.layer, s.neuron, s.query),
-            mark=worked_out("blocks.{layer}.ffn.down_proj.weight", "lm_head.weight", "blocks.{layer}.ffn.hidden"),
+            mark=mark_of_promoted,
             height=460,
             width="half",
         ),

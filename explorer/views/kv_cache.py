@@ -8,7 +8,7 @@ from explorer.inspection.kv_cache import NAMES, length
 from explorer.selection import Selection
 from explorer.style import SELECTED, figure, number, positions, quoted, token_axis
 from explorer.trace import Trace
-from explorer.views.evidence import given, worked_out
+from explorer.views.evidence import Mark, given, worked_out
 from explorer.views.kv_cache_savings import size, work
 from explorer.views.view import Panel, View
 from model.config import ModelConfig
@@ -105,13 +105,13 @@ def otherwise(config: ModelConfig) -> str:
 
 
 def mark_of(part: str):
-    def mark(trace: Trace, selection: Selection) -> str:
+    def mark(trace: Trace, selection: Selection) -> Mark:
         return worked_out(cached_name(trace, selection.layer, part))(trace, selection)
 
     return mark
 
 
-def mark_of_all(trace: Trace, selection: Selection) -> str:
+def mark_of_all(trace: Trace, selection: Selection) -> Mark:
     return worked_out(cached_name(trace, 0, "k").replace("blocks.0", "blocks.*"))(trace, selection)
 
 

@@ -13,7 +13,7 @@ from explorer.views.evidence import worked_out
 from explorer.views.overview_map import draw
 from explorer.views.overview_parts import CLICK
 from explorer.views.overview_running import running_sum
-from explorer.views.prediction import explained
+from explorer.views.prediction import PARTS, SUM, explained
 from explorer.views.prediction_parts import logit_of
 from explorer.views.view import Panel, View
 
@@ -68,12 +68,10 @@ def formula(trace: Trace, selection: Selection) -> str:
     )
 
 
-def off(trace: Trace, selection: Selection) -> float:
-    return explanation(trace, selection)[0].parts.error
-
-
-WRITTEN = ("embed", "blocks.*.attn.z", "blocks.*.ffn.out")
-SUM = "the sum of all parts against the captured logit", off
+# All along the stream, what is written to it and, of a post-norm model, what its norms leave.
+MARK = worked_out(
+    "blocks.0.resid_pre", *PARTS, "blocks.*.attn.out", "blocks.*.attn_norm", "blocks.*.ffn_norm", "logits", against=SUM
+)
 
 
 VIEW = View(
@@ -96,7 +94,7 @@ VIEW = View(
             title="The model, from the token at the left to the next token at the right; choose a part to open it",
             draw=map_of,
             selects={"customdata": CLICK},
-            mark=worked_out(*WRITTEN, "blocks.*.resid_mid", "blocks.*.resid_post", check=SUM),
+            mark=MARK,
             height=overview_plan.HEIGHT + 16,
             min_width=overview_plan.WIDTH,
         ),
@@ -105,7 +103,7 @@ VIEW = View(
             title="How the explained logit comes about, part by part: the sum so far",
             draw=sum_of,
             selects={"customdata": CLICK},
-            mark=worked_out(*WRITTEN, check=SUM),
+            mark=MARK,
             height=240,
             min_width=overview_plan.WIDTH,
         ),

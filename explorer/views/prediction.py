@@ -1,17 +1,15 @@
 """Prediction: how the next token comes to be likely."""
 
-import numpy as np
-
 from explorer.analysis.attribution import attribution
 from explorer.analysis.lens import streams
 from explorer.analysis.next_token import next_token, ranking
 from explorer.analysis.norms import norm_scale, unembed
-from explorer.analysis.rollout import rollout
+from explorer.analysis.recompute import Check, sizes
 from explorer.inspection.prediction import head_part, lens_cell
 from explorer.selection import Selection
 from explorer.style import number, quoted
 from explorer.trace import Trace
-from explorer.views.evidence import worked_out
+from explorer.views.evidence import Mark, worked_out
 from explorer.views.prediction_lens import lens, path
 from explorer.views.prediction_parts import heads, logit_of, parts
 from explorer.views.prediction_text import actual, followed
@@ -58,27 +56,30 @@ def norms(trace: Trace, query: int) -> str:
 TIED = "\nembedding and unembedding are one table here, so that before the first block most tokens predict themselves"
 
 
-def mark_of_lens(trace: Trace, selection: Selection) -> str:
+def mark_of_lens(trace: Trace, selection: Selection) -> Mark:
     """It reads every depth as the model reads the last, which can be compared."""
 
-    def off(trace: Trace, s: Selection) -> float:
-        last = unembed(trace, streams(trace, slice(s.query, s.query + 1))[-1])
-        return float(np.abs(last - trace["logits"][s.query]).max())
+    def last_depth(trace: Trace, s: Selection) -> Check:
+        read = unembed(trace, streams(trace, slice(s.query, s.query + 1))[-1])
+        return Check.of(trace.dtype, trace["logits"][[s.query]], read, sizes(trace, "logits")[s.query])
 
     after = ("resid_mid", "resid_post") if trace.config.norm_placement == "pre" else ("attn_norm", "ffn_norm")
     names = ("blocks.0.resid_pre", *(f"blocks.*.{name}" for name in after))
-    return worked_out(*names, check=("at the last depth against the captured logits", off))(trace, selection)
+    against = "at the last depth against the captured logits", last_depth
+    return worked_out(*names, "logits", against=against)(trace, selection)
 
 
-MARK_OF_PARTS = worked_out(
-    "embed",
-    "blocks.*.attn.z",
-    "blocks.*.ffn.out",
-    check=(
-        "the sum of all parts against the captured logit",
-        lambda trace, s: attribution(trace, s.query, *explained(trace, s)).error,
-    ),
-)
+def sum_of_parts(trace: Trace, s: Selection) -> Check:
+    token_id, rival_id = explained(trace, s)
+    taken = attribution(trace, s.query, token_id, rival_id)
+    of_logits = sizes(trace, "logits")[s.query, [token_id] if rival_id is None else [token_id, rival_id]].sum()
+    return Check.of(trace.dtype, taken.total, taken.logit, taken.size + of_logits)
+
+
+# What a logit is taken apart into, and what the norms on the way divided by.
+PARTS = ("embed", "position_embed", "blocks.*.attn.z", "blocks.*.ffn.out", "blocks.*.resid_mid", "blocks.*.resid_post")
+SUM = "the sum of all parts against the captured logit", sum_of_parts
+MARK_OF_PARTS = worked_out(*PARTS, "logits", against=SUM)
 
 
 VIEW = View(
@@ -118,10 +119,7 @@ VIEW = View(
             title="Where it came from, by attention alone (attention rollout)",
             draw=lambda trace, s: followed(trace, s.query, s.key),
             selects={"x": "key"},
-            mark=worked_out(
-                "blocks.*.attn.pattern",
-                check=("the sum of the shares against 1", lambda trace, s: abs(rollout(trace, s.query).sum() - 1)),
-            ),
+            mark=worked_out("blocks.*.attn.pattern"),
             height=320,
             width="half",
         ),

@@ -5,7 +5,7 @@ from explorer.inspection.residual import cosine, length, outlier
 from explorer.selection import Selection
 from explorer.style import number, quoted
 from explorer.trace import Trace
-from explorer.views.evidence import given, recomputed, worked_out
+from explorer.views.evidence import Mark, given, recomputed, worked_out
 from explorer.views.residual_norms import before_and_after, gains, norm_scales
 from explorer.views.residual_stages import stage_by_stage, standing_out
 from explorer.views.residual_stream import directions, lengths, norms
@@ -45,13 +45,23 @@ def streams(trace: Trace) -> tuple[str, ...]:
     return ("blocks.0.resid_pre", "blocks.*.resid_mid", "blocks.*.resid_post", *normed)
 
 
-def mark_of_stages(trace: Trace, selection: Selection) -> str:
+def mark_of_stages(trace: Trace, selection: Selection) -> Mark:
     return worked_out(*streams(trace))(trace, selection)
 
 
-def mark_of_gains(trace: Trace, selection: Selection) -> str:
+def mark_of_updates(trace: Trace, selection: Selection) -> Mark:
+    return worked_out(*streams(trace), *WRITTEN)(trace, selection)
+
+
+def mark_of_norms(trace: Trace, selection: Selection) -> Mark:
+    """Of the chosen layer's: what they read and what they leave."""
+    read = [norm_reading(trace, selection.layer, sublayer).before for sublayer in SUBLAYERS]
+    return recomputed(*read, "blocks.{layer}.attn_norm", "blocks.{layer}.ffn_norm")(trace, selection)
+
+
+def mark_of_gains(trace: Trace, selection: Selection) -> Mark:
     norms = " and ".join(f"blocks.{selection.layer}.{sublayer}_norm.weight" for sublayer in SUBLAYERS)
-    return given(f"weights as learned · {norms}")(trace, selection)
+    return given("weights as learned", norms)(trace, selection)
 
 
 VIEW = View(
@@ -81,7 +91,7 @@ VIEW = View(
             name="norms",
             title="The chosen token: its length, and what each sublayer adds",
             draw=lambda trace, s: norms(trace, s.query),
-            mark=worked_out("blocks.0.resid_pre", "blocks.*.resid_mid", "blocks.*.resid_post", *WRITTEN),
+            mark=mark_of_updates,
             height=340,
             width="half",
         ),
@@ -90,13 +100,7 @@ VIEW = View(
             title="Which way it adds: along the stream, across it or against it",
             draw=lambda trace, s: directions(trace, s.query),
             selects={"customdata": "layer"},
-            mark=worked_out(
-                *WRITTEN,
-                check=(
-                    "stream + what is added against the next stream",
-                    lambda trace, s: updates(trace, s.query).error,
-                ),
-            ),
+            mark=mark_of_updates,
             height=340,
             width="half",
         ),
@@ -105,7 +109,7 @@ VIEW = View(
             title="The chosen layer's two norms: what they divide each token by",
             draw=lambda trace, s: norm_scales(trace, s.layer, s.query),
             selects={"x": "query"},
-            mark=recomputed("blocks.{layer}.attn_norm", "blocks.{layer}.ffn_norm"),
+            mark=mark_of_norms,
             height=340,
             width="half",
         ),
@@ -121,7 +125,7 @@ VIEW = View(
             name="normalised",
             title="The chosen token's numbers before and after the chosen layer's norms",
             draw=lambda trace, s: before_and_after(trace, s.layer, s.query),
-            mark=recomputed("blocks.{layer}.attn_norm", "blocks.{layer}.ffn_norm"),
+            mark=mark_of_norms,
             height=420,
         ),
         Panel(

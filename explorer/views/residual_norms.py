@@ -55,7 +55,7 @@ def gains(trace: Trace, layer: int) -> go.Figure:
     """Each norm's gains, largest first."""
     lines = []
     for sublayer in SUBLAYERS:
-        values = norm_reading(trace, layer, sublayer).gains
+        values = trace.weights[f"blocks.{layer}.{sublayer}_norm.weight"]
         order = np.argsort(-values, kind="stable")
         lines.append(
             go.Scatter(

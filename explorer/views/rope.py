@@ -3,6 +3,7 @@
 import numpy as np
 import plotly.graph_objects as go
 
+from explorer.analysis.recompute import Check, sizes
 from explorer.analysis.rope import rotated_pairs, score_by_pair, wrapped
 from explorer.inspection.attention import changed_weight
 from explorer.selection import Selection
@@ -97,16 +98,18 @@ def otherwise(config: ModelConfig) -> str:
     return f"This model turns nothing, so there are no angles to show. {instead.get(config.position, '')}".rstrip()
 
 
-def off_by_pair(trace: Trace, s: Selection) -> float:
-    captured = trace[f"blocks.{s.layer}.attn.scores"][s.head, s.query, s.key]
-    return abs(score_by_pair(trace, s.layer, s.head, s.query, s.key).sum() - captured)
+def sum_of_pairs(trace: Trace, s: Selection) -> Check:
+    total = score_by_pair(trace, s.layer, s.head, s.query, s.key).sum()
+    name, at = f"blocks.{s.layer}.attn.scores", (s.head, s.query, s.key)
+    return Check.of(trace.dtype, trace[name][at], total, sizes(trace, name)[at])
 
 
 MARK_OF_PAIRS = worked_out(
     "blocks.{layer}.attn.q",
     "blocks.{layer}.attn.k",
     "rope.angles",
-    check=("the sum of the pairs against the captured score", off_by_pair),
+    "blocks.{layer}.attn.scores",
+    against=("the sum of the pairs against the captured score", sum_of_pairs),
 )
 
 
@@ -149,7 +152,10 @@ VIEW = View(
             name="clocks",
             title="The chosen head's q and k, pair by pair, before (faint) and after rotation",
             draw=lambda trace, s: clocks(trace, s.layer, s.head, s.query, s.key),
-            mark=recomputed("blocks.{layer}.attn.q_rot", "blocks.{layer}.attn.k_rot", "rope.angles"),
+            mark=recomputed(
+                "rope.angles",
+                *(f"blocks.{{layer}}.attn.{vector}{when}" for vector in "qk" for when in ("", "_rot")),
+            ),
             height=320,
             min_width=640,
         ),

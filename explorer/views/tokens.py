@@ -10,7 +10,7 @@ from explorer.selection import Selection
 from explorer.style import number, quoted
 from explorer.trace import Trace
 from explorer.views.embedding import nearest, position_table, spread, vector
-from explorer.views.evidence import cell, given, recomputed, worked_out
+from explorer.views.evidence import Mark, cell, given, recomputed, worked_out
 from explorer.views.merges import in_hex, tree
 from explorer.views.token_facts import column_at, table
 from explorer.views.view import Panel, View
@@ -50,7 +50,7 @@ def inspect_prediction(trace: Trace, selection: Selection, point: Point) -> Insp
     return predicted(trace, point.row, measure) if measure in PREDICTED else None
 
 
-def mark_of_stream(trace: Trace, selection: Selection) -> str:
+def mark_of_stream(trace: Trace, selection: Selection) -> Mark:
     last = "final_norm" if trace.config.norm_placement == "post" else f"blocks.{selection.depth - 1}.resid_post"
     inside = selection.depth < trace.config.num_layers
     return worked_out("blocks.{depth}.resid_pre" if inside else last)(trace, selection)
@@ -85,7 +85,7 @@ VIEW = View(
             name="merges",
             title="The merges that built the chosen token, and the id of what each made",
             draw=lambda trace, s: tree(trace, s.query),
-            mark=given("nothing computed · as the tokenizer’s table has it"),
+            mark=given("nothing computed: as the tokenizer’s table has it"),
             height=340,
             width="half",
         ),

@@ -8,7 +8,7 @@ import numpy as np
 
 from explorer.selection import Selection
 from explorer.trace import Trace
-from explorer.views.evidence import Inspect, Mark
+from explorer.views.evidence import Inspect, Marking
 from explorer.views.what_if import WhatIf
 from model.config import ModelConfig
 
@@ -40,8 +40,8 @@ class Panel:
         once: whether the picture is the same whatever is selected, so that it is drawn once a run.
         selects: what a click on a point selects: the point's "x", "y" or "customdata" -> a field of `Selection`, or
             several for a "customdata" of as many values; with "view" among them another tab opens.
-        mark: (trace, selection) -> a line that says which captured values it shows or is worked out from, and by how
-            much they are off when they are recomputed.
+        mark: (trace, selection) -> whether the captured values that it shows or is worked out from, all of them, are
+            what their own inputs give.
         inspect: (trace, selection, clicked point) -> how the number there comes about, None where there is no number;
             IndexError where the picture has no such point.
         height: of the picture, pixels.
@@ -57,7 +57,7 @@ class Panel:
     compares: bool = False
     once: bool = False
     selects: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
-    mark: Mark | None = None
+    mark: Marking | None = None
     inspect: Inspect | None = None
     height: int = 360
     min_width: int = 0

@@ -28,6 +28,9 @@ class Activation:
         _, function = ACTIVATIONS[self.kind]
         return function(values(trace, self.x))
 
+    def sizes(self, trace: Trace) -> np.ndarray:
+        return np.abs(values(trace, self.x))
+
     def working(self, trace: Trace, index: tuple[int, ...]) -> Working:
         name, function = ACTIVATIONS[self.kind]
         x, read = take(trace, self.x, *index)

@@ -30,6 +30,13 @@ class Rotation:
         y[..., first], y[..., second] = turned.real, turned.imag
         return y
 
+    def sizes(self, trace: Trace) -> np.ndarray:
+        x, pairs = values(trace, self.x), trace["rope.angles"].shape[1]
+        sizes, dims = np.empty_like(x), self.dims(np.arange(pairs), pairs)
+        for part in dims:
+            sizes[..., part] = np.hypot(*(x[..., either] for either in dims))
+        return sizes
+
     def dims(self, pair, pairs: int):
         """The two dimensions of a pair, or of several."""
         return (2 * pair, 2 * pair + 1) if self.layout == "adjacent" else (pair, pair + pairs)
@@ -73,6 +80,10 @@ class Scores:
         q, k = values(trace, self.q), for_all_heads(trace, self.k)
         return q @ k.swapaxes(1, 2) / np.sqrt(q.shape[-1])  # (H, T, T)
 
+    def sizes(self, trace: Trace) -> np.ndarray:
+        q, k = (np.linalg.norm(x, axis=-1) for x in (values(trace, self.q), for_all_heads(trace, self.k)))  # (H, T)
+        return q[:, :, None] * k[:, None, :] / np.sqrt(trace.config.d_head)
+
     def working(self, trace: Trace, index: tuple[int, ...]) -> Working:
         head, query, key = index
         q, from_q = take(trace, self.q, head, query)
@@ -99,10 +110,18 @@ class Pattern:
         return (self.scores,)
 
     def array(self, trace: Trace) -> np.ndarray:
+        exps = np.exp(self.below_largest(trace))
+        return exps / exps.sum(-1, keepdims=True)
+
+    def sizes(self, trace: Trace) -> np.ndarray:
+        below = self.below_largest(trace)  # rounded itself, so that its exponential is off by as many times its size
+        return self.array(trace) * (1 - np.where(np.isinf(below), 0, below))
+
+    def below_largest(self, trace: Trace) -> np.ndarray:
+        """score − max of each row, −∞ after the query."""
         scores = values(trace, self.scores)
         scores[:, ~np.tri(len(trace), dtype=bool)] = -np.inf
-        exps = np.exp(scores - scores.max(-1, keepdims=True))
-        return exps / exps.sum(-1, keepdims=True)
+        return scores - scores.max(-1, keepdims=True)
 
     def working(self, trace: Trace, index: tuple[int, ...]) -> Working:
         head, query, key = index
@@ -133,6 +152,9 @@ class Fetched:
 
     def array(self, trace: Trace) -> np.ndarray:
         return values(trace, self.pattern) @ for_all_heads(trace, self.v)  # (H, T, d)
+
+    def sizes(self, trace: Trace) -> np.ndarray:
+        return np.abs(values(trace, self.pattern)) @ np.abs(for_all_heads(trace, self.v))
 
     def working(self, trace: Trace, index: tuple[int, ...]) -> Working:
         head, query, dim = index

@@ -27,10 +27,16 @@ class Embedded:
         return (TABLE, "position_embed") if self.positions else (TABLE,)
 
     def array(self, trace: Trace) -> np.ndarray:
-        rows = trace.weights[TABLE][list(trace.token_ids)].astype(np.float64)
-        if self.scaled:
-            rows *= math.sqrt(trace.config.d_model)
+        rows = self.rows(trace)
         return rows + values(trace, "position_embed") if self.positions else rows
+
+    def sizes(self, trace: Trace) -> np.ndarray:
+        rows = np.abs(self.rows(trace))
+        return rows + np.abs(values(trace, "position_embed")) if self.positions else rows
+
+    def rows(self, trace: Trace) -> np.ndarray:
+        rows = trace.weights[TABLE][list(trace.token_ids)].astype(np.float64)
+        return rows * math.sqrt(trace.config.d_model) if self.scaled else rows
 
     def working(self, trace: Trace, index: tuple[int, ...]) -> Working:
         token, dim = index
@@ -59,6 +65,9 @@ class Learned:
     def array(self, trace: Trace) -> np.ndarray:
         return values(trace, *self.names)[standing(trace)]
 
+    def sizes(self, trace: Trace) -> np.ndarray:
+        return np.abs(self.array(trace))
+
     def working(self, trace: Trace, index: tuple[int, ...]) -> Working:
         value, read = take(trace, *self.names, first_position(trace) + index[0], index[1])
         symbols = "position_embed = row of the position"
@@ -76,6 +85,9 @@ class Waves:
         d = trace.config.d_model
         angles = standing(trace)[:, None] / 10000.0 ** (np.arange(0, d, 2) / d)  # (T, D / 2)
         return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(len(trace), d)
+
+    def sizes(self, trace: Trace) -> np.ndarray:
+        return np.ones((len(trace), trace.config.d_model))  # shifted, each is made of a sine and a cosine
 
     def working(self, trace: Trace, index: tuple[int, ...]) -> Working:
         position, dim = first_position(trace) + index[0], index[1]
@@ -96,6 +108,9 @@ class Angles:
     def array(self, trace: Trace) -> np.ndarray:
         speeds = [speed(trace.config, theta(trace), pair) for pair in range(trace.config.d_head // 2)]
         return np.outer(standing(trace), speeds)
+
+    def sizes(self, trace: Trace) -> np.ndarray:
+        return np.abs(self.array(trace))
 
     def working(self, trace: Trace, index: tuple[int, ...]) -> Working:
         position, pair = first_position(trace) + index[0], index[1]

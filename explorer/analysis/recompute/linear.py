@@ -24,6 +24,9 @@ class Copy:
     def array(self, trace: Trace) -> np.ndarray:
         return values(trace, self.of)
 
+    def sizes(self, trace: Trace) -> np.ndarray:
+        return np.abs(values(trace, self.of))
+
     def vector(self, trace: Trace, index: tuple[int, ...]) -> tuple[np.ndarray, tuple[Input, ...]]:
         """All of its last axis, and where that is from."""
         vector, read = take(trace, self.of, *index)
@@ -50,6 +53,9 @@ class Sum:
     def array(self, trace: Trace) -> np.ndarray:
         return values(trace, self.a) + values(trace, self.b)
 
+    def sizes(self, trace: Trace) -> np.ndarray:
+        return np.abs(values(trace, self.a)) + np.abs(values(trace, self.b))
+
     def working(self, trace: Trace, index: tuple[int, ...]) -> Working:
         (a, from_a), (b, from_b) = take(trace, self.a, *index), take(trace, self.b, *index)
         symbols = f"{self.symbol} = {short(self.a)} + {short(self.b)}"
@@ -72,6 +78,9 @@ class Product:
 
     def array(self, trace: Trace) -> np.ndarray:
         return values(trace, self.a) * values(trace, self.b)
+
+    def sizes(self, trace: Trace) -> np.ndarray:
+        return np.abs(self.array(trace))
 
     def working(self, trace: Trace, index: tuple[int, ...]) -> Working:
         (a, from_a), (b, from_b) = take(trace, self.a, *index), take(trace, self.b, *index)
@@ -101,12 +110,24 @@ class Linear:
         return self.x, f"{self.map}.weight"
 
     def array(self, trace: Trace) -> np.ndarray:
-        x = values(trace, self.x)
-        if x.ndim == 3:
-            x = x.swapaxes(0, 1).reshape(len(trace), -1)  # (H, T, d) -> (T, H d)
-        y = x @ values(trace, f"{self.map}.weight").T
+        y = self.rows(trace) @ values(trace, f"{self.map}.weight").T
         if f"{self.map}.bias" in trace.weights:
             y += values(trace, f"{self.map}.bias")
+        return self.split(y)
+
+    def sizes(self, trace: Trace) -> np.ndarray:
+        x, weight = (np.linalg.norm(rows, axis=-1) for rows in (self.rows(trace), values(trace, f"{self.map}.weight")))
+        sizes = np.outer(x, weight)
+        if f"{self.map}.bias" in trace.weights:
+            sizes += np.abs(values(trace, f"{self.map}.bias"))
+        return self.split(sizes)
+
+    def rows(self, trace: Trace) -> np.ndarray:
+        """(T, D) the x of every token."""
+        x = values(trace, self.x)
+        return x.swapaxes(0, 1).reshape(len(trace), -1) if x.ndim == 3 else x  # (H, T, d) -> (T, H d)
+
+    def split(self, y: np.ndarray) -> np.ndarray:
         return y if self.heads is None else y.reshape(len(y), self.heads, -1).swapaxes(0, 1)
 
     def row(self, trace: Trace, index: tuple[int, ...]) -> tuple[np.ndarray, Input]:

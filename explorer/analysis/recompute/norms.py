@@ -38,6 +38,14 @@ class Norm:
         y = divided(trace, x, x) * values(trace, f"{self.norm}.weight")
         return y + values(trace, f"{self.norm}.bias") if f"{self.norm}.bias" in trace.weights else y
 
+    def sizes(self, trace: Trace) -> np.ndarray:
+        x, sizes = self.x.array(trace), self.x.sizes(trace)
+        if trace.config.norm == "layernorm":
+            sizes = sizes + np.abs(x.mean(-1, keepdims=True))
+        sizes = sizes / np.sqrt(mean_square(trace, x) + trace.config.norm_eps)[..., None]
+        sizes *= np.abs(values(trace, f"{self.norm}.weight"))
+        return sizes + np.abs(values(trace, f"{self.norm}.bias")) if f"{self.norm}.bias" in trace.weights else sizes
+
     def working(self, trace: Trace, index: tuple[int, ...]) -> Working:
         *place, dim = index
         x, inputs = self.x.vector(trace, tuple(place))

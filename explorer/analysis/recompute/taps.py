@@ -11,6 +11,7 @@ from explorer.analysis.recompute.changes import factors, is_changed, multiply
 from explorer.analysis.recompute.embedding import Angles, Embedded, Learned, Waves
 from explorer.analysis.recompute.linear import Copy, Linear, Sum
 from explorer.analysis.recompute.norms import NORM_LINES, Norm
+from explorer.analysis.recompute.rounding import Check
 from explorer.analysis.recompute.source import Source
 from explorer.analysis.recompute.sublayers import ATTENTION_TAPS, FEED_FORWARD_TAPS
 from explorer.analysis.recompute.working import Formula, Working
@@ -43,15 +44,23 @@ def work_out(trace: Trace, name: str, index: tuple[int, ...]) -> Working:
     return working
 
 
-def max_error(trace: Trace, name: str) -> float:
-    """Largest |captured − recomputed| of a value, worked out once a run."""
-    known = ERRORS.setdefault(trace, {})
+def sizes(trace: Trace, name: str) -> np.ndarray:
+    """How large the terms are that each element of a captured value is made of: rounding takes its share of them."""
+    found = formula_of(trace.config, name).sizes(trace)
+    multiply(trace, name, found)
+    return np.abs(found)
+
+
+def check(trace: Trace, name: str) -> Check:
+    """A captured value held against `recompute`, once a run."""
+    known = CHECKS.setdefault(trace, {})
     if name not in known:
-        known[name] = float(np.abs(trace[name] - recompute(trace, name)).max())
+        with np.errstate(all="ignore"):
+            known[name] = Check.of(trace.dtype, trace[name], recompute(trace, name), sizes(trace, name))
     return known[name]
 
 
-ERRORS: WeakKeyDictionary[Trace, dict[str, float]] = WeakKeyDictionary()
+CHECKS: WeakKeyDictionary[Trace, dict[str, Check]] = WeakKeyDictionary()
 
 
 def inputs_of(trace: Trace, name: str) -> tuple[str, ...]:

@@ -77,6 +77,9 @@ class Formula(Protocol):
     def array(self, trace: Trace) -> np.ndarray:
         """The whole value, in float64."""
 
+    def sizes(self, trace: Trace) -> np.ndarray:
+        """How large the terms are that each element is made of, together: what rounding takes a share of; ≥ 0."""
+
     def working(self, trace: Trace, index: tuple[int, ...]) -> Working:
         """One element of it."""
 

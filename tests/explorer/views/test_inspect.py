@@ -191,47 +191,6 @@ def test_a_point_is_read_from_what_the_browser_sends():
         _ = Point(0.5, 0).column
 
 
-@every_panel
-@pytest.mark.parametrize("length", [1, 12], ids="{} tokens".format)
-def test_every_panel_has_a_mark_with_the_error_it_found(trace_of, edited_trace_of, style, name, length):
-    view, panel = PANELS[name]
-    trace = (edited_trace_of if panel.compares else trace_of)(style, length)
-    if not (view.applies_to(trace) and panel.applies_to(trace)):
-        return
-    for selection in selections(name, trace):
-        mark = panel.mark(trace, selection)
-        assert "\n" not in mark and "{" not in mark
-        assert all(error < 1e-3 for error in errors(mark)), mark
-
-
-def errors(mark: str) -> list[float]:
-    """All that a mark says something is off by."""
-    return [float(text.replace("−", "-")) for text in re.findall(r"(?:largest error|off by) (\S+)", mark)]
-
-
-def captured_by(mark: str, trace: Trace) -> list[str]:
-    """The captured values that a mark says are shown or worked with, of many layers those of the first."""
-    shown = mark.split(" · ")[-1].removeprefix("worked out from ").split(" from ")[0]
-    return [name for part in re.split(", | and ", shown) if (name := part.replace("*", "0")) in trace]
-
-
-@every_panel
-def test_a_mark_tells_of_a_changed_number(trace_of, style, name):
-    """Whichever captured value a panel says that it shows: changed, its mark says so."""
-    view, panel = PANELS[name]
-    trace = trace_of(style)
-    if not (view.applies_to(trace) and panel.applies_to(trace)):
-        return
-    selection = Selection(layer=0, query=5).within(trace)
-    taps = captured_by(panel.mark(trace, selection), trace)
-    assert taps or panel.mark(trace, selection).startswith(("worked out from token", "nothing", "weights"))
-    for tap in taps:
-        spoiled = trace[tap].copy()
-        spoiled[..., 5, 0] += 7
-        mark = panel.mark(replace(trace, values=trace.values | {tap: spoiled}), selection)
-        assert max(errors(mark)) > 6.9, (tap, mark)
-
-
 def test_the_text_of_an_inspection_has_the_trace_s_own_numbers(trace):
     layer, head, query, key = 1, 2, 7, 3
     selection = Selection(layer=layer, head=head, query=query, key=key)

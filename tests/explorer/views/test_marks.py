@@ -1,0 +1,119 @@
+"""A mark tells a picture of wrong numbers from one of right ones: whatever captured value is wrong that it draws.
+
+Which values a picture draws is seen as it is drawn, not asked of its mark.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from explorer.analysis.attention import PATTERNS
+from explorer.analysis.heads import HEAD_SCORES
+from explorer.analysis.lens import LENSES
+from explorer.selection import Selection
+from explorer.trace import Trace
+from explorer.views import VIEWS
+from tests.explorer.conftest import STYLES
+
+PANELS = {f"{view.name}-{panel.name}": (view, panel) for view in VIEWS for panel in view.panels}
+every_panel = pytest.mark.parametrize("name", PANELS)
+
+
+class Seen(Mapping):
+    """Captured values that note which of them are read."""
+
+    def __init__(self, values: Mapping[str, np.ndarray]):
+        self.values_, self.read = values, set()
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        value = self.values_[name]
+        self.read.add(name)
+        return value
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.values_
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values_)
+
+    def __len__(self) -> int:
+        return len(self.values_)
+
+
+def selections(name: str, trace: Trace) -> list[Selection]:
+    """Two places, and whatever else of a selection a panel draws differently."""
+    last = len(trace) - 1
+    choices = {
+        "attention-pattern": [{"pattern": kind} for kind in PATTERNS],
+        "attention-scores": [{"head_score": score} for score in HEAD_SCORES],
+        "prediction-lens": [{"lens": kind} for kind in LENSES],
+        "activations-heatmap": [{"tap": tap} for tap in trace.values if not tap.startswith("blocks.0")],
+        "activations-histogram": [{"tap": "logits"}, {"tap": "blocks.1.attn.k"}],
+        "tokens-spread": [{"depth": depth} for depth in range(trace.config.num_layers + 1)],
+    }.get(name, [{}, {}])
+    places = [{"query": last, "key": last // 2}, {"layer": 1, "head": 2, "query": last // 2, "key": 0, "rival": 2}]
+    return [Selection(**choice, **places[i % 2]).within(trace) for i, choice in enumerate(choices)]
+
+
+def shown(name: str, trace_of, edited_trace_of, length: int = 12) -> list[tuple[Trace, Selection]]:
+    """The runs, of each kind of model, that a panel has something to show of, and where it is looked at."""
+    view, panel = PANELS[name]
+    runs = [(edited_trace_of if panel.compares else trace_of)(style, length) for style in STYLES]
+    runs = [run for run in runs if view.applies_to(run) and panel.applies_to(run)]
+    return [(run, selection) for run in runs for selection in selections(name, run)]
+
+
+def drawn_from(name: str, trace: Trace, selection: Selection) -> tuple[set[str], set[str]]:
+    """The captured values that a picture is drawn from, of the run and of its baseline."""
+    values, unchanged = Seen(trace.values), Seen(trace.baseline.values if trace.baseline else {})
+    baseline = trace.baseline and replace(trace.baseline, values=unchanged)
+    PANELS[name][1].draw(replace(trace, values=values, baseline=baseline), selection)
+    return values.read, unchanged.read
+
+
+def with_a_hole(value: np.ndarray) -> np.ndarray:
+    """With a NaN in the middle."""
+    spoiled = value.copy()
+    spoiled[tuple(size // 2 for size in value.shape)] = np.nan
+    return spoiled
+
+
+SPOIL = (lambda value: value * np.float32(1.01), with_a_hole)
+
+
+@pytest.fixture(scope="module")
+def spoiled():
+    """`spoiled(trace, name)`: the run with one value 1 % too large, and with a NaN in it; kept, as their checks are."""
+
+    @cache
+    def spoiled(trace: Trace, name: str) -> list[Trace]:
+        return [replace(trace, values=trace.values | {name: spoil(trace[name])}) for spoil in SPOIL]
+
+    return spoiled
+
+
+@every_panel
+def test_a_mark_warns_of_every_wrong_value_that_is_drawn(trace_of, edited_trace_of, spoiled, name):
+    _, panel = PANELS[name]
+    looks = shown(name, trace_of, edited_trace_of)
+    assert looks
+    for trace, selection in looks:
+        read, read_of_baseline = drawn_from(name, trace, selection)
+        wrong = {tap: spoiled(trace, tap) for tap in read if trace[tap].any()}
+        for tap in read_of_baseline:
+            wrong[f"unchanged {tap}"] = [replace(trace, baseline=run) for run in spoiled(trace.baseline, tap)]
+        for tap, runs in wrong.items():
+            assert [panel.mark(run, selection).state for run in runs] == ["off"] * len(SPOIL), (tap, selection)
+        assert wrong or panel.mark(trace, selection).state == "unchecked"
+
+
+@every_panel
+@pytest.mark.parametrize("length", [1, 12, 32], ids="{} tokens".format)
+def test_no_mark_warns_of_what_is_right(trace_of, edited_trace_of, name, length):
+    _, panel = PANELS[name]
+    marks = [panel.mark(*look) for look in shown(name, trace_of, edited_trace_of, length)]
+    assert marks
+    assert {mark.state for mark in marks} <= {"recomputed", "unchecked"}, marks
