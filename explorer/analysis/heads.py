@@ -10,7 +10,7 @@ HEAD_SCORES = {
     "first_token": "looks at the first token",
     "self": "looks at the token itself",
     "duplicate_token": "looks at earlier occurrences of the same token",
-    "induction": "looks at what followed earlier occurrences of the same token",
+    "induction": "looks at what followed the last earlier occurrence of the same token",
     "spread": "looks at many tokens evenly (entropy)",
 }
 
@@ -19,8 +19,9 @@ def head_scores(trace: Trace, name: str, hide_first: bool = False) -> np.ndarray
     """The score of every head, (L, H) in [0, 1]: a mean over queries, the first left out as it can only see itself.
 
     Most are attention paid: "previous_token" to q - 1, "first_token" to 0, "self" to q; "duplicate_token" to all
-    earlier positions of the query's own token and "induction" to the positions after those (Olsson et al. 2022), both
-    over queries whose token occurred before. "spread" is the entropy of the row over that of an even one,
+    earlier positions of the query's own token, over queries that have some; "induction" to the position after the last
+    of those, over queries for which that is not their own (Elhage et al. 2021; Olsson et al. 2022), as
+    `model.training.head_scores` has it. "spread" is the entropy of the row over that of an even one,
     log₂(q + 1). NaN where no query counts.
 
     Args:
@@ -44,13 +45,13 @@ def targets_of(trace: Trace, name: str) -> np.ndarray:
     query, key = np.indices((len(trace), len(trace)))
     ids = np.array(trace.token_ids)
     duplicate = (ids[:, None] == ids) & (key < query)
-    after_duplicate = np.pad(duplicate, ((0, 0), (1, 0)))[:, :-1] & (key < query)
+    last = np.where(duplicate, key, -1).max(-1, keepdims=True)  # (T, 1), -1 where the token is new
     return {
         "previous_token": key == query - 1,
         "first_token": key == 0,
         "self": key == query,
         "duplicate_token": duplicate,
-        "induction": after_duplicate,
+        "induction": (last >= 0) & (key == last + 1) & (key < query),
     }[name]
 
 

@@ -185,7 +185,7 @@ MEANT = {
     "first_token": "weight of the first token",
     "self": "weight of the token itself",
     "duplicate_token": "weight of earlier occurrences of the same token",
-    "induction": "weight of what followed earlier occurrences of the same token",
+    "induction": "weight of what followed the last earlier occurrence of the same token",
 }
 
 
@@ -194,5 +194,6 @@ def looked_at(ids: Sequence[int], name: str, query: int) -> list[int]:
     if name == "duplicate_token":
         return [key for key in range(query) if ids[key] == ids[query]]
     if name == "induction":
-        return [key for key in range(1, query) if ids[key - 1] == ids[query]]
+        *_, last = -1, *(key for key in range(query) if ids[key] == ids[query])
+        return [last + 1] if 0 <= last < query - 1 else []
     return [{"previous_token": query - 1, "first_token": 0, "self": query}[name]]
