@@ -38,13 +38,14 @@ def advice(trace: Trace) -> Advice | None:
 
 
 def trailing_space(trace: Trace) -> Advice | None:
-    """Tokenizers join a space with the word after it, so a space of its own is followed by a word hardly ever."""
-    if len(trace) < 2 or not trace.tokens[-1].endswith(" "):
+    """A space of its own where tokens have theirs joined, so that a word is hardly ever what follows it."""
+    joined = sum(text[:1] == " " and text[1:2].isalnum() for text in trace.vocabulary)
+    if len(trace) < 2 or not trace.tokens[-1].endswith(" ") or not joined:
         return None
-    bits = surprisal(trace)[-1]
     return Advice(
-        "The prompt ends in a space. In the texts the model learned from a space is joined with the word after it, so "
-        f"one by itself takes it by surprise ({number(bits)} bits), and what follows is a poor guess.",
+        f"The prompt ends in a space. {joined:,} of this model’s {trace.config.vocab_size:,} tokens are a space and "
+        f"the beginning of a word in one; a space by itself had {number(surprisal(trace)[-1])} bits of surprise here. "
+        "Without it those tokens can follow.",
         trim=True,
     )
 
@@ -55,9 +56,8 @@ def unfamiliar(trace: Trace) -> Advice | None:
     if len(trace) < FEWEST_TOKENS or (mean := float(surprisal(trace)[1:].mean())) < UNFAMILIAR * even:
         return None
     return Advice(
-        "The prompt is unlike what the model learned from, so what follows is a poor guess: its tokens took it by "
-        f"surprise, by {number(mean)} bits on average. Guessing evenly among all {trace.config.vocab_size:,} tokens "
-        f"would make that {number(even)}."
+        f"The model hardly foresaw this prompt: its tokens had {number(mean)} bits of surprise on average, where "
+        f"even guesses among all {trace.config.vocab_size:,} tokens have {number(even)}. What follows is a guess, too."
     )
 
 
@@ -67,7 +67,7 @@ def dull_ending(trace: Trace) -> Advice | None:
     best = int(prediction.plain.argmax())
     if not (end := ending(trace, best)):
         return None
-    words = f"The likeliest next token is {end} (probability {number(prediction.plain[best])})."
+    words = f"The likeliest next token is {end} (the model’s probability {number(prediction.plain[best])})."
     for token_id in prediction.top(64):
         text, probability = trace.vocabulary[token_id], prediction.plain[token_id]
         if text[:1] == " " and text[1:].isalpha() and probability >= RAREST_ENDING:

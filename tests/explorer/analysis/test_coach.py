@@ -16,14 +16,15 @@ def told(trace_of, tiny_tokenizer) -> Callable[..., Advice | None]:
     """`told("the owl", {".": 5.0, " and": 4.0})` is the advice on a prompt that the model knows by heart, after which
     the logits of tokens are these."""
 
-    def told(prompt: str, after: dict[str, float], sure: float = 20.0) -> Advice | None:
+    def told(prompt: str, after: dict[str, float], sure: float = 20.0, joined: bool = True) -> Advice | None:
         ids = tuple(tiny_tokenizer.encode(prompt))
         logits = np.zeros((len(ids), tiny_tokenizer.vocab_size), np.float32)
         logits[np.arange(len(ids) - 1), ids[1:]] = sure
         for text, logit in after.items():
             logits[-1, tiny_tokenizer.vocabulary.index(text)] = logit
         trace: Trace = trace_of("rope")
-        return advice(replace(trace, token_ids=ids, values={**trace.values, "logits": logits}))
+        texts = tiny_tokenizer.vocabulary if joined else [text.strip(" ") or text for text in tiny_tokenizer.vocabulary]
+        return advice(replace(trace, token_ids=ids, vocabulary=texts, values={**trace.values, "logits": logits}))
 
     return told
 
@@ -58,10 +59,21 @@ def test_a_space_at_the_end_is_to_be_left_out(told):
     assert found.follow("the owl ") == "the owl"
 
 
+def test_a_space_at_the_end_is_fine_where_no_token_has_one_joined(told):
+    assert told("the owl ", {"moon": 9.0}, joined=False) is None
+
+
+def test_a_space_is_told_with_what_was_measured(told, tiny_tokenizer):
+    words = told("the owl ", {".": 9.0}).words
+    joined = [text for text in tiny_tokenizer.vocabulary if text.startswith(" ") and text[1:2].isalnum()]
+    assert f" {len(joined)} of this model’s {tiny_tokenizer.vocab_size} tokens" in words
+    assert "learned" not in words  # nothing was measured of the training text
+
+
 def test_a_prompt_the_model_does_not_expect_is_told(trace, told):
     assert surprisal(trace)[1:].mean() > 0.75 * np.log2(trace.config.vocab_size)
-    assert "unlike" in advice(trace).words  # of a random model, which expects nothing
-    assert "unlike" in told("Once upon a time there", {" the": 9.0}, sure=0.0).words
+    assert "hardly foresaw" in advice(trace).words  # of a random model, which expects nothing
+    assert "hardly foresaw" in told("Once upon a time there", {" the": 9.0}, sure=0.0).words
 
 
 @pytest.mark.parametrize("length", [1, 12, 32])
