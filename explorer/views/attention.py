@@ -85,10 +85,11 @@ def row(trace: Trace, layer: int, head: int, query: int, key: int | None = None)
     strongest = int(weights.argmax())
     tokens = trace.tokens[: query + 1]
     places = positions(tokens)
-    hover = "key %{x}<br>weight %{y:.3f}<extra></extra>"
-    bars = [go.Bar(x=places, y=weights, hovertemplate=hover)]
+    hover = "key %{hovertext}<br>weight %{y:.3f}<extra></extra>"
+    bars = [go.Bar(x=places, y=weights, hovertext=places, hovertemplate=hover)]
     if key is not None:
-        bars.append(go.Bar(x=[places[key]], y=[weights[key]], hovertemplate=hover, marker={"color": SELECTED}))
+        place = [places[key]]
+        bars.append(go.Bar(x=place, y=[weights[key]], hovertext=place, hovertemplate=hover, marker={"color": SELECTED}))
     return figure(
         bars,
         alt=(

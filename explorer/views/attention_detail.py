@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 from explorer.analysis.attention import score_by_dimension, stages
 from explorer.analysis.chance import Chance, chance
 from explorer.analysis.heads import HEAD_SCORES, head_scores
-from explorer.style import MONO, SELECTED, figure, label, number, quoted
+from explorer.style import MONO, SELECTED, figure, label, number, positions, quoted
 from explorer.trace import Trace
 from explorer.views.score_parts import score_parts
 
@@ -114,7 +114,8 @@ def ladder(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figu
             text=[["−∞" if v == -np.inf else number(v) for v in row] for row in values],
             texttemplate="%{text}",
             textfont={"family": MONO, "size": 11},
-            hovertemplate="%{y}<br>key %{x}: %{text}<extra></extra>",
+            hovertext=[positions(trace.tokens)[start : shown.stop]] * len(rows),
+            hovertemplate="%{y}<br>key %{hovertext}: %{text}<extra></extra>",
             xgap=1,
             ygap=1,
         ),

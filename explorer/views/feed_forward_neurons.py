@@ -116,13 +116,15 @@ def curve(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
 def across_tokens(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
     """The hidden value of one neuron at every token."""
     values = trace[f"blocks.{layer}.ffn.hidden"][:, chosen]  # (T,)
+    places = positions(trace.tokens)
     most = int(np.abs(values).argmax())
     fig = figure(
         go.Bar(
-            x=positions(trace.tokens),
+            x=places,
             y=values,
             marker={"color": [SELECTED if i == query else FEED_FORWARD for i in range(len(values))]},
-            hovertemplate="token %{x}<br>hidden %{y:.4g}<extra></extra>",
+            hovertext=places,
+            hovertemplate="token %{hovertext}<br>hidden %{y:.4g}<extra></extra>",
         ),
         alt=(
             f"Hidden value of layer {layer}'s neuron {chosen} at {len(values)} tokens: furthest from 0, "

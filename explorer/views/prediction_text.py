@@ -68,9 +68,9 @@ def followed(trace: Trace, query: int, key: int | None = None) -> go.Figure:
     strongest = int(weights.argmax())
     tokens = trace.tokens[: query + 1]
     colors = [SELECTED if i == key else RESIDUAL for i in range(len(tokens))]
-    hover = "from %{x}<br>share %{y:.3f}<extra></extra>"
+    places, hover = positions(tokens), "from %{hovertext}<br>share %{y:.3f}<extra></extra>"
     return figure(
-        go.Bar(x=positions(tokens), y=weights, marker={"color": colors}, hovertemplate=hover),
+        go.Bar(x=places, y=weights, marker={"color": colors}, hovertext=places, hovertemplate=hover),
         alt=(
             f"Attention rollout of {quoted(trace.tokens[query])} at position {query}: most, "
             f"{number(weights[strongest])}, from {quoted(tokens[strongest])} at {strongest}."

@@ -29,7 +29,8 @@ def norm_scales(trace: Trace, layer: int, query: int) -> go.Figure:
                     mode="lines+markers" if len(trace) <= 48 else "lines",
                     line={"color": color, "dash": DASHES[sublayer]},
                     marker={"size": 5},
-                    hovertemplate=f"token %{{x}}<br>{name} %{{y:.4g}}<extra></extra>",
+                    hovertext=places,
+                    hovertemplate=f"token %{{hovertext}}<br>{name} %{{y:.4g}}<extra></extra>",
                 )
             )
     divisor = "standard deviation" if layernorm else "root mean square"
