@@ -43,8 +43,17 @@ class NextToken:
     @property
     def entropy(self) -> float:
         """-Σ p log₂ p of `sampled`, bits."""
-        p = self.sampled[self.sampled > 0]
-        return float(max(0.0, -(p * np.log2(p)).sum()))
+        return _entropy(self.sampled)
+
+    @property
+    def plain_entropy(self) -> float:
+        """The same of `plain`: that of the model before any setting."""
+        return _entropy(self.plain)
+
+
+def _entropy(probabilities: np.ndarray) -> float:
+    p = probabilities[probabilities > 0]
+    return float(max(0.0, -(p * np.log2(p)).sum()))
 
 
 def next_token(

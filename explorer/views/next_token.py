@@ -11,13 +11,14 @@ def summary(prediction: NextToken, vocabulary: Sequence[str], after: str, positi
     kept = int((prediction.sampled > 0).sum())
     text = (
         f"After {quoted(after)} (position {position}): {kept:,} of {len(prediction.sampled):,} tokens can be drawn, "
-        f"entropy {number(prediction.entropy)} bits."
+        f"entropy {number(prediction.entropy)} bits after temperature and filters; the model’s own is "
+        f"{number(prediction.plain_entropy)}."
     )
     if prediction.actual is not None:
         probability = prediction.plain[prediction.actual]
         text += (
             f" The text goes on with {quoted(vocabulary[prediction.actual])}, "
-            f"rank {prediction.rank(prediction.actual):,}, probability {number(probability)}."
+            f"rank {prediction.rank(prediction.actual):,}, the model’s probability {number(probability)}."
         )
     return text
 

@@ -55,7 +55,7 @@ def names(plan: Plan, kinds: Mapping[str, Sequence[Part]]) -> Iterator[Word]:
         (left, right), height = part.x, np.mean(part.y) + 3
         yield Word(left + 1, height, part.written, "right", family=MONO)
         yield Word(right - 1, height, number(part.value), "left")
-    yield Word(at.NEXT_TOKENS[1], kinds["next_token"][0].y[1] + 10, "probability", "left")
+    yield Word(at.NEXT_TOKENS[1], kinds["next_token"][0].y[1] + 10, "model’s probability", "left")
     if not plan.roomy:
         yield Word(at.LEFT - 4, at.TITLES, "layer", "left", 13)
     for layer in range(plan.config.num_layers):

@@ -31,7 +31,7 @@ class Column:
 
 def columns(table: SamplingTable, settings: GenerationSettings) -> list[Column]:
     """The stages that these settings have, in the order in which they act."""
-    shown = [logit()]
+    shown = [logit(), model()]
     if settings.repetition_penalty != 1:
         shown.append(penalised(settings.repetition_penalty))
     if settings.temperature == 0:
@@ -54,6 +54,16 @@ def logit() -> Column:
         "The model's score for the token: the larger, the likelier.",
         cell=lambda row: score(row.logit),
         arithmetic=lambda row: f"logit {score(row.logit)}: as the model gave it",
+    )
+
+
+def model() -> Column:
+    return Column(
+        "model",
+        "model",
+        "The model’s own probability: softmax of the logits, at temperature 1 and with all tokens kept.",
+        cell=lambda row: number(row.plain),
+        arithmetic=lambda row: f"e^{bracketed(row.logit)} / Σ e^logits = {number(row.plain)}",
     )
 
 
@@ -139,19 +149,18 @@ def limit(name: str, title: str, about: str, before: tuple[str, ...], arithmetic
 
 def probability(table: SamplingTable, greedy: bool) -> Column:
     def arithmetic(row: Row) -> str:
-        alone = f"the model alone (temperature 1, all tokens): {number(row.plain)}"
         if row.cut_by:
-            return f"cut{'' if greedy else f' by {written(row.cut_by)}'}, so never drawn; {alone}"
+            return f"cut{'' if greedy else f' by {written(row.cut_by)}'}, so never drawn"
         if greedy:
-            return f"the largest, so its probability is 1; {alone}"
+            return "the largest, so its probability is 1"
         power = f"e^({score(row.scaled)} − {bracketed(table.largest)}) / Σ"
-        return f"{power} = {number(row.weight)} / {number(table.total)} = {number(row.probability)}; {alone}"
+        return f"{power} = {number(row.weight)} / {number(table.total)} = {number(row.probability)}"
 
     return Column(
         "probability",
-        "probability",
-        "What the token is drawn with: e^(score − largest) over the sum of that of all tokens kept (softmax). The "
-        "grey tick is what the model alone gives it, at temperature 1 and with all tokens kept.",
+        "after temperature\nand filters",
+        "The probability that the token is drawn with: e^(score − largest) over the sum of that of all tokens kept "
+        "(softmax). The grey tick is the model’s own.",
         cell=lambda row: "0" if row.cut_by else number(row.probability),
         arithmetic=arithmetic,
     )

@@ -24,8 +24,9 @@ def test_the_summary_has_the_numbers(falling):
     prediction = falling(actual=41)
     text = summary(prediction, VOCABULARY, " w7", 6)
     assert text.startswith("After “·w7” (position 6): 5 of 50 tokens can be drawn")
-    assert f"entropy {number(prediction.entropy)} bits" in text
-    assert f"“·w41”, rank 42, probability {number(prediction.plain[41])}" in text
+    assert f"entropy {number(prediction.entropy)} bits after temperature and filters" in text
+    assert f"the model’s own is {number(-(prediction.plain * np.log2(prediction.plain)).sum())}." in text
+    assert f"“·w41”, rank 42, the model’s probability {number(prediction.plain[41])}" in text
     assert "goes on" not in summary(falling(), VOCABULARY, " w7", 6)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from explorer.analysis.sampling_table import SamplingTable
 from explorer.settings import GenerationSettings
+from explorer.style import number
 from explorer.views.sampling_columns import CUT, KEPT, Column, columns
 from model.sampling import sampling_stages
 
@@ -33,10 +34,10 @@ def shown():
 @pytest.mark.parametrize(
     ("settings", "names"),
     [
-        (PLAIN, ["logit", "scaled", "probability", "cumulative"]),
-        (replace(PLAIN, top_k=3), ["logit", "scaled", "top_k", "probability", "cumulative"]),
-        (ALL, ["logit", "penalised", "scaled", "top_k", "top_p", "min_p", "probability", "cumulative"]),
-        (replace(ALL, temperature=0), ["logit", "penalised", "argmax", "probability", "cumulative"]),
+        (PLAIN, ["logit", "model", "scaled", "probability", "cumulative"]),
+        (replace(PLAIN, top_k=3), ["logit", "model", "scaled", "top_k", "probability", "cumulative"]),
+        (ALL, ["logit", "model", "penalised", "scaled", "top_k", "top_p", "min_p", "probability", "cumulative"]),
+        (replace(ALL, temperature=0), ["logit", "model", "penalised", "argmax", "probability", "cumulative"]),
     ],
     ids=["plain", "top-k", "all", "greedy"],
 )
@@ -69,12 +70,20 @@ def test_the_penalty_divides_what_is_positive_and_multiplies_what_is_negative(sh
 def test_probability_is_worked_out_from_weights(shown):
     rows, stages = shown(replace(PLAIN, temperature=0.8, top_k=3))
     told = stages["probability"].arithmetic(rows[1])
-    numbers = re.fullmatch(r"e\^\((\S+) − (\S+)\) / Σ = (\S+) / (\S+) = (\S+); the model alone .*: (\S+)", told)
-    scaled, largest, weight, total, result, alone = map(float, numbers.groups())
+    numbers = re.fullmatch(r"e\^\((\S+) − (\S+)\) / Σ = (\S+) / (\S+) = (\S+)", told)
+    scaled, largest, weight, total, result = map(float, numbers.groups())
     assert (scaled, largest) == (1.50, 2.89)
     assert weight == pytest.approx(math.exp(scaled - largest), rel=0.02)
     assert weight / total == pytest.approx(result, rel=0.02)
-    assert alone == pytest.approx(np.exp(1.2) / np.exp(LOGITS).sum(), rel=0.01)
+
+
+def test_the_models_own_probability_stands_beside(shown):
+    rows, stages = shown(replace(PLAIN, temperature=0.8, top_k=3))
+    shares = np.sort(np.exp(LOGITS))[::-1] / np.exp(LOGITS).sum()
+    assert [stages["model"].cell(row) for row in rows] == [number(share) for share in shares]
+    assert stages["model"].arithmetic(rows[1]) == f"e^1.20 / Σ e^logits = {number(shares[1])}"
+    assert stages["model"].arithmetic(rows[-1]).startswith("e^(−3.00) / ")
+    assert stages["probability"].title == "after temperature\nand filters"
 
 
 def test_a_negative_largest_score_is_bracketed(shown, monkeypatch):
@@ -98,7 +107,7 @@ def test_top_k_counts_ranks(shown):
     assert stages["top_k"].arithmetic(rows[2]) == "rank 3 ≤ top-k 3: kept"
     assert stages["top_k"].arithmetic(rows[3]) == "rank 4 > top-k 3: cut"
     assert stages["probability"].cell(rows[3]) == "0"
-    assert stages["probability"].arithmetic(rows[3]).startswith("cut by top-k, so never drawn; the model alone")
+    assert stages["probability"].arithmetic(rows[3]) == "cut by top-k, so never drawn"
     assert stages["cumulative"].cell(rows[3]) == ""
 
 
@@ -135,5 +144,5 @@ def test_the_likeliest_is_kept_whatever_the_limit(shown, settings):
 def test_temperature_0_takes_the_largest(shown):
     rows, stages = shown(replace(PLAIN, temperature=0.0))
     assert [stages["argmax"].cell(row) for row in rows] == [KEPT] + [CUT] * 5
-    assert stages["probability"].arithmetic(rows[0]).startswith("the largest, so its probability is 1;")
-    assert stages["probability"].arithmetic(rows[1]).startswith("cut, so never drawn;")
+    assert stages["probability"].arithmetic(rows[0]) == "the largest, so its probability is 1"
+    assert stages["probability"].arithmetic(rows[1]) == "cut, so never drawn"
