@@ -6,6 +6,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from explorer.analysis.norms import apply_norm, unembed
+from explorer.analysis.residual import stages
 from explorer.trace import Trace
 
 # name -> what the colour of a cell then is
@@ -53,8 +54,7 @@ class Readings:
 
 def depths(trace: Trace) -> tuple[str, ...]:
     """Where the lens reads, 2 L + 1 places: the embedding, then after each sublayer."""
-    sublayers = (f"{layer} {part}" for layer in range(trace.config.num_layers) for part in ("attn", "ffn"))
-    return ("embed", *sublayers)
+    return tuple(stage.name for stage in stages(trace, normed=False))
 
 
 def streams(trace: Trace, positions: slice) -> np.ndarray:

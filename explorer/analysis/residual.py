@@ -7,13 +7,15 @@ import numpy as np
 from explorer.analysis.norms import apply_norm, norm_scale
 from explorer.trace import Trace
 
+SUBLAYERS = {"attn": "attention", "ffn": "feed-forward"}  # of a block, in their order -> as shown
+
 
 @dataclass(frozen=True)
 class Stage:
     """A place along the stream.
 
     Attributes:
-        name: as shown: "embed", "3 attn" for after layer 3's attention.
+        name: as shown: "embedding", "3 attention" for after layer 3's attention.
         tap: the captured value.
         layer: whose it is; 0 for the embedding.
     """
@@ -28,12 +30,12 @@ def stages(trace: Trace, normed: bool = True) -> list[Stage]:
 
     In a post-norm model each sum is then normalised, and that goes on: with `normed`, 2 L more places.
     """
-    found = [Stage("embed", "blocks.0.resid_pre", 0)]
+    found = [Stage("embedding", "blocks.0.resid_pre", 0)]
     for layer in range(trace.config.num_layers):
-        for sublayer, after in (("attn", "resid_mid"), ("ffn", "resid_post")):
-            found.append(Stage(f"{layer} {sublayer}", f"blocks.{layer}.{after}", layer))
+        for (sublayer, name), after in zip(SUBLAYERS.items(), ("resid_mid", "resid_post"), strict=True):
+            found.append(Stage(f"{layer} {name}", f"blocks.{layer}.{after}", layer))
             if normed and trace.config.norm_placement == "post":
-                found.append(Stage(f"{layer} {sublayer} norm", f"blocks.{layer}.{sublayer}_norm", layer))
+                found.append(Stage(f"{layer} {name} norm", f"blocks.{layer}.{sublayer}_norm", layer))
     return found
 
 
@@ -64,9 +66,6 @@ def residual_norms(trace: Trace) -> ResidualNorms:
     return ResidualNorms(names, *lengths)
 
 
-SUBLAYERS = ("attn", "ffn")
-
-
 @dataclass(frozen=True)
 class Updates:
     """What the 2 L sublayers add to the stream at one token, attention and feed-forward in turn.
@@ -88,7 +87,8 @@ class Updates:
 
 def updates(trace: Trace, query: int) -> Updates:
     ends = stages(trace, normed=False)[1:]
-    added = np.stack([trace[f"blocks.{end.layer}.{end.name.split()[1]}.out"][query] for end in ends], dtype=np.float64)
+    outs = [f"blocks.{layer}.{part}.out" for layer in range(trace.config.num_layers) for part in SUBLAYERS]
+    added = np.stack([trace[out][query] for out in outs], dtype=np.float64)
     # What an update is added to is the last stage there is before its sum: in a post-norm model, a normalised one.
     taps = [stage.tap for stage in stages(trace)]
     before = np.stack([trace[taps[taps.index(end.tap) - 1]][query] for end in ends], dtype=np.float64)

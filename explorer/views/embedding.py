@@ -17,8 +17,7 @@ def vector(trace: Trace, query: int, dim: int | None = None) -> go.Figure:
     """The token's embedding as bars over its dimensions; where positions are added, both parts above their sum, all on
     one scale."""
     parts = embedding_parts(trace, query)
-    name = "token" if parts.position is not None else "value"
-    rows = {f"{name} × √D" if parts.scale != 1 else name: parts.row * parts.scale}
+    rows = {"embedding × √D" if parts.scale != 1 else "embedding": parts.row * parts.scale}
     if parts.position is not None:
         rows |= {"position": parts.position, "their sum": parts.total}
     largest = float(max(np.abs(row).max() for row in rows.values())) or 1.0

@@ -4,6 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.ablation import Ablation, ablation
+from explorer.analysis.residual import SUBLAYERS
 from explorer.style import ATTENTION, FEED_FORWARD, SELECTED, figure, number, quoted
 from explorer.trace import Trace
 from explorer.views.residual_stream import sublayer_axis
@@ -49,7 +50,7 @@ def sublayers(trace: Trace, query: int, token_id: int) -> go.Figure:
     """The same without all heads of a layer, or without its feed-forward."""
     found = ablation(trace, query, token_id)
     values = found.sublayers.ravel()  # (2 L,)
-    names = [f"{layer} {part}" for layer in range(len(found.sublayers)) for part in ("attn", "ffn")]
+    names = [f"{layer} {part}" for layer in range(len(found.sublayers)) for part in SUBLAYERS.values()]
     chances = number(2**found.before)
     most = int(np.abs(values).argmax())
     return figure(

@@ -14,7 +14,7 @@ from explorer.views.overview_map import draw
 from explorer.views.overview_parts import CLICK
 from explorer.views.overview_running import running_sum
 from explorer.views.prediction import PARTS, SUM, explained
-from explorer.views.prediction_parts import logit_of
+from explorer.views.prediction_parts import logit_of, summed
 from explorer.views.view import Panel, View
 
 
@@ -52,18 +52,17 @@ def sum_of(trace: Trace, selection: Selection) -> go.Figure:
 def formula(trace: Trace, selection: Selection) -> str:
     query, config = selection.query, trace.config
     found, plain, _ = explanation(trace, selection)
-    (attention, feed_forward), parts = found.adds.sum(0), found.parts
+    parts = found.parts
     token_id, _ = explained(trace, selection)
-    sums = {"embedding": parts.token + parts.positions, "attention": attention, "feed-forward": feed_forward}
-    sums |= {"β of the norms": parts.shift} if config.norm == "layernorm" else {}
+    added = " + ".join(f"{name} {number(value)}" for name, value in summed(trace, parts).items())
     embedding = "embedding + position" if "position_embed" in trace else "embedding"
     each = ", every sum through a norm" if config.norm_placement == "post" else ""
     return (
         f"residual stream x at {quoted(trace.tokens[query])} ({query}): {embedding} + attention + feed-forward of "
         f"{config.num_layers} layers in turn{each}; ‖x‖₂ = {number(found.stream[0])} → {number(found.stream[-1])}\n"
-        f"{plain} = {' + '.join(f'{name} {number(value)}' for name, value in sums.items())} = {number(parts.total)}"
+        f"{plain} = {added} = {number(parts.total)}"
         f"   captured {number(parts.logit)}, off by {number(parts.error)}\n"
-        f"probability of {quoted(trace.vocabulary[token_id])} = e^logit / Σ e^logits "
+        f"the model’s probability of {quoted(trace.vocabulary[token_id])} = e^logit / Σ e^logits "
         f"= {number(next_token(trace, query).plain[token_id])}, rank {selection.target:,}"
     )
 

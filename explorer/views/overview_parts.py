@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from explorer.analysis.next_token import next_token, ranking
 from explorer.analysis.overview import Overview
+from explorer.analysis.residual import SUBLAYERS
 from explorer.selection import Selection
 from explorer.style import label
 from explorer.trace import Trace
@@ -13,7 +14,6 @@ from explorer.views.overview_plan import Plan
 
 CLICK = ("view", "layer", "head", "target")  # what a click on a part selects
 MOST_LISTED = 5  # next tokens, besides those chosen
-SUBLAYERS = {"attn": "attention", "ffn": "feed-forward"}
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Parts:
             f"writes a vector of length {full(self.found.writes[layer, 1])}",
             self.adds(self.found.adds[layer, 1]),
             value=self.found.adds[layer, 1],
-            written="feed-forward" if self.plan.roomy else "ffn",
+            written="feed-forward" if self.plan.roomy else "",  # the row has its name at the left
             layer=layer,
         )
         yield self.addition(layer, "ffn")

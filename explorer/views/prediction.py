@@ -11,7 +11,7 @@ from explorer.style import number, quoted
 from explorer.trace import Trace
 from explorer.views.evidence import Mark, worked_out
 from explorer.views.prediction_lens import lens, path
-from explorer.views.prediction_parts import heads, logit_of, parts
+from explorer.views.prediction_parts import heads, logit_of, parts, summed
 from explorer.views.prediction_text import actual, followed
 from explorer.views.view import Panel, View
 
@@ -24,20 +24,18 @@ def explained(trace: Trace, selection: Selection) -> tuple[int, int | None]:
 
 
 def formula(trace: Trace, selection: Selection) -> str:
-    query, config = selection.query, trace.config
+    query = selection.query
     token_id, rival_id = explained(trace, selection)
     taken = attribution(trace, query, token_id, rival_id)
-    sums = {"token": taken.token} | ({"position": taken.positions} if "position_embed" in trace else {})
-    sums |= {"heads": taken.heads.sum()} | ({"biases of W_O": taken.biases.sum()} if config.bias else {})
-    sums |= {"feed-forward": taken.feed_forward.sum()} | ({"β": taken.shift} if config.norm == "layernorm" else {})
     plain = next_token(trace, query).plain
-    added = " + ".join(f"{name} {number(part)}" for name, part in sums.items())
+    added = " + ".join(f"{name} {number(part)}" for name, part in summed(trace, taken).items())
+    token = quoted(trace.vocabulary[token_id])
     return (
-        f"after {quoted(trace.tokens[query])} ({query}): probability of {quoted(trace.vocabulary[token_id])} "
+        f"after {quoted(trace.tokens[query])} ({query}): the model’s probability of {token} "
         f"= e^logit / Σ e^logits = {number(plain[token_id])}, rank {selection.target:,}\n"
         f"{logit_of(trace, token_id, rival_id)} = {added} = {number(taken.total)}\n"
         f"captured {number(taken.logit)}, off by {number(taken.error)}; {norms(trace, query)}"
-        f"{TIED * config.tie_embeddings}"
+        f"{TIED * trace.config.tie_embeddings}"
     )
 
 

@@ -102,10 +102,7 @@ def told(trace: Trace, shown: range, token_id: int, read, chances: np.ndarray, p
 
 def depth_in_words(name: str) -> str:
     layer, _, part = name.partition(" ")
-    return f"after the {SUBLAYERS[part]} of layer {layer}" if part else "at the embedding"
-
-
-SUBLAYERS = {"attn": "attention", "ffn": "feed-forward"}
+    return f"after the {part} of layer {layer}" if part else "at the embedding"
 
 
 def path(trace: Trace, query: int, token_id: int, rival_id: int | None = None) -> go.Figure:

@@ -49,16 +49,32 @@ def parts(trace: Trace, query: int, token_id: int, rival_id: int | None = None, 
 
 def components(trace: Trace, taken: Attribution) -> Iterator[tuple[str, float, str, str, int | None]]:
     """The bars from left to right: on the axis, value, colour, in words, and the layer it belongs to."""
-    yield "token", taken.token, EMBEDDING, "the token's embedding", None
+    yield "embedding", taken.token, EMBEDDING, "the token's embedding", None
     if "position_embed" in trace:
         yield "position", taken.positions, EMBEDDING, "the position added to it", None
     for layer, heads in enumerate(taken.heads):
-        yield f"{layer} attn", heads.sum(), ATTENTION, f"the {len(heads)} heads of layer {layer}", layer
+        yield f"{layer} attention", heads.sum(), ATTENTION, f"the {len(heads)} heads of layer {layer}", layer
         if f"blocks.{layer}.attn.o_proj.bias" in trace.weights:
             yield f"{layer} bias", taken.biases[layer], ATTENTION, f"the bias of W_O of layer {layer}", layer
-        yield f"{layer} ffn", taken.feed_forward[layer], FEED_FORWARD, f"the feed-forward of layer {layer}", layer
+        yield (
+            f"{layer} feed-forward",
+            taken.feed_forward[layer],
+            FEED_FORWARD,
+            f"the feed-forward of layer {layer}",
+            layer,
+        )
     if trace.config.norm == "layernorm":
         yield "β", taken.shift, NORM, "the shift β of the norms", None
+
+
+def summed(trace: Trace, taken: Attribution) -> dict[str, float]:
+    """What each kind of part adds, all layers together, and so the logit; of attention W_O’s biases, too."""
+    sums = {"embedding": taken.token} | ({"position": taken.positions} if "position_embed" in trace else {})
+    sums |= {
+        "attention": float(taken.heads.sum() + taken.biases.sum()),
+        "feed-forward": float(taken.feed_forward.sum()),
+    }
+    return sums | ({"β of the norms": taken.shift} if trace.config.norm == "layernorm" else {})
 
 
 def legend(trace: Trace) -> str:

@@ -33,7 +33,7 @@ def test_every_depth_is_what_the_model_says_without_what_comes_after(trace, lms,
     pre = trace.config.norm_placement == "pre"
     for i, depth in enumerate(depths(trace)):
         layer, _, part = depth.partition(" ")
-        after = {"attn": ("resid_mid", "attn_norm"), "ffn": ("resid_post", "ffn_norm")}
+        after = {"attention": ("resid_mid", "attn_norm"), "feed-forward": ("resid_post", "ffn_norm")}
         name = f"blocks.{layer}.{after[part][0 if pre else 1]}" if part else "embed"
         logits = lm.lm_head(lm.final_norm(torch.tensor(trace[name]))).double()  # (T, V)
         expected = torch.softmax(logits, -1).numpy()
@@ -43,7 +43,7 @@ def test_every_depth_is_what_the_model_says_without_what_comes_after(trace, lms,
 
 
 def test_there_is_a_depth_before_the_blocks_and_after_each_sublayer(trace):
-    assert depths(trace) == ("embed", "0 attn", "0 ffn", "1 attn", "1 ffn")
+    assert depths(trace) == ("embedding", "0 attention", "0 feed-forward", "1 attention", "1 feed-forward")
     assert readings(trace, range(3, 5)).top.shape == (5, 2, 3)
 
 

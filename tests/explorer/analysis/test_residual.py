@@ -17,6 +17,7 @@ from explorer.analysis.residual import (
 
 SUMS = ["blocks.0.resid_mid", "blocks.0.resid_post", "blocks.1.resid_mid", "blocks.1.resid_post"]
 NORMS = ["blocks.0.attn_norm", "blocks.0.ffn_norm", "blocks.1.attn_norm", "blocks.1.ffn_norm"]
+UPDATES = ["0 attention", "0 feed-forward", "1 attention", "1 feed-forward"]
 ADDED = ["blocks.0.attn.out", "blocks.0.ffn.out", "blocks.1.attn.out", "blocks.1.ffn.out"]
 
 
@@ -27,10 +28,15 @@ def is_post(trace) -> bool:
 def test_stages_are_the_sums_and_in_a_post_norm_model_what_becomes_of_them(trace):
     taps = [stage.tap for stage in stages(trace)][1:]
     if is_post(trace):
-        assert [stage.name for stage in stages(trace)][:4] == ["embed", "0 attn", "0 attn norm", "0 ffn"]
+        assert [stage.name for stage in stages(trace)][:4] == [
+            "embedding",
+            "0 attention",
+            "0 attention norm",
+            "0 feed-forward",
+        ]
         assert taps[::2] == SUMS and taps[1::2] == NORMS
     else:
-        assert [stage.name for stage in stages(trace)] == ["embed", "0 attn", "0 ffn", "1 attn", "1 ffn"]
+        assert [stage.name for stage in stages(trace)] == ["embedding", *UPDATES]
         assert taps == SUMS
     assert [stage.tap for stage in stages(trace, normed=False)][1:] == SUMS
     assert [stage.layer for stage in stages(trace, normed=False)] == [0, 0, 0, 1, 1]
@@ -40,7 +46,7 @@ def test_stages_are_the_sums_and_in_a_post_norm_model_what_becomes_of_them(trace
 
 def test_lengths_along_the_residual_stream(trace):
     norms = residual_norms(trace)
-    assert norms.stages == ("embed", "0 attn", "0 ffn", "1 attn", "1 ffn")
+    assert norms.stages == ("embedding", *UPDATES)
     for lengths, names in ((norms.stream, ["embed", *SUMS]), (norms.updates, ADDED)):
         expected = [[math.sqrt(sum(float(x) ** 2 for x in row)) for row in trace[name]] for name in names]
         assert_allclose(lengths, expected, rtol=1e-5)
@@ -49,7 +55,7 @@ def test_lengths_along_the_residual_stream(trace):
 @pytest.mark.parametrize("query", [0, 11])
 def test_updates_add_up_to_the_stream(trace, query):
     ours = updates(trace, query)
-    assert ours.names == ("0 attn", "0 ffn", "1 attn", "1 ffn")
+    assert ours.names == tuple(UPDATES)
     assert ours.error < 1e-5
     if not is_post(trace):
         total = trace["embed"][query] + sum(trace[name][query] for name in ADDED)

@@ -30,7 +30,7 @@ def test_the_last_row_of_the_lens_is_the_models_own_prediction(trace, kind):
     }[kind]
     assert_allclose(heatmap.z[-1], expected, atol=1e-4)
     assert (heatmap.zmin, heatmap.zmax) == (0, largest)
-    assert list(heatmap.y) == ["embed", "0 attn", "0 ffn", "1 attn", "1 ffn"]
+    assert list(heatmap.y) == ["embedding", "0 attention", "0 feed-forward", "1 attention", "1 feed-forward"]
     assert list(heatmap.x) == positions(trace.tokens)
 
 

@@ -58,7 +58,7 @@ def test_the_lengths_of_the_residual_stream(trace):
     assert_allclose(stream.y, found.stream[:, 7])
     assert_allclose(updates.y, found.updates[:, 7])
     assert_array_equal(updates.x, stream.x[1:])
-    assert list(stream.text) == ["embed", "0 attn", "0 ffn", "1 attn", "1 ffn"]
+    assert list(stream.text) == ["embedding", "0 attention", "0 feed-forward", "1 attention", "1 feed-forward"]
     assert list(updates.text) == list(stream.text)[1:]
 
 
