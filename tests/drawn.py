@@ -57,7 +57,7 @@ class Picture:
 
     def __init__(self, figure: go.Figure, selects: Mapping[str, str | Sequence[str]] | None = None):
         data, layout = Figure.pack(figure)
-        self.parts, self.layout = unpacked(json.loads(data)), json.loads(layout)
+        self.parts, self.layout = (unpacked(json.loads(packed)) for packed in (data, layout))
         self.selects = selects or {}
 
     def axis(self, letter: str, part: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -76,7 +76,12 @@ class Picture:
             x, y = (self._place(seen[letter], letter, part) for letter in "xy")
             customdata = element(part.get("customdata"), at)
             texts = {name: element(part.get(name), at) for name in ("text", "hovertext")}
-            told = filled(part["hovertemplate"], seen | texts | {"customdata": customdata})
+            written = (
+                seen
+                if part["type"] == "heatmap"
+                else seen | {name: self._told(seen[name], name, part) for name in "xy"}
+            )
+            told = filled(part["hovertemplate"], written | texts | {"customdata": customdata})
             bar = part["type"] == "bar"
             yield Point(
                 part=i,
@@ -95,6 +100,12 @@ class Picture:
         axis, on_it = self.axis(letter, part), part.get(f"{letter}axis", letter)
         named = [name for p in self.parts if p.get(f"{letter}axis", letter) == on_it for name in p.get(letter, ())]
         return list(dict.fromkeys([*axis.get("categoryarray", ()), *named])).index(value)
+
+    def _told(self, value: Any, letter: str, part: Mapping[str, Any]) -> Any:
+        """A coordinate as hovers over bars and dots have it: what the axis writes there, where that was given."""
+        axis = self.axis(letter, part)
+        ticks = dict(zip(axis.get("tickvals", ()), axis.get("ticktext", ()), strict=True))
+        return ticks.get(value, value)
 
     def _change(self, x: float, y: float, customdata: Any) -> dict[str, Any]:
         change = {}

@@ -66,7 +66,7 @@ def logit_parts(look: Look) -> Parts:
     """Green, then blue and orange of each layer, with the biases of W_O after the blue where there are any."""
     trace, bias = look.trace, look.trace.config.bias
     positions = trace["position_embed"][9] if "position_embed" in trace else 0
-    seen = [Seen(look.added(trace["embed"][9] - positions), "token", {"layer": 1})]
+    seen = [Seen(look.added(trace["embed"][9] - positions), "embedding", {"layer": 1})]
     if "position_embed" in trace:
         seen.append(Seen(look.added(positions), "position", {"layer": 1}))
     for i in (0, 1):
@@ -112,7 +112,7 @@ def without_sublayers(look: Look) -> Parts:
         run = capture(look.lm, look.trace.token_ids, edits)
         return np.log2(look.predicted(run["blocks.1.resid_post"][9])[look.explained[0]])
 
-    parts = [(i, part, tap) for i in (0, 1) for part, tap in (("attn", "attn.z"), ("ffn", "ffn.hidden"))]
+    parts = [(i, part, tap) for i in (0, 1) for part, tap in (("attention", "attn.z"), ("feed-forward", "ffn.hidden"))]
     changes = [bits(Edit(f"blocks.{i}.{tap}", "zero")) - bits() for i, _, tap in parts]
     return [[Seen(by, f"without {i} {part}", {"layer": i}) for by, (i, part, _) in zip(changes, parts, strict=True)]]
 

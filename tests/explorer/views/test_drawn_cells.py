@@ -14,7 +14,10 @@ from explorer.style import positions
 from tests.drawn import tells
 from tests.look import PRE_NORM, Look
 
-STAGES, LAYER_OF_STAGE = ("embed", "0 attn", "0 ffn", "1 attn", "1 ffn"), (0, 0, 0, 1, 1)
+STAGES, LAYER_OF_STAGE = (
+    ("embedding", *(f"{i} {part}" for i in (0, 1) for part in ("attention", "feed-forward"))),
+    (0, 0, 0, 1, 1),
+)
 
 
 class Cells(NamedTuple):

@@ -13,7 +13,7 @@ from tests.drawn import tells
 from tests.look import PRE_NORM, Look, Parts, Seen, at_tokens, check
 
 SUBLAYERS = [(layer, part) for layer in (0, 1) for part in ("attn", "ffn")]
-STAGES = ["embed", *(f"{layer} {part}" for layer, part in SUBLAYERS)]
+STAGES = ["embedding", *(f"{i} {part}" for i in (0, 1) for part in ("attention", "feed-forward"))]
 
 
 def normed(look: Look) -> list[tuple[str, np.ndarray, np.ndarray]]:
@@ -193,5 +193,5 @@ def test_the_numbers_of_a_query_stand_at_their_keys(look, style):
     rows = scores * np.sqrt(seen.trace.config.d_head), scores, scores, weights, lengths, weights * lengths
     for p in seen.picture("attention", "stages").points():
         i, key = int(p.y), int(p.x)
-        assert f"key {key}: " in p.told and p.change == {"key": key}
+        assert f"key {key} " in p.told and p.change == {"key": key}
         assert "−∞" in p.told if i == 2 and key > 9 else tells(p.told, rows[i][key]), (p.told, rows[i][key])
