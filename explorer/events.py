@@ -14,7 +14,6 @@ from explorer.settings import GenerationSettings
 from explorer.toasts import warn
 
 FIRST_PROMPT = EXAMPLES["a story"].text
-FIRST_HEAD = {"layer": 1, "head": 1}  # of the bundled model: it looks at the token before, which is easily seen
 
 
 class Events:
@@ -31,7 +30,7 @@ class Events:
 
     def on_load(self, request: gr.Request) -> dict:
         """What a visitor sees first: what the URL says, or else the first example."""
-        first = {"checkpoint": self.checkpoint, "text": FIRST_PROMPT} | FIRST_HEAD
+        first = {"checkpoint": self.checkpoint, "text": FIRST_PROMPT}
         asked = dict(request.query_params)
         settings = GenerationSettings.parse(asked)
         try:

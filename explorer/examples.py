@@ -24,10 +24,14 @@ class Example:
     key: int
 
     @property
+    def place(self) -> dict[str, int]:
+        """Where in the run it is."""
+        return {name: getattr(self, name) for name in ("layer", "head", "query", "key")}
+
+    @property
     def look(self) -> dict[str, str | int]:
         """The selection that shows it."""
-        places = {name: getattr(self, name) for name in ("layer", "head", "query", "key")}
-        return {"view": "attention", "pattern": "weight"} | places
+        return {"view": "attention", "pattern": "weight"} | self.place
 
 
 EXAMPLES = {

@@ -1,15 +1,18 @@
 """From what is asked (a run, a selection, settings) to what the page shows; knows nothing of Gradio."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from explorer.analysis.attribution import attribution
 from explorer.analysis.coach import advice
 from explorer.analysis.feed_forward import neurons
 from explorer.analysis.next_token import NextToken, next_token
 from explorer.analysis.shades import SHADES, shaded
 from explorer.branches import Branches, parse_branches, written
-from explorer.examples import BUNDLED, example_of
+from explorer.examples import BUNDLED, Example, example_of
 from explorer.library import Library
 from explorer.open_view import OpenView
 from explorer.predictions import Predictions
@@ -19,6 +22,7 @@ from explorer.settings import GenerationSettings
 from explorer.trace import Trace
 from explorer.views import VIEWS
 from explorer.views.next_token import summary
+from explorer.views.prediction import explained
 from explorer.views.view import View
 
 
@@ -91,20 +95,30 @@ class Presenter:
         return Run(checkpoint, tuple(kept), dropped=len(ids) - len(kept))
 
     def restored(self, state: Mapping[str, Any]) -> Question:
-        """The question in a URL: its ids, or a prompt given as `text`; where it names no neuron, the one that writes
-        most at the chosen token, as many do nothing there."""
+        """The question in a URL: its ids, or a prompt given as `text`; what it leaves open: where most is seen."""
         question = Question.parse(state)
         look = self.within
         if not question.run.prompt:
             run = self.run_of(question.run.checkpoint, str(state.get("text", "")))
             question = replace(question, run=replace(run, edits=question.run.edits))
             look = self.within if "query" in state else self.at_end
-        question = look(question)
-        if "neuron" in state:
-            return question
-        selection = question.selection
-        strongest = neurons(self.trace(question.run), selection.layer, selection.query).top(1)
-        return replace(question, selection=replace(selection, neuron=int(strongest[0])))
+        return self._telling(look(question), state.keys())
+
+    def _telling(self, question: Question, named: Collection[str]) -> Question:
+        """Of what is not `named`: the head that the example points at, or else the one that moves the explained logit
+        most; the neuron that writes most at the chosen token, as many do nothing there."""
+        trace, selection, example = self.trace(question.run), question.selection, self._example(question.run)
+        if not named & {"layer", "head"}:
+            if example and not named & {"query", "key"}:
+                selection = replace(selection, **example.place)
+            else:
+                heads = attribution(trace, selection.query, *explained(trace, selection)).heads  # (L, H)
+                layer, head = np.unravel_index(np.abs(heads).argmax(), heads.shape)
+                selection = replace(selection, layer=int(layer), head=int(head))
+        if "neuron" not in named:
+            strongest = neurons(trace, selection.layer, selection.query).top(1)
+            selection = replace(selection, neuron=int(strongest[0]))
+        return replace(question, selection=selection)
 
     def within(self, question: Question) -> Question:
         """The same run, looked at in the same place or in the nearest that exists."""
@@ -156,16 +170,22 @@ class Presenter:
     def coach(self, run: Run) -> tuple[str, dict[str, Any] | None, str]:
         """What to look for in an example, or how to end the prompt better: a sentence, the selection that shows it, and
         the better prompt; empty where there is none."""
+        if example := self._example(run):
+            return example.hint, example.look, ""
         _, tokenizer = self.library.model(run.checkpoint)
         text = tokenizer.decode(run.prompt)
-        if run.checkpoint == BUNDLED and not run.edits and (example := example_of(text)):
-            return example.hint, example.look, ""
         found = advice(self.trace(replace(run, generated=())))
         if found is None:
             return "", None, ""
         better = found.follow(text)
         whole = not run.dropped and tuple(tokenizer.encode(text)) == run.prompt  # or else the text is not all there is
         return found.words, None, better if whole and better != text else ""
+
+    def _example(self, run: Run) -> Example | None:
+        """The example that the run's prompt is, where what is said of it holds."""
+        _, tokenizer = self.library.model(run.checkpoint)
+        known = run.checkpoint == BUNDLED and not run.edits
+        return example_of(tokenizer.decode(run.prompt)) if known else None
 
     def open_view(self, question: Question) -> OpenView:
         trace = self.trace(question.run)

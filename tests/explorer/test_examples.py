@@ -64,4 +64,12 @@ def test_other_prompts_of_the_bundled_model_are_coached(presenter):
     assert presenter.coach(presenter.run_of(BUNDLED, offer)) == ("", None, "")
     words, _, offer = presenter.coach(presenter.run_of(BUNDLED, "They lived happily ever after."))
     assert "end of the text" in words and offer.endswith("after. They")
-    assert "unlike" in presenter.coach(presenter.run_of(BUNDLED, "Xqzt vvb grph"))[0]
+    assert "hardly foresaw" in presenter.coach(presenter.run_of(BUNDLED, "Xqzt vvb grph"))[0]
+
+
+@every_example
+def test_an_example_is_opened_where_its_hint_points(presenter, example):
+    selection = presenter.restored({"checkpoint": BUNDLED, "text": example.text}).selection
+    assert example.place.items() <= selection.as_dict().items()
+    elsewhere = presenter.restored({"checkpoint": BUNDLED, "text": example.text, "layer": "0", "head": "0"}).selection
+    assert (elsewhere.layer, elsewhere.head) == (0, 0)

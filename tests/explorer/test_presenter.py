@@ -156,12 +156,31 @@ def test_where_none_is_named_the_neuron_that_writes_most_is_chosen(presenter, st
     assert presenter.restored(asked | {"neuron": "0"}).selection.neuron == 0
 
 
+def test_where_none_is_named_the_head_that_moves_the_prediction_most_is_chosen(presenter):
+    asked = {"checkpoint": "rope", "text": "the fox asked the owl"}
+    chosen = presenter.restored(asked).selection
+    lm, _ = presenter.library.model("rope")
+    trace = presenter.trace(presenter.restored(asked).run)
+    logits, weights = trace["logits"][-1], lm.state_dict()
+    scale = np.sqrt((trace["blocks.1.resid_post"][-1] ** 2).mean() + lm.config.norm_eps)
+    read = (weights["lm_head.weight"][logits.argmax()] * weights["final_norm.weight"]).numpy() / scale
+
+    def moves(layer: int, head: int) -> float:
+        z = np.zeros_like(trace["blocks.0.attn.z"][:, -1])
+        z[head] = trace[f"blocks.{layer}.attn.z"][head, -1]
+        return abs(float(weights[f"blocks.{layer}.attn.o_proj.weight"].numpy() @ z.ravel() @ read))
+
+    heads = [(layer, head) for layer in range(lm.config.num_layers) for head in range(lm.config.num_heads)]
+    assert (chosen.layer, chosen.head) == max(heads, key=lambda place: moves(*place))
+    assert presenter.restored(asked | {"layer": "0", "head": "1"}).selection.head == 1
+
+
 def test_the_prediction_is_that_after_the_selected_token(presenter, question):
     trace = presenter.trace(question.run)
     prediction, vocabulary, words = presenter.next_token(question, GenerationSettings(temperature=0), trace)
     assert prediction.actual == question.run.prompt[3]
     assert len(vocabulary) == len(prediction.sampled) == 300
-    assert "(position 2): 1 of 300 tokens can be drawn, entropy 0 bits." in words
+    assert "(position 2): 1 of 300 tokens can be drawn, entropy 0 bits after temperature and filters;" in words
     *_, words = presenter.next_token(presenter.at_end(question), GenerationSettings(top_k=7), trace)
     assert "7 of 300 tokens" in words
     assert "goes on" not in words
