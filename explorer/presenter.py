@@ -20,7 +20,7 @@ from explorer.run import Run
 from explorer.selection import Selection, as_index
 from explorer.settings import GenerationSettings
 from explorer.trace import Trace
-from explorer.views import VIEWS
+from explorer.views import FORMERLY, VIEWS
 from explorer.views.next_token import summary
 from explorer.views.prediction import explained
 from explorer.views.view import View
@@ -216,6 +216,6 @@ class Presenter:
 
 
 def view_named(name: str) -> View:
-    """The view of that name, or else the one that is open at first."""
+    """The view of that name or former name, or else the one that is open at first."""
     views = {view.name: view for view in VIEWS}
-    return views.get(name, views[Selection.view])
+    return views.get(FORMERLY.get(name, name), views[Selection.view])

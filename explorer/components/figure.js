@@ -51,7 +51,8 @@ function click({ points: [point] }) {
     if (Array.isArray(field)) field.forEach((name, i) => { change[name] = point.customdata[i]; });
     else change[field] = source === "customdata" ? point.customdata : positionOf(point, source);
   if (Object.keys(change).length) Explorer.pick(change);
-  inspect({ x: positionOf(point, "x"), y: positionOf(point, "y") });
+  const item = Array.isArray(point.pointNumber) ? null : point.pointNumber; // of a heatmap the place says all
+  inspect({ x: positionOf(point, "x"), y: positionOf(point, "y"), curve: point.curveNumber, item });
 }
 
 // The arrow keys move what the axes select, Enter inspects it.

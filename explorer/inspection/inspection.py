@@ -18,17 +18,21 @@ class Point:
     Attributes:
         x, y: its coordinates; on an axis of tokens or of other names, places counted from 0.
         layer, head: of the small picture it lies in, where there are many.
+        curve: which line, set of bars or heatmap of the figure it is of.
+        item: its place in that, counted from 0; of a heatmap none.
     """
 
     x: float
     y: float
     layer: int | None = None
     head: int | None = None
+    curve: int | None = None
+    item: int | None = None
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> "Point":
         """The point in a mapping that anybody may have written; ValueError where it makes no sense."""
-        known = {name: values[name] for name in ("x", "y", "layer", "head") if values.get(name) is not None}
+        known = {name: values[name] for name in cls.__dataclass_fields__ if values.get(name) is not None}
         for name, value in known.items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 10**9:
                 raise ValueError(f"{name} of a point must be a number, got {value!r}")
@@ -37,13 +41,20 @@ class Point:
         return cls(**known)
 
     def index(self, axis: str) -> int | None:
-        """A coordinate as a place counted from 0. IndexError where it is none; None of a layer or head not given."""
+        """A coordinate as a place counted from 0. IndexError where it is none; None of one that was not given."""
         value = getattr(self, axis)
         if value is None:
             return None
         if value < 0 or value % 1:
             raise IndexError(f"{axis} of the point is no place on an axis: {value}")
         return int(value)
+
+    def of(self, axis: str) -> int:
+        """The same of a picture whose points have one. IndexError where this one has none."""
+        place = self.index(axis)
+        if place is None:
+            raise IndexError(f"the point has no {axis}")
+        return place
 
     @property
     def column(self) -> int:

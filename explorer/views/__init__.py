@@ -7,9 +7,9 @@ from explorer.views import (
     feed_forward,
     kv_cache,
     overview,
+    positions,
     prediction,
     residual,
-    rope,
     tokens,
 )
 
@@ -17,7 +17,7 @@ VIEWS = (
     overview.VIEW,
     tokens.VIEW,
     attention.VIEW,
-    rope.VIEW,
+    positions.VIEW,
     kv_cache.VIEW,
     feed_forward.VIEW,
     residual.VIEW,
@@ -25,3 +25,4 @@ VIEWS = (
     activations.VIEW,
     experiments.VIEW,
 )
+FORMERLY = {"rope": positions.VIEW.name}  # names in addresses that people saved

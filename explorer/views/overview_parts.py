@@ -81,7 +81,7 @@ class Parts:
         if "position_embed" in self.trace:
             told = f"vector of position {query}: {width}, length {full(found.positions)}"
             told = told, self.adds(found.parts.positions)
-            yield self.part("position", at.TOKEN, at.POSITION, "tokens", *told, written=f"position {query}")
+            yield self.part("position", at.TOKEN, at.POSITION, "positions", *told, written=f"position {query}")
             told = f"embedding + position: length {full(found.stream[0])}"
             yield self.part("addition", at.POSITION_ADDED, at.STREAM, "residual", told, layer=0)
 
@@ -91,7 +91,7 @@ class Parts:
             yield self.norm(layer, "attn")
         if config.position == "rope":
             told = f"layer {layer}: every head’s q and k are turned", "by the angles of their positions"
-            yield self.part("rotation", self.plan.at(layer, 0.5), at.ROTATION, "rope", *told, layer=layer)
+            yield self.part("rotation", self.plan.at(layer, 0.5), at.ROTATION, "positions", *told, layer=layer)
         for head, value in enumerate(found.parts.heads[layer]):
             left, right, low, high = self.plan.head(layer, head)
             yield self.part(

@@ -84,7 +84,7 @@ def steps(trace: Trace, plan: Plan, found: Overview) -> Iterator[Step]:
     parts = found.parts
     yield Step(float(np.mean(at.TOKEN)), parts.token, EMBEDDING, "the token’s embedding", {"view": "tokens"})
     if "position_embed" in trace:
-        yield Step(at.POSITION_ADDED, parts.positions, EMBEDDING, "its position", {"view": "tokens"})
+        yield Step(at.POSITION_ADDED, parts.positions, EMBEDDING, "its position", {"view": "positions"})
     for layer, (attention, feed_forward) in enumerate(found.adds):
         x, view = plan.place(layer, "add attn"), {"view": "attention", "layer": layer}
         yield Step(x, attention, ATTENTION, f"attention of layer {layer}", view)

@@ -1,22 +1,18 @@
-"""RoPE: how positions turn queries and keys."""
+"""The Positions view of models that turn queries and keys by them: RoPE."""
 
 import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.recompute import Check, sizes
 from explorer.analysis.rope import rotated_pairs, score_by_pair, wrapped
-from explorer.inspection.attention import changed_weight
 from explorer.selection import Selection
 from explorer.style import SELECTED, figure, number, positions, quoted, token_axis
 from explorer.trace import Trace
-from explorer.views import change
-from explorer.views.evidence import cell, compared, recomputed, worked_out
+from explorer.views.evidence import cell, recomputed, worked_out
 from explorer.views.phrases import dimensions_of_pair, shared_head, slowed
 from explorer.views.rope_clocks import clocks
 from explorer.views.rope_detail import by_distance, by_pair, wavelengths
-from explorer.views.view import Panel, View
-from explorer.views.what_if import BASE, ROTATION_OFF, ROTATION_SHIFT
-from model.config import ModelConfig
+from explorer.views.view import Panel
 
 
 def angles(trace: Trace, query: int | None = None, key: int | None = None) -> go.Figure:
@@ -68,7 +64,6 @@ def formula(trace: Trace, selection: Selection) -> str:
         f"k is that of {shared}" if shared else "",
         f"‖q‖ = {number(norms[0])} before, {number(norms[1])} after: turning changes no length   "
         f"recomputed from q and the angles, off by {number(pairs.error)}",
-        change.effect(trace, selection) if trace.baseline else "",
     )
     return "\n".join(filter(None, lines))
 
@@ -81,21 +76,6 @@ def angle(trace: Trace) -> str:
     theta = amounts.get("base", config.rope_theta)
     then = "".join(f", then {edit.words(config)}" for edit in edits if edit.operation not in ("shift", "base"))
     return f"angle(position, pair) = {position} · θ^(−2·pair/d), θ = {theta:.10g}, d = {config.d_head}{then}"
-
-
-def otherwise(config: ModelConfig) -> str:
-    added = "is added to each token's own before the first layer"
-    see = (
-        "choose position_embed under Activations to see them, "
-        "or shift all positions under Experiments to see the scores move"
-    )
-    instead = {
-        "sinusoidal": f"Instead a vector of waves, different at every position, {added} (sinusoidal positions): {see}.",
-        "learned": f"Instead a vector that was learned for its position {added} (learned positions): {see}.",
-        "none": "Nothing tells it where a token stands: all it can go by is that each token sees only itself and those "
-        "before it (the causal mask).",
-    }
-    return f"This model turns nothing, so there are no angles to show. {instead.get(config.position, '')}".rstrip()
 
 
 def sum_of_pairs(trace: Trace, s: Selection) -> Check:
@@ -113,86 +93,57 @@ MARK_OF_PAIRS = worked_out(
 )
 
 
-VIEW = View(
-    name="rope",
-    title="RoPE",
-    words=(
-        "The model knows the order of tokens by turning: each pair of dimensions of a query or key is turned like "
-        "the hand of a clock, further for later positions, fast in the first pairs and slowly in the last. "
-        "Two tokens' match then depends on how far apart they are, not on where they stand; choose tokens to see "
-        "their hands move."
+TURNED = ("rope.angles",)
+PANELS = (
+    Panel(
+        name="clocks",
+        title="The chosen head's q and k, pair by pair, before (faint) and after rotation",
+        draw=lambda trace, s: clocks(trace, s.layer, s.head, s.query, s.key),
+        needs=TURNED,
+        mark=recomputed(
+            "rope.angles",
+            *(f"blocks.{{layer}}.attn.{vector}{when}" for vector in "qk" for when in ("", "_rot")),
+        ),
+        height=320,
+        min_width=640,
     ),
-    formula=formula,
-    needs=("rope.angles", "blocks.*.attn.q_rot"),
-    otherwise=otherwise,
-    controls=("layer", "head", "query", "key"),
-    what_ifs=(ROTATION_SHIFT, BASE, ROTATION_OFF),
-    panels=(
-        Panel(
-            name="pattern_change",
-            title="What the change did to the chosen head's pattern: changed − unchanged weights",
-            draw=lambda trace, s: change.patterns(trace, s.layer, s.head, s.query, s.key),
-            compares=True,
-            selects={"x": "key", "y": "query"},
-            mark=compared("blocks.{layer}.attn.pattern"),
-            inspect=lambda trace, s, point: changed_weight(trace, s.layer, s.head, point.row, point.column),
-            height=420,
-            width="half",
-        ),
-        Panel(
-            name="next_token_change",
-            title="What it did to the next token after the query",
-            draw=lambda trace, s: change.next_tokens(trace, s.query),
-            compares=True,
-            mark=compared("logits"),
-            height=420,
-            width="half",
-        ),
-        Panel(
-            name="clocks",
-            title="The chosen head's q and k, pair by pair, before (faint) and after rotation",
-            draw=lambda trace, s: clocks(trace, s.layer, s.head, s.query, s.key),
-            mark=recomputed(
-                "rope.angles",
-                *(f"blocks.{{layer}}.attn.{vector}{when}" for vector in "qk" for when in ("", "_rot")),
-            ),
-            height=320,
-            min_width=640,
-        ),
-        Panel(
-            name="pairs",
-            title="What each pair adds to the score of the chosen query and key",
-            draw=lambda trace, s: by_pair(trace, s.layer, s.head, s.query, s.key),
-            mark=MARK_OF_PAIRS,
-            height=280,
-            width="half",
-        ),
-        Panel(
-            name="distances",
-            title="The same q and k at other distances",
-            draw=lambda trace, s: by_distance(trace, s.layer, s.head, s.query, s.key),
-            mark=MARK_OF_PAIRS,
-            height=280,
-            width="half",
-        ),
-        Panel(
-            name="angles",
-            title="Angle by position and pair",
-            draw=lambda trace, s: angles(trace, s.query, s.key),
-            selects={"y": "query"},
-            mark=recomputed("rope.angles"),
-            inspect=cell("rope.angles", "y", "x"),
-            height=420,
-            width="half",
-        ),
-        Panel(
-            name="wavelengths",
-            title="How far a pair goes for a whole turn",
-            draw=lambda trace, s: wavelengths(trace),
-            mark=worked_out("rope.angles"),
-            once=True,
-            height=420,
-            width="half",
-        ),
+    Panel(
+        name="pairs",
+        title="What each pair adds to the score of the chosen query and key",
+        draw=lambda trace, s: by_pair(trace, s.layer, s.head, s.query, s.key),
+        needs=TURNED,
+        mark=MARK_OF_PAIRS,
+        height=280,
+        width="half",
+    ),
+    Panel(
+        name="distances",
+        title="The same q and k at other distances",
+        draw=lambda trace, s: by_distance(trace, s.layer, s.head, s.query, s.key),
+        needs=TURNED,
+        mark=MARK_OF_PAIRS,
+        height=280,
+        width="half",
+    ),
+    Panel(
+        name="angles",
+        title="Angle by position and pair",
+        draw=lambda trace, s: angles(trace, s.query, s.key),
+        selects={"y": "query"},
+        needs=TURNED,
+        mark=recomputed("rope.angles"),
+        inspect=cell("rope.angles", "y", "x"),
+        height=420,
+        width="half",
+    ),
+    Panel(
+        name="wavelengths",
+        title="How far a pair goes for a whole turn",
+        draw=lambda trace, s: wavelengths(trace),
+        needs=TURNED,
+        mark=worked_out("rope.angles"),
+        once=True,
+        height=420,
+        width="half",
     ),
 )

@@ -81,6 +81,7 @@ class View:
         panels: top to bottom.
         controls: fields of the selection that get a chooser.
         what_ifs: what of the run can be changed here.
+        needs_one_of: more such values, of which one suffices.
         explains_unchanged: whether next tokens are chosen by their ranks in the run without its changes.
     """
 
@@ -93,7 +94,9 @@ class View:
     panels: tuple[Panel, ...]
     controls: tuple[str, ...] = ()
     what_ifs: tuple[WhatIf, ...] = ()
+    needs_one_of: tuple[str, ...] = ()
     explains_unchanged: bool = False
 
     def applies_to(self, trace: Trace) -> bool:
-        return all(trace.has(name) for name in self.needs)
+        one = not self.needs_one_of or any(trace.has(name) for name in self.needs_one_of)
+        return one and all(trace.has(name) for name in self.needs)

@@ -49,6 +49,7 @@ ROTATION_SHIFT = WhatIf("all positions shifted by", "rope.angles", "shift", maxi
 VECTOR_SHIFT = replace(ROTATION_SHIFT, tap="position_embed")
 BASE = WhatIf("θ", "rope.angles", "base", default=10_000, minimum=10, maximum=1_000_000, step=0.05, log=True)
 ROTATION_OFF = WhatIf("rotation off", "rope.angles", "zero")
+VECTORS_OFF = replace(ROTATION_OFF, title="position vectors off", tap="position_embed")
 
 
 # Of what is chosen. A head is scaled where it still is one: o_proj mixes them. To silence a sublayer is to silence its

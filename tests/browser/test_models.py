@@ -25,17 +25,17 @@ def test_a_selection_that_the_new_model_lacks_moves_to_one_it_has(person):
     expect(person.pattern).to_have_attribute("aria-label", re.compile("layer 0 head 0"))
 
 
-def test_a_model_that_rotates_nothing_says_so(person):
-    person.tab("RoPE")
-    figures = person.page.locator("#rope-clocks .plot, #rope-angles .plot")
+def test_a_model_that_knows_no_positions_says_so(person):
+    person.tab("Positions")
+    figures = person.page.locator("#positions-clocks .plot, #positions-angles .plot")
     expect(figures.first).to_be_visible()
     person.choose_model("no-positions")
-    expect(person.page.get_by_text("This model turns nothing")).to_be_visible()
+    expect(person.page.get_by_text("Nothing tells this model where a token stands")).to_be_visible()
     for figure in figures.all():
         expect(figure).to_be_hidden()
     person.tab("Attention")
     expect(person.pattern).to_be_visible()
-    person.tab("RoPE")
+    person.tab("Positions")
     person.choose_model("tiny")
     for figure in figures.all():
         expect(figure).to_be_visible()
@@ -50,8 +50,10 @@ def test_a_model_of_another_kind_does_all_it_can_and_says_what_it_cannot(person)
     expect(person.page.locator("#facts")).to_contain_text("LayerNorm · sinusoidal positions · ReLU")
     expect(person.strip).to_have_text(FIRST_PROMPT)
     person.expect_selected(checkpoint="gpt-twin", head=1, query=6)
-    person.tab("RoPE")
-    expect(person.page.get_by_text("a vector of waves, different at every position")).to_be_visible()
+    person.tab("Positions")
+    for name in ("vectors", "curves", "alike", "by_distance", "shares"):
+        expect(person.page.locator(f"#positions-{name} .main-svg").first).to_be_visible()
+    expect(person.page.locator("#positions-clocks")).to_be_hidden()
     person.tab("Attention")
     with person.redrawn(person.pattern):
         person.grid.locator("[data-layer='2'][data-head='3']").click(position={"x": 5, "y": 30})
@@ -68,8 +70,8 @@ def test_a_model_of_another_kind_does_all_it_can_and_says_what_it_cannot(person)
     expect(generated).to_have_count(0)
     person.expect_selected(checkpoint="tiny", layer=1, head=1, tap="embed")
     expect(heatmap).to_have_attribute("aria-label", re.compile("embed: "))
-    person.tab("RoPE")
-    expect(person.page.locator("#rope-clocks .main-svg").first).to_be_visible()
+    person.tab("Positions")
+    expect(person.page.locator("#positions-clocks .main-svg").first).to_be_visible()
 
 
 def test_a_link_opens_the_model_it_names(newcomer):

@@ -51,7 +51,7 @@ def test_text_is_shown_as_typed(person):
 
 
 def test_all_views_draw_nasty_text(person):
-    for title in ("RoPE", "Activations"):
+    for title in ("Positions", "Activations"):
         person.tab(title)
         for text in ("<img src=x onerror=alert(1)>", "A 👨‍👩‍👧‍👦 ${7*7}", "a\x00b\u202ec"):
             person.run(text)

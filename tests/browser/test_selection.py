@@ -64,7 +64,7 @@ def test_a_token_becomes_the_query_of_all_views(person):
         person.chips.nth(3).click()
     person.expect_selected(query=3)
     expect(person.page.locator("#next-token-words")).to_contain_text("position 3")
-    for title in ("RoPE", "Activations"):
+    for title in ("Positions", "Activations"):
         person.tab(title)
         expect(person.chooser("query")).to_have_value("3")
     expect(person.chips.nth(3)).to_have_attribute("aria-selected", "true")
@@ -121,7 +121,10 @@ def test_lists_choose_layer_head_and_value(newcomer):
 def test_tabs_draw_the_same_selection(person):
     person.click_cell(person.pattern, x=1, y=6)
     person.expect_selected(query=6, key=1)
-    for title, panels in (("RoPE", ("rope-clocks", "rope-angles")), ("Activations", ("activations-heatmap",))):
+    for title, panels in (
+        ("Positions", ("positions-clocks", "positions-angles")),
+        ("Activations", ("activations-heatmap",)),
+    ):
         person.tab(title)
         for panel in panels:
             plot = person.page.locator(f"#{panel} .plot")
@@ -133,11 +136,13 @@ def test_tabs_draw_the_same_selection(person):
 
 def test_no_answer_undoes_a_later_choice(person):
     for turn in range(8):
-        view, layer = ("rope", "attention")[turn % 2], turn // 2 % 2
+        view, layer = ("positions", "attention")[turn % 2], turn // 2 % 2
         person.page.evaluate(OPEN_AND_CHOOSE, [view, layer])
         with person.redrawn(person.prediction):
             person.set("temperature", (turn + 1) / 10)
-        plot = person.page.locator({"rope": "#rope-clocks .plot", "attention": "#attention-pattern .plot"}[view])
+        plot = person.page.locator(
+            {"positions": "#positions-clocks .plot", "attention": "#attention-pattern .plot"}[view]
+        )
         expect(plot).to_have_attribute("aria-label", re.compile(f"layer {layer} head {layer}"), timeout=1000)
 
 
@@ -212,15 +217,15 @@ def test_the_strip_is_shaded_by_what_is_chosen(person):
 
 
 def test_a_change_of_the_model_is_followed_and_can_be_taken_back(person):
-    person.tab("RoPE")
-    clocks, changes = person.page.locator("#rope-clocks .plot"), person.page.locator("#changes")
+    person.tab("Positions")
+    clocks, changes = person.page.locator("#positions-clocks .plot"), person.page.locator("#changes")
     expect(clocks).to_have_attribute("data-draws", re.compile(r"\d"))
     expect(changes.get_by_role("button")).to_have_count(0)
     titles = person.chips.evaluate_all("chips => chips.map((chip) => chip.title).join()")
     with person.redrawn(clocks, person.prediction):
         person.page.get_by_role("checkbox", name="rotation off").check()
     expect(changes.get_by_role("button")).to_have_text("rotation off ✕")
-    expect(person.page.locator("#rope-pattern_change .plot")).to_be_visible()
+    expect(person.page.locator("#positions-pattern_change .plot")).to_be_visible()
     assert person.chips.evaluate_all("chips => chips.map((chip) => chip.title).join()") != titles
     person.page.reload()
     expect(person.page.get_by_role("checkbox", name="rotation off")).to_be_checked()

@@ -30,7 +30,7 @@ def test_a_reload_brings_everything_back(person):
     person.chooser("key").select_option("2")
     person.set("temperature", 0.35)
     person.set("top-k", 7)
-    person.tab("RoPE")
+    person.tab("Positions")
     person.expect_selected(view="rope", layer=1, head=1, query=4, key=2, temperature=0.35, top_k=7)
     strip, story, query = person.strip.text_content(), person.story.text_content(), person.url
     person.page.reload()
@@ -45,7 +45,7 @@ def test_a_reload_brings_everything_back(person):
         expect(person.chooser(field)).to_have_value(value)
     expect(person.slider("temperature")).to_have_value("0.35")
     expect(person.slider("top-k")).to_have_value("7")
-    expect(person.page.locator("#rope-clocks .main-svg").first).to_be_visible()
+    expect(person.page.locator("#positions-clocks .main-svg").first).to_be_visible()
     assert person.url == query
 
 

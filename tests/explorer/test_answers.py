@@ -67,10 +67,10 @@ def test_a_screenful_is_answered_before_the_rest_is_drawn(answers, state, view):
 
 
 def test_a_view_that_does_not_apply_loses_its_pictures(answers, asked, state, library):
-    contents = asked("show", state | {"checkpoint": "none", "view": "rope"})
-    rope = next(view for view in VIEWS if view.name == "rope")
-    assert contents["rope-words"] == rope.otherwise(library.model("none")[0].config)
-    assert all(contents[f"rope-{panel.name}"] is None for panel in rope.panels)
+    contents = asked("show", state | {"checkpoint": "none", "view": "positions"})
+    positions = next(view for view in VIEWS if view.name == "positions")
+    assert contents["positions-words"] == positions.otherwise(library.model("none")[0].config)
+    assert all(contents[f"positions-{panel.name}"] is None for panel in positions.panels)
 
 
 def test_a_slider_changes_the_prediction_and_nothing_else(asked, state):
@@ -122,7 +122,7 @@ def test_the_browser_s_one_list_is_taken_apart(answers, state):
     assert inspect([state, "attention-pattern", point]) == answers.inspect(state, "attention-pattern", point) != ""
 
 
-@pytest.mark.parametrize("picture", ["attention-pattern", "missing-pattern", "attention-", "rope-angles"])
+@pytest.mark.parametrize("picture", ["attention-pattern", "missing-pattern", "attention-", "positions-angles"])
 @pytest.mark.parametrize("point", [{}, {"x": "<b>", "y": 0}, {"x": 99, "y": 1e300}, {"x": -1, "y": 0.5}], ids=str)
 def test_a_point_that_makes_no_sense_has_nothing_to_tell(answers, state, picture, point):
     assert answers.inspect(state, picture, point) == answers.inspect({}, picture, point) == ""

@@ -82,7 +82,7 @@ def test_a_question_is_restored_from_what_was_written(presenter, question):
 def test_a_text_is_looked_at_from_its_end(presenter):
     question = presenter.restored({"checkpoint": "rope", "text": "the fox", "view": "rope"})
     last = len(question.run.prompt) - 1
-    assert (question.selection.query, question.selection.key, question.selection.view) == (last, last - 1, "rope")
+    assert (question.selection.query, question.selection.key, question.selection.view) == (last, last - 1, "positions")
 
 
 def test_a_text_is_looked_at_where_one_was_asked_to(presenter):

@@ -10,7 +10,7 @@ from explorer.capture import capture
 from explorer.edits import parse_edits
 from explorer.selection import Selection
 from explorer.style import label, number
-from explorer.views import change, rope
+from explorer.views import change, positions
 
 
 @pytest.fixture
@@ -68,6 +68,6 @@ def test_of_a_single_token_no_surprisal_is_told(edited_trace_of, style):
 )
 def test_the_formula_of_rope_is_that_of_the_changed_run(lms, rope_trace, text, words):
     changed = replace(capture(lms["rope"], rope_trace.token_ids, parse_edits(text)), baseline=rope_trace)
-    told = rope.VIEW.formula(changed, Selection(layer=1, head=2, query=7))
+    told = positions.VIEW.formula(changed, Selection(layer=1, head=2, query=7))
     assert words in told
     assert change.effect(changed, Selection(layer=1, head=2, query=7)) in told

@@ -82,10 +82,10 @@ def test_every_part_of_every_block_is_drawn_and_clickable(trace, parts):
 def test_a_click_leads_to_the_parts_own_tab(trace, parts):
     tabs = {
         "token": "tokens",
-        "position": "tokens",
+        "position": "positions",
         "norm": "residual",
         "addition": "residual",
-        "rotation": "rope",
+        "rotation": "positions",
         "head": "attention",
         "o_proj": "attention",
         "feed_forward": "feed_forward",

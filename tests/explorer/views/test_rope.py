@@ -87,7 +87,7 @@ def test_a_vector_of_zeros_is_drawn(rotating_trace):
 
 def test_the_formula_has_the_numbers_of_the_query(rotating_trace):
     pairs = rotated_pairs(rotating_trace, "q", 1, 2, QUERY)
-    formula = rope.VIEW.formula(rotating_trace, Selection(layer=1, head=2, query=QUERY, key=KEY))
+    formula = rope.formula(rotating_trace, Selection(layer=1, head=2, query=QUERY, key=KEY))
     assert f"θ = 10000, d = {rotating_trace.config.d_head}" in formula
     assert f"pair 0 turns by {number(pairs.angles[0])} rad" in formula
     assert f"is {QUERY - KEY}\n" in formula
@@ -102,7 +102,7 @@ def test_the_formula_has_the_numbers_of_the_query(rotating_trace):
     ],
 )
 def test_the_formula_says_which_dimensions_turn_and_how(trace_of, style, words):
-    assert words in rope.VIEW.formula(trace_of(style), Selection(query=QUERY, key=KEY))
+    assert words in rope.formula(trace_of(style), Selection(query=QUERY, key=KEY))
 
 
 @pytest.mark.parametrize(
@@ -118,23 +118,11 @@ def test_the_formula_says_which_dimensions_turn_and_how(trace_of, style, words):
 )
 def test_every_slowing_is_said(rope_trace, scaling, words):
     config = replace(rope_trace.config, rope_scaling=RopeScaling(**scaling))
-    assert words in rope.VIEW.formula(replace(rope_trace, config=config), Selection(query=QUERY, key=KEY))
-
-
-@pytest.mark.parametrize(
-    ("style", "words"),
-    [("gpt", "sinusoidal positions"), ("learned", "learned positions"), ("none", "causal mask")],
-)
-def test_of_a_model_that_turns_nothing_it_says_what_it_does_instead(trace_of, style, words):
-    trace = trace_of(style)
-    assert not rope.VIEW.applies_to(trace)
-    said = rope.VIEW.otherwise(trace.config)
-    assert words in said
-    assert ("position_embed" in said) is ("position_embed" in trace)
+    assert words in rope.formula(replace(rope_trace, config=config), Selection(query=QUERY, key=KEY))
 
 
 def test_a_panel_shows_what_is_chosen(rotating_trace, clocks):
-    panels = {panel.name: panel.draw for panel in rope.VIEW.panels}
+    panels = {panel.name: panel.draw for panel in rope.PANELS}
     selection = Selection(layer=1, head=2, query=QUERY, key=KEY)
     assert panels["clocks"](rotating_trace, selection) == clocks
     assert panels["angles"](rotating_trace, selection) == rope.angles(rotating_trace, QUERY, KEY)

@@ -153,6 +153,8 @@ def test_a_view_applies_if_all_it_needs_was_captured(trace_of, style):
     trace = trace_of(style)
     for view in VIEWS:
         missing = [name for name in view.needs if not trace.has(name)]
+        if view.needs_one_of and not any(map(trace.has, view.needs_one_of)):
+            missing.append(" or ".join(view.needs_one_of))
         assert view.applies_to(trace) is not bool(missing)
         for needed in view.needs:
             pattern = re.compile(re.escape(needed).replace(r"\*", r"\d+"))
