@@ -8,14 +8,13 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
-from model.config import ModelConfig
+from model.reading import TOKENIZER, is_missing, read_checkpoint, stored_weights
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
 CHECKPOINTS = Path(__file__).parent.parent / "checkpoints"
-TOKENIZER = "tokenizer.tiktoken"
 
 
 class CheckpointError(ValueError):
@@ -68,38 +67,15 @@ def load_checkpoint(name_or_path: str | Path, device: str | torch.device = "cpu"
         CheckpointError: it does not exist, or a file of it is missing, damaged or does not fit the others.
     """
     folder = checkpoint_folder(name_or_path)
-    if not os.path.isfile(folder / "config.json"):
+    if is_missing(folder / "config.json"):
         raise CheckpointError(
             f"there is no checkpoint {str(name_or_path)!r}; there are: {', '.join(list_checkpoints()) or 'none'}"
         )
     try:
         lm, tokenizer = read_checkpoint(folder)
-    except (OSError, ValueError, TypeError, OverflowError, RuntimeError, SafetensorError) as error:
+    except (OSError, ValueError, TypeError, OverflowError, RuntimeError, MemoryError, SafetensorError) as error:
         raise CheckpointError(f"checkpoint {folder.name!r} cannot be loaded: {error}") from error
     return lm.to(device).eval().requires_grad_(False), tokenizer
-
-
-def read_checkpoint(folder: Path) -> tuple[TransformerLM, Tokenizer]:
-    """The model and tokenizer of a folder; whatever is wrong with its files raises the error that met it."""
-    config = ModelConfig.from_dict(json.loads((folder / "config.json").read_text(encoding="utf-8")))
-    own = folder / TOKENIZER
-    tokenizer = Tokenizer.load(own if own.is_file() else folder.parent / TOKENIZER)
-    weights = load_file(folder / "model.safetensors")
-    if tokenizer.vocab_size != config.vocab_size:
-        raise ValueError(f"the tokenizer has {tokenizer.vocab_size} tokens, the model {config.vocab_size}")
-    with torch.device("meta"):  # compare the shapes before taking memory for them
-        check_weights(expected=stored_weights(TransformerLM(config)), found=weights)
-    lm = TransformerLM(config)
-    lm.load_state_dict(weights, strict=False)  # strict would ask for both names of a tied embedding
-    return lm, tokenizer
-
-
-def stored_weights(lm: TransformerLM) -> dict[str, torch.Tensor]:
-    """What goes to disk: all weights, a tied embedding under its first name only."""
-    weights = lm.state_dict()
-    if lm.config.tie_embeddings:
-        del weights["lm_head.weight"]
-    return weights
 
 
 def checkpoint_folder(name_or_path: str | Path) -> Path:
@@ -107,17 +83,6 @@ def checkpoint_folder(name_or_path: str | Path) -> Path:
     path = Path(name_or_path)
     is_name = len(path.parts) == 1 or path.as_posix() in list_checkpoints()
     return CHECKPOINTS / path if is_name and not path.is_absolute() else path
-
-
-def check_weights(expected: dict, found: dict) -> None:
-    """Raise ValueError unless both have the same names and shapes."""
-    if missing := sorted(expected.keys() - found.keys()):
-        raise ValueError(f"its weights lack {missing[0]} (and {len(missing) - 1} more)")
-    if extra := sorted(found.keys() - expected.keys()):
-        raise ValueError(f"its weights hold {extra[0]}, which its config has no place for")
-    for name, tensor in expected.items():
-        if tensor.shape != found[name].shape:
-            raise ValueError(f"{name} should be {tuple(tensor.shape)} by its config, got {tuple(found[name].shape)}")
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:

@@ -11,6 +11,7 @@ CHOICES = {
     "ffn": ("swiglu", "relu", "gelu", "gelu_tanh"),
 }
 ROPE_SCALINGS = ("linear", "ntk", "llama3")
+LARGEST = 1 << 28  # of any size: so large no product of two overflows, and no model can be
 SWITCHES = ("bias", "qkv_bias", "qk_norm", "tie_embeddings", "scale_embeddings")
 
 
@@ -157,6 +158,8 @@ class ModelConfig:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"{name} must be a positive integer, got {value!r}")
+            if value > LARGEST:
+                raise ValueError(f"{name} must be at most {LARGEST:,}, got {value:,}")
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}")

@@ -14,20 +14,23 @@ class PositionTable(nn.Module):
     computed.
     """
 
-    def __init__(self, context_length: int):
+    def __init__(self, context_length: int, width: int):
         super().__init__()
-        self.context_length = context_length
+        self.shape = context_length, width
 
     def rows(self, positions: Tensor) -> Tensor:
-        """Positions (C,) in float64 -> their rows (C, width), on the same device."""
+        """Positions (C,) in float64 -> their rows (C, width)."""
         raise NotImplementedError
 
     def fill(self, device: torch.device | None = None) -> None:
         """Compute the table for a device, the default one if None."""
         device = device or torch.get_default_device()
-        exact = "meta" if device.type == "meta" else "cpu"  # not every device has float64
-        positions = torch.arange(self.context_length, dtype=torch.float64, device=exact)
-        self.register_buffer("table", self.rows(positions).to(device, torch.float32), persistent=False)
+        if device.type == "meta":
+            table = torch.empty(self.shape, device=device)
+        else:
+            positions = torch.arange(self.shape[0], dtype=torch.float64, device="cpu")  # not every device has float64
+            table = self.rows(positions).to(device, torch.float32)
+        self.register_buffer("table", table, persistent=False)
 
     def _apply(self, fn, recurse=True):
         """What `.to`, `.half`, `.cuda` and the like do to a module."""

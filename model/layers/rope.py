@@ -26,15 +26,16 @@ class RotaryPositionalEmbedding(PositionTable):
     """
 
     def __init__(self, theta: float, d_head: int, context_length: int, scaling: RopeScaling | None = None):
-        super().__init__(context_length)
+        super().__init__(context_length, d_head // 2)
         if d_head % 2:
             raise ValueError(f"RoPE rotates pairs of dimensions: d_head must be even, got {d_head}")
-        self.frequencies = rotary_frequencies(theta, d_head, scaling)  # (F,) with F = d_head / 2
+        self.theta, self.d_head, self.scaling = theta, d_head, scaling
         self.angles = Tap()
         self.fill()
 
     def rows(self, positions: Tensor) -> Tensor:
-        return torch.outer(positions, self.frequencies.to(positions.device))  # (C, F), radians
+        frequencies = rotary_frequencies(self.theta, self.d_head, self.scaling)  # (F,) with F = d_head / 2
+        return torch.outer(positions, frequencies)  # (C, F), radians
 
     def forward(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Integer positions (..., T) -> cosines and sines of their angles, each (..., T, F)."""

@@ -17,7 +17,7 @@ def rotary_frequencies(theta: float, d_head: int, scaling: RopeScaling | None = 
     if scaling.kind == "linear":
         return frequencies / scaling.factor
     if scaling.kind == "ntk":
-        last = max(exponents[-1].item(), 1 / d_head)  # of a single pair: only its speed 1, which stays
+        last = max(d_head - 2, 1) / d_head  # the last exponent; of a single pair any will do: its speed 1 stays
         return (theta * scaling.factor ** (1 / last)) ** -exponents
     turns = scaling.original_context_length * frequencies / (2 * math.pi)
     low, high = scaling.low_frequency_factor, scaling.high_frequency_factor

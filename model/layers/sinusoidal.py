@@ -20,14 +20,14 @@ class SinusoidalPositionalEmbedding(PositionTable):
     """
 
     def __init__(self, context_length: int, d_model: int):
-        super().__init__(context_length)
+        super().__init__(context_length, d_model)
         if d_model % 2:
             raise ValueError(f"sinusoidal positions pair sines with cosines: d_model must be even, got {d_model}")
         self.d_model = d_model
         self.fill()
 
     def rows(self, positions: Tensor) -> Tensor:
-        exponents = torch.arange(0, self.d_model, 2, dtype=positions.dtype, device=positions.device) / self.d_model
+        exponents = torch.arange(0, self.d_model, 2).to(positions) / self.d_model  # (D / 2,)
         angles = torch.outer(positions, 10000**-exponents)  # (C, D / 2)
         return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2)  # (C, D)
 

@@ -144,9 +144,7 @@ def stream_norm(sublayer: str) -> Callable[[ModelConfig, int], Formula]:
 OUTSIDE: dict[str, Callable[[ModelConfig], Formula]] = {
     "embed": embedded,
     "position_embed": position_embedded,
-    "rope.angles": lambda config: Angles(
-        Source("model/layers/rope.py", "return torch.outer(positions, self.frequencies")
-    ),
+    "rope.angles": lambda config: Angles(Source("model/layers/rope.py", "return torch.outer(positions, frequencies)")),
     "final_norm": final_norm,
     "logits": lambda config: Linear("logit", "final_norm", "lm_head", LOGITS),
 }

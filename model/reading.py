@@ -1,0 +1,137 @@
+"""The files of a checkpoint, held to one another before they take memory."""
+
+import errno
+import json
+import math
+import stat
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+
+from model.config import ModelConfig
+from model.layers.position_table import PositionTable
+from model.tokenizer import Tokenizer
+from model.transformer_lm import TransformerLM
+
+TOKENIZER = "tokenizer.tiktoken"
+
+# What is larger is damaged or somebody's mistake, and not read into memory.
+MOST_CONFIG_BYTES, MOST_TOKENIZER_BYTES = 1 << 20, 1 << 26
+MOST_TABLE = 1 << 26  # numbers of a table of positions: a million positions of heads 128 wide
+
+
+def read_checkpoint(folder: Path) -> tuple[TransformerLM, Tokenizer]:
+    """The model and tokenizer of a folder; whatever is wrong with its files raises the error that met it."""
+    config = read_config(readable(folder / "config.json", MOST_CONFIG_BYTES))
+    shared = is_missing(folder / TOKENIZER) and not is_missing(folder.parent / TOKENIZER)
+    tokenizer = Tokenizer.load(readable((folder.parent if shared else folder) / TOKENIZER, MOST_TOKENIZER_BYTES))
+    if tokenizer.vocab_size != config.vocab_size:
+        raise ValueError(f"the tokenizer has {tokenizer.vocab_size} tokens, the model {config.vocab_size}")
+    with safe_open(readable(folder / "model.safetensors"), framework="pt") as weights:
+        return read_model(config, weights), tokenizer
+
+
+def readable(path: Path, most_bytes: float = math.inf) -> Path:
+    """The path, of a file that can be read and is not too large; OSError says why it is not."""
+    try:
+        found = path.stat()
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        if not stat.S_ISREG(found.st_mode):  # a pipe, say, would be waited for
+            raise OSError(errno.EINVAL, "it is no file")
+        if found.st_size > most_bytes:
+            raise OSError(errno.EFBIG, f"it has {found.st_size:,} bytes, more than {most_bytes:,}")
+        path.open("rb").close()
+    except OSError as error:
+        raise OSError(f"its {path.name} cannot be read: {error.strerror}") from None
+    return path
+
+
+def read_config(path: Path) -> ModelConfig:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"its {path.name} is no JSON: {error}") from None
+    return ModelConfig.from_dict(values)
+
+
+def read_model(config: ModelConfig, weights: safe_open) -> TransformerLM:
+    """The model of a config with the weights of a file, whose names and shapes are compared before it takes memory."""
+    names = weights.keys()
+    check_weights(config, {name: tuple(weights.get_slice(name).get_shape()) for name in names})
+    with torch.device("meta"):  # nothing is drawn at random: every weight is read
+        lm = TransformerLM(config)
+    tables = [module for module in lm.modules() if isinstance(module, PositionTable)]
+    for table in tables:
+        if table.table.numel() > MOST_TABLE:
+            raise ValueError(
+                f"positions up to {config.context_length:,} need a table of {table.table.numel():,} numbers"
+            )
+        table.fill(torch.device("cpu"))
+    lm.load_state_dict({name: read_weight(name, weights) for name in names}, strict=False, assign=True)
+    if config.tie_embeddings:
+        lm.lm_head.weight = lm.token_embedding.weight
+    return lm
+
+
+def read_weight(name: str, weights: safe_open) -> torch.Tensor:
+    """A weight in float32; ValueError unless it holds finite numbers."""
+    stored = weights.get_tensor(name)
+    if not stored.is_floating_point():
+        raise ValueError(f"{name} should hold floating-point numbers, got {stored.dtype}")
+    weight = stored.to(torch.float32, copy=True)  # not the file's own memory, which others can change
+    if not all(map(math.isfinite, weight.aminmax())):
+        raise ValueError(f"{name} holds numbers that are not finite: the file is damaged, or its training went wrong")
+    return weight
+
+
+def check_weights(config: ModelConfig, found: dict[str, tuple[int, ...]]) -> None:
+    """Raise ValueError unless the shapes, by name, are those of the config's weights."""
+    left = dict(found)
+    for name, shape in weight_shapes(config):
+        if name not in left:
+            raise ValueError(f"its weights lack {name}")
+        if left.pop(name) != shape:
+            raise ValueError(f"{name} should be {shape} by its config, got {found[name]}")
+    if left:
+        raise ValueError(f"its weights hold {min(left)}, which its config has no place for")
+
+
+def weight_shapes(config: ModelConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Name and shape of what `stored_weights` has, one by one and without memory for them.
+
+    All blocks are alike, so that one is built: nobody knows how many a config may claim.
+    """
+    with torch.device("meta"):
+        shapes = {
+            name: tuple(weight.shape)
+            for name, weight in stored_weights(TransformerLM(replace(config, num_layers=1))).items()
+        }
+    first = "blocks.0."
+    yield from ((name, shape) for name, shape in shapes.items() if not name.startswith(first))
+    for layer in range(config.num_layers):
+        for name, shape in shapes.items():
+            if name.startswith(first):
+                yield f"blocks.{layer}.{name.removeprefix(first)}", shape
+
+
+def stored_weights(lm: TransformerLM) -> dict[str, torch.Tensor]:
+    """What goes to disk: all weights, a tied embedding under its first name only."""
+    weights = lm.state_dict()
+    if lm.config.tie_embeddings:
+        del weights["lm_head.weight"]
+    return weights
+
+
+def is_missing(path: Path) -> bool:
+    """Whether nothing is there; a file that may not be read, or a folder of that name, is something."""
+    try:
+        path.stat()
+    except PermissionError:
+        return False
+    except (OSError, ValueError):  # ValueError: no path has such characters
+        return True
+    return False
