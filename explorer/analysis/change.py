@@ -8,8 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.next_token import next_token, surprisal
+from explorer.analysis.recompute.rounding import resolution as resolution_of
 from explorer.analysis.residual import stream
 from explorer.trace import Trace
+
+
+def resolution(trace: Trace) -> float:
+    """The least difference between the runs that is more than rounding, of weights, shares and other numbers of size 1.
+
+    Where the runs turn q and k by different angles, it is that of the largest: the same distance between two of them is
+    then rounded differently.
+    """
+    angles = [run["rope.angles"] for run in (trace, trace.baseline) if "rope.angles" in run]
+    turned = bool(angles) and not np.array_equal(*angles)
+    return resolution_of(trace.dtype, max(float(np.abs(part).max()) for part in angles) if turned else 0.0)
 
 
 def pattern_change(trace: Trace, layer: int, head: int) -> np.ndarray:
@@ -22,6 +34,12 @@ def score_change(trace: Trace, layer: int, head: int) -> float:
     """The largest |changed score − unchanged| of a head, over the keys that the mask lets a query see."""
     name = f"blocks.{layer}.attn.scores"
     return float(np.abs(np.tril(trace[name][head] - trace.baseline[name][head])).max())
+
+
+def largest_score(trace: Trace, layer: int, head: int) -> float:
+    """The largest |score| of a head in either run, over the same keys: what its changes are to be compared with."""
+    name = f"blocks.{layer}.attn.scores"
+    return float(max(np.abs(np.tril(run[name][head])).max() for run in (trace, trace.baseline)))
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,11 @@
 """What edits changed: a head's pattern and the next token, against the same run without them."""
 
+import textwrap
+
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.analysis.change import next_token_change, pattern_change, score_change
+from explorer.analysis.change import largest_score, next_token_change, pattern_change, resolution, score_change
 from explorer.analysis.next_token import surprisal
 from explorer.selection import Selection
 from explorer.style import MONO, RESIDUAL, SELECTED, figure, label, number, positions, quoted, token_axis
@@ -16,6 +18,7 @@ def patterns(trace: Trace, layer: int, head: int, query: int | None = None, key:
     """Changed weights − unchanged: row = query, column = key; a frame around the chosen cell."""
     change = pattern_change(trace, layer, head)  # (T, T)
     places = positions(trace.tokens)
+    none = why_none(trace, layer, head, change)
     fig = figure(
         go.Heatmap(
             x=places,
@@ -30,7 +33,7 @@ def patterns(trace: Trace, layer: int, head: int, query: int | None = None, key:
         ),
         alt=(
             f"What {words(trace)} did to the pattern of layer {layer} head {head}: "
-            f"weights change by at most {number(np.abs(change).max())}."
+            f"{none or f'weights change by at most {number(np.abs(change).max())}'}."
         ),
         xaxis={**token_axis(trace.tokens, "key (looked at)", most=24), "tickangle": -60},
         yaxis={**token_axis(trace.tokens, "query (looks back)", most=24), "autorange": "reversed"},
@@ -38,7 +41,39 @@ def patterns(trace: Trace, layer: int, head: int, query: int | None = None, key:
     if query is not None and key is not None:
         corners = {"x0": key - 0.5, "x1": key + 0.5, "y0": query - 0.5, "y1": query + 0.5}
         fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
+    if none:
+        say(fig, none)
     return fig
+
+
+def why_none(trace: Trace, layer: int, head: int, change: np.ndarray) -> str:
+    """Why the weights of a head, which changed by `change`, are the same in both runs; "" where they are not."""
+    if np.abs(change).max() > resolution(trace):
+        return ""
+    if len(trace) == 1:
+        return "the only token can look at nothing but itself, changed or not"
+    order, taps = list(trace.values), {edit.tap for edit in trace.edits}
+    if all(order.index(tap) > order.index(f"blocks.{layer}.attn.pattern") for tap in taps):
+        if any(edit.tap == f"blocks.{layer}.attn.z" and edit.index in (None, head) for edit in trace.edits):
+            return "the head looks where it did; what it fetches there is changed, which later layers alone can see"
+        return "the change comes after these weights: only heads of later layers can look elsewhere because of it"
+    if all(edit.operation == "shift" for edit in trace.edits) and taps == {"rope.angles"}:
+        return "weights depend on how far apart tokens stand, which a shift of all of them leaves as it is"
+    return f"no weight changes by as much as {trace.dtype} can tell ({number(resolution(trace))})"
+
+
+def say(fig: go.Figure, text: str):
+    """Words in the middle of a picture that is empty."""
+    fig.add_annotation(
+        text="<br>".join(textwrap.wrap(text, 44)), xref="paper", yref="paper", x=0.6, y=0.6, showarrow=False
+    )
+
+
+def told(value: float, limit: float, dtype: str, unit: str = "", before: str = "") -> str:
+    """A difference of two runs, with `before` before its number; or that it is no more than rounding can make it."""
+    if value != 0 and abs(value) <= limit:
+        return f"less than {dtype} can tell ({number(limit)}{unit})"
+    return f"{before}{number(value)}{unit}"
 
 
 def next_tokens(trace: Trace, position: int) -> go.Figure:
@@ -69,7 +104,7 @@ def next_tokens(trace: Trace, position: int) -> go.Figure:
         alt=f"Next token after {quoted(trace.tokens[position])}, likeliest {'; '.join(likeliest)}.",
         xaxis={
             "range": [0, 1.2 * max(change.before[shown].max(), change.after[shown].max())],
-            "title": {"text": f"probability; {number(100 * change.moved)}% of it moved"},
+            "title": {"text": f"probability; {told_moved(trace, change.moved)} of it moved"},
         },
         yaxis={
             "tickvals": places,
@@ -88,13 +123,19 @@ def words(trace: Trace) -> str:
     return "; ".join(edit.words(trace.config) for edit in trace.edits)
 
 
+def told_moved(trace: Trace, share: float) -> str:
+    return told(100 * share, 100 * resolution(trace), trace.dtype, "%")
+
+
 def effect(trace: Trace, selection: Selection) -> str:
     """What was changed and what came of it, in two lines."""
     layer, head = selection.layer, selection.head
-    scores, weights = score_change(trace, layer, head), np.abs(pattern_change(trace, layer, head)).max()
+    limit, weights = resolution(trace), np.abs(pattern_change(trace, layer, head)).max()
+    limit_of_scores = limit * largest_score(trace, layer, head)
+    scores = told(score_change(trace, layer, head), limit_of_scores, trace.dtype, before="at most ")
     return (
-        f"{words(trace)}: the scores of layer {layer} head {head} change by at most {number(scores)}, "
-        f"its weights by {number(weights)};\n{outcome(trace, selection.query)}"
+        f"{words(trace)}: the scores of layer {layer} head {head} change by {scores}, its weights by "
+        f"{told(weights, limit, trace.dtype)};\n{outcome(trace, selection.query)}"
     )
 
 
@@ -102,7 +143,8 @@ def outcome(trace: Trace, query: int) -> str:
     """What came of a change for the next token after a query, and for the whole text."""
     moved = next_token_change(trace, query).moved
     text = (
-        f"after {quoted(trace.tokens[query])} ({query}) {number(100 * moved)}% of the probability moves to other tokens"
+        f"after {quoted(trace.tokens[query])} ({query}) {told_moved(trace, moved)} of the probability moves to other "
+        "tokens"
     )
     if len(trace) > 1:
         before, after = (np.nanmean(surprisal(run)) for run in (trace.baseline, trace))

@@ -99,10 +99,13 @@ def worked_out(*templates: str, against: tuple[str, Callable[[Trace, Selection],
 
 
 def compared(*templates: str) -> Marking:
-    """For a picture of what edits changed: how far the values of either run are off at most when recomputed."""
+    """For a picture of what edits changed: how far the values of either run are off at most when recomputed.
+
+    The angles are among them: they say which changes are no more than rounding.
+    """
 
     def mark(trace: Trace, selection: Selection) -> Mark:
-        shown = filled(templates, trace, selection)
+        shown = filled([*templates, "rope.angles"], trace, selection)
         runs = {"the changed run": trace, "the unchanged run": trace.baseline}
         checks = {f"{name} of {whose}": c for whose, run in runs.items() for name, c in checked(run, shown).items()}
         words = f"inputs recomputed, largest error {number(largest_error(checks.values()))}"

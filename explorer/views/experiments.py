@@ -4,6 +4,7 @@ import numpy as np
 
 from explorer.analysis.ablation import ablation, log_probability
 from explorer.analysis.recompute import Check
+from explorer.analysis.recompute.rounding import resolution
 from explorer.analysis.residual import stages
 from explorer.inspection.attention import changed_weight
 from explorer.inspection.change import attention_elsewhere, stream_moved, without_head
@@ -48,8 +49,10 @@ def formula(trace: Trace, selection: Selection) -> str:
         after = before + ablation(trace, query, token_id).heads[selection.layer, selection.head]
         first, then = "", f"\n{BIASES}" * trace.config.bias
         whose += f", without head {selection.head} of layer {selection.layer}"
-    times, bits = number(2 ** (after - before)), number(after - before)
-    return f"{first}{whose}: {number(2**before)} → {number(2**after)}, log₂ {times} = {bits} bits{then}"
+    limit = change.resolution(trace) if trace.baseline else resolution(trace.dtype)
+    bits = change.told(after - before, limit * max(1.0, abs(before)), trace.dtype, " bits")
+    times = number(2 ** (after - before))
+    return f"{first}{whose}: {number(2**before)} → {number(2**after)}, log₂ {times} = {bits}{then}"
 
 
 BIASES = "silenced is what a part makes of the tokens; the biases of W_O and of the feed-forward’s output stay"

@@ -4,9 +4,11 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.ablation import Ablation, ablation
+from explorer.analysis.recompute.rounding import resolution
 from explorer.analysis.residual import SUBLAYERS
 from explorer.style import ATTENTION, FEED_FORWARD, SELECTED, figure, number, quoted
 from explorer.trace import Trace
+from explorer.views.change import say
 from explorer.views.residual_stream import sublayer_axis
 
 
@@ -14,13 +16,14 @@ def heads(trace: Trace, query: int, token_id: int, layer: int | None = None, hea
     """By how many bits each head, silenced alone, changes the probability of a token after the query; row = layer."""
     found = ablation(trace, query, token_id)
     values = found.heads  # (L, H)
-    largest = float(np.abs(values).max()) or 1.0
+    limit, largest = resolution(trace.dtype) * max(1.0, -found.before), float(np.abs(values).max())
+    none = largest <= limit
     most = np.unravel_index(np.abs(values).argmax(), values.shape)
     fig = figure(
         go.Heatmap(
             z=values,
-            zmin=-largest,
-            zmax=largest,
+            zmin=-1 if none else -largest,
+            zmax=1 if none else largest,
             autocolorscale=True,
             text=[[signed(value) for value in row] for row in values],
             customdata=2 ** (found.before + values),
@@ -43,6 +46,8 @@ def heads(trace: Trace, query: int, token_id: int, layer: int | None = None, hea
     if layer is not None:
         corners = {"x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
         fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
+    if none:
+        say(fig, f"without any head it is as likely, as far as {trace.dtype} can tell ({number(limit)} bits)")
     return fig
 
 

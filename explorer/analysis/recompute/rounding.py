@@ -15,11 +15,25 @@ UNITS = {"float32": 512, "float16": 6, "bfloat16": 6}
 # Half a unit in the last place of 1; and the smallest normal number, below which rounding is no longer relative.
 HALF_UNIT = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 SMALLEST = {"float32": 2.0**-126, "float16": 2.0**-14, "bfloat16": 2.0**-126}
+# The same of whole runs, whose rounding adds up: how far numbers of size 1 may lie apart in two of them. Measured on
+# runs that differ in nothing else, rotary positions shifted by 1 to 4,096: in float32 at most 5 half units for each
+# radian of the largest angle, which is rounded too; in float16 and bfloat16 at most 13, of 1 or of a surprisal's bits.
+RUN_UNITS = {"float32": 512, "float16": 32, "bfloat16": 32}
+RADIAN_UNITS = 16  # of float32, in which angles are, whatever the type of the other numbers
 
 
 def tolerance(dtype: str) -> float:
     """What a value may be off by, as a share of the terms that it is made of."""
     return UNITS[dtype] * HALF_UNIT[dtype]
+
+
+def resolution(dtype: str, angle: float = 0.0) -> float:
+    """The least difference of two runs that rounding does not explain, of numbers of size 1.
+
+    Args:
+        angle: the largest, where the runs turn by different ones.
+    """
+    return max(RUN_UNITS[dtype] * HALF_UNIT[dtype], RADIAN_UNITS * HALF_UNIT["float32"] * angle)
 
 
 @dataclass(frozen=True)

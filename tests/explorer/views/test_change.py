@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.change import next_token_change, pattern_change, score_change
+from explorer.analysis.change import next_token_change, pattern_change, resolution, score_change
 from explorer.analysis.next_token import surprisal
 from explorer.capture import capture
 from explorer.edits import parse_edits
@@ -57,6 +57,57 @@ def test_of_a_single_token_no_surprisal_is_told(edited_trace_of, style):
     assert "surprisal" not in change.effect(edited_trace_of(style, 1), Selection())
 
 
+def changed(lms, trace, text):
+    return replace(capture(lms["rope"], trace.token_ids, parse_edits(text)), baseline=trace)
+
+
+@pytest.mark.parametrize("amount", [1, 100, 4096])
+def test_what_is_rounding_is_told_as_rounding(lms, trace_of, amount):
+    """Shifted, rotary positions give the same scores: all that differs is rounded."""
+    trace = changed(lms, trace_of("rope", 32), f"rope.angles*shift*{amount}")
+    assert 0 < next_token_change(trace, 31).moved < resolution(trace)
+    told = change.effect(trace, Selection(layer=1, head=2, query=31))
+    assert told.count("less than float32 can tell") == 3 and "at most" not in told
+    drawn = change.next_tokens(trace, 31).layout.xaxis.title.text
+    assert drawn == f"probability; less than float32 can tell ({number(100 * resolution(trace))}%) of it moved"
+
+
+def test_what_is_more_than_rounding_is_told_in_numbers(lms, rope_trace):
+    trace = changed(lms, rope_trace, "blocks.0.attn.q*scale*1.01")
+    assert resolution(trace) < np.abs(pattern_change(trace, 0, 2)).max() < 0.01
+    assert "can tell" not in change.effect(trace, Selection(layer=0, head=2, query=7))
+    assert not change.patterns(trace, 0, 2).layout.annotations
+
+
+def test_only_other_angles_are_rounded_otherwise(lms, rope_trace):
+    shifted, silenced = (
+        changed(lms, rope_trace, text) for text in ("rope.angles*shift*4096", "blocks.0.attn.z.1*zero")
+    )
+    assert resolution(silenced) < 1e-4 < 10 * resolution(silenced) < resolution(shifted)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("blocks.1.attn.z.2*zero", "the head looks where it did; what it fetches there is changed"),
+        ("blocks.1.attn.z.1*zero", "the change comes after these weights"),
+        ("logits*scale*2", "the change comes after these weights"),
+        ("rope.angles*shift*7", "a shift of all of them leaves as it is"),
+        ("rope.angles*base*10000", "no weight changes by as much as float32 can tell"),
+    ],
+)
+def test_a_picture_of_no_change_says_why_there_is_none(lms, rope_trace, text, why):
+    trace = changed(lms, rope_trace, text)
+    fig = change.patterns(trace, 1, 2)
+    (said,) = fig.layout.annotations
+    assert why in said.text.replace("<br>", " ") and why in fig.layout.meta["alt"]
+
+
+def test_one_token_alone_has_nowhere_else_to_look(lms, trace_of):
+    (said,) = change.patterns(changed(lms, trace_of("rope", 1), "rope.angles*zero"), 1, 2).layout.annotations
+    assert "nothing but itself" in said.text.replace("<br>", " ")
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -67,7 +118,7 @@ def test_of_a_single_token_no_surprisal_is_told(edited_trace_of, style):
     ],
 )
 def test_the_formula_of_rope_is_that_of_the_changed_run(lms, rope_trace, text, words):
-    changed = replace(capture(lms["rope"], rope_trace.token_ids, parse_edits(text)), baseline=rope_trace)
-    told = positions.VIEW.formula(changed, Selection(layer=1, head=2, query=7))
+    trace = changed(lms, rope_trace, text)
+    told = positions.VIEW.formula(trace, Selection(layer=1, head=2, query=7))
     assert words in told
-    assert change.effect(changed, Selection(layer=1, head=2, query=7)) in told
+    assert change.effect(trace, Selection(layer=1, head=2, query=7)) in told

@@ -1,4 +1,5 @@
 import re
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -31,6 +32,30 @@ def test_the_map_has_every_head_s_change_on_a_scale_around_zero(trace):
     assert heatmap.zmax == -heatmap.zmin == np.abs(found.heads).max()
     assert_allclose(np.log2(heatmap.customdata) - found.before, found.heads, atol=1e-9)
     assert (fig.layout.shapes[0].x0, fig.layout.shapes[0].y0) == (1.5, 0.5)
+
+
+def test_what_is_rounding_is_not_drawn_as_an_effect(lms, trace_of):
+    """Positions shifted, a model with rotary positions computes the same but for rounding."""
+    trace = trace_of("rope", 32)
+    changed = replace(capture(lms["rope"], trace.token_ids, parse_edits("rope.angles*shift*100")), baseline=trace)
+    moved, elsewhere, bits = spread(changed), other_heads(changed), text_change(changed)
+    for fig in (moved, elsewhere, bits):
+        (said,) = fig.layout.annotations
+        assert "can tell" in said.text.replace("<br>", " ") and "can tell" in fig.layout.meta["alt"]
+    assert moved.data[0].zmax == elsewhere.data[0].zmax == 1 and moved.data[0].z.max() > 0
+    assert tuple(bits.layout.yaxis.range) == (-1, 1) and np.nanmax(np.abs(bits.data[0].y)) > 0
+    view = OpenView(experiments.VIEW, changed, Selection(query=31).within(changed))
+    assert view.formula.count("less than float32 can tell") == 2
+
+
+def test_what_no_head_is_needed_for_is_drawn_pale(lms):
+    """A model whose heads write nothing."""
+    lm = deepcopy(lms["rope"])
+    for block in lm.blocks:
+        block.attn.o_proj.weight.zero_()
+    fig = heads(capture(lm, [1, 2, 3]), 2, 5)
+    assert (fig.data[0].zmin, fig.data[0].zmax) == (-1, 1)
+    assert "can tell" in fig.layout.annotations[0].text.replace("<br>", " ")
 
 
 def test_a_sublayer_has_a_bar_and_its_layer(trace):
