@@ -57,12 +57,15 @@ def head_map(trace: Trace, name: str, hide_first: bool, layer: int, head: int) -
 WHY_NONE = "no token of this prompt occurs twice"
 
 
+LEFT_OUT = "the first token’s never: it sees itself alone"
+
+
 def yardstick(by_chance: Chance | None) -> str:
     """What the scores are to be held against, below the axis."""
     if by_chance is None:
         return ""
     queries = f"{by_chance.queries} quer{'y counts' if by_chance.queries == 1 else 'ies count'}"
-    said = f"<br>attention spread evenly would<br>score {number(by_chance.even)} here ({queries})"
+    said = f"<br>attention spread evenly would<br>score {number(by_chance.even)} here ({queries},<br>{LEFT_OUT})"
     return said if by_chance.within is None else f"{said};<br>in brackets: no more than by chance"
 
 

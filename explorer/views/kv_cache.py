@@ -86,6 +86,8 @@ def formula(trace: Trace, selection: Selection) -> str:
         f"the step of {quoted(trace.tokens[query])} ({query}): {query} positions are stored, 1 is computed; without a "
         f"cache all {stored} would be: {number(without / with_cache)} times the floating-point operations "
         f"({number(without / 1e6)} instead of {number(with_cache / 1e6)} million)",
+        "counted are products of matrices, of each position’s scores those with itself and the positions before it: "
+        "scores that the causal mask hides do not count, though a program may work them out and throw them away",
         f"bytes a position = 2 (key, value) · layers · kv heads · d · 4 = 2·{layers}·{groups}·{width}·4 = {each:,}",
         f"in the cache after it: {stored} · {each:,} = {stored * each:,} bytes; at the end of the context: "
         f"{config.context_length:,} · {each:,} = {config.context_length * each:,}",

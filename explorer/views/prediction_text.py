@@ -62,6 +62,9 @@ def actual(trace: Trace, query: int | None = None) -> go.Figure:
 LAST = "nothing follows yet"
 
 
+ASSUMED = "(assumed of every layer: half stays, along the stream,<br>half comes from where its heads look on average)"
+
+
 def followed(trace: Trace, query: int, key: int | None = None) -> go.Figure:
     """Attention rollout: where what ends at the query began, as bars over the tokens up to it; they sum to 1."""
     weights = rollout(trace, query)[: query + 1]
@@ -75,7 +78,7 @@ def followed(trace: Trace, query: int, key: int | None = None) -> go.Figure:
             f"Attention rollout of {quoted(trace.tokens[query])} at position {query}: most, "
             f"{number(weights[strongest])}, from {quoted(tokens[strongest])} at {strongest}."
         ),
-        xaxis={**token_axis(tokens, "token", most=24), "tickangle": -60},
+        xaxis={**token_axis(tokens, f"token<br>{ASSUMED}", most=24), "tickangle": -60},
         yaxis={"rangemode": "tozero", "title": {"text": "share, of 1"}},
         bargap=0.15,
     )

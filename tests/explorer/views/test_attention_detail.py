@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -26,7 +28,17 @@ def test_scores_that_chance_would_give_stand_in_brackets(trace_of):
         score, within = scores[layer, head], found.within[layer, head]
         assert texts[layer, head] == (f"{score:.2f}" if score > within else f"({score:.2f})")
         assert f"stay within {number(within)}" in hovers[layer, head]
-    assert f"score {number(found.even)} here (31 queries count)" in drawn.layout.xaxis.title.text
+    assert f"score {number(found.even)} here (31 queries count," in drawn.layout.xaxis.title.text
+
+
+@pytest.mark.parametrize("name", HEAD_SCORES)
+def test_the_first_token_s_query_is_left_out_and_said_to_be(trace_of, name):
+    trace = trace_of("rope", 32)
+    assert "the first token’s never" in head_map(trace, name, False, 0, 0).layout.xaxis.title.text
+    other = trace["blocks.0.attn.pattern"].copy()
+    other[:, 0, 0] = 0.25
+    spoiled = replace(trace, values=trace.values | {"blocks.0.attn.pattern": other})
+    assert_array_equal(head_scores(spoiled, name), head_scores(trace, name))
 
 
 def test_a_map_of_spread_says_what_an_even_head_scores(trace_of):

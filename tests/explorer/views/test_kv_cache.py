@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
 
-from explorer.analysis.kv_cache import whole_lengths
+from explorer.analysis.kv_cache import step_flops, whole_lengths
 from explorer.inspection.kv_cache import length
 from explorer.selection import Selection
 from explorer.views.kv_cache import VIEW, cells, heads
 from explorer.views.kv_cache_savings import size, work
+from model.counting import flops_table
 from model.kv_cache import KVCache
 
 
@@ -36,6 +37,15 @@ def test_only_heads_that_share_have_a_line_of_what_they_save(trace_of):
     assert (len(grouped), len(own)) == (2, 1)
     assert np.allclose(np.array(grouped[1].y), 2 * np.array(grouped[0].y))
     assert "share 3 kv heads" in VIEW.formula(trace_of("grouped"), Selection(query=3))
+
+
+def test_it_is_said_that_masked_scores_do_not_count_and_they_do_not(trace):
+    assert "scores that the causal mask hides do not count" in VIEW.formula(trace, Selection(query=3))
+    _, without = step_flops(trace.config, 3)
+    rows = {row.component: row.count for row in flops_table(trace.config, 1)}
+    visible = 1 + 2 + 3 + 4  # of 4 · 4 scores
+    of_one_score = rows.pop("attention scores and weighted values")
+    assert without == 4 * sum(rows.values()) + visible * of_one_score
 
 
 def test_what_is_not_stored_yet_has_no_length(trace):

@@ -141,6 +141,16 @@ def test_where_nothing_follows_it_says_so(trace_of, style):
     assert "nothing follows" in prediction.actual(trace).layout.meta["alt"]
 
 
+def test_what_rollout_assumes_is_said_and_is_what_it_does(trace):
+    title = prediction.followed(trace, QUERY).layout.xaxis.title.text
+    assert "half stays" in title and "half comes from where its heads look on average" in title
+    patterns = trace.stack("blocks.*.attn.pattern").astype(float).mean(1)  # (L, T, T)
+    expected = np.eye(len(trace))
+    for pattern in patterns:
+        expected = (np.eye(len(trace)) / 2 + pattern / 2) @ expected
+    assert_allclose(rollout(trace, QUERY), expected[QUERY], atol=1e-6)
+
+
 def test_rollout_is_drawn_up_to_the_query(trace):
     (bars,) = prediction.followed(trace, QUERY, key=4).data
     assert_array_equal(bars.y, rollout(trace, QUERY)[: QUERY + 1])
