@@ -35,3 +35,15 @@ def test_each_has_a_card_with_its_measured_loss_and_a_curve(folder):
     assert "Built with Llama" in card
     curve = [json.loads(line) for line in (CHECKPOINTS / folder / "training.jsonl").open(encoding="utf-8")]
     assert f"{curve[-1]['bits_per_byte']:.3f}" in card
+
+
+def test_the_licence_of_the_training_text_lies_beside_them():
+    licence = (CHECKPOINTS / "LICENSE").read_text(encoding="utf-8")
+    notice = (CHECKPOINTS / "NOTICE").read_text(encoding="utf-8").strip()
+    assert "LLAMA 3.1 COMMUNITY LICENSE AGREEMENT" in licence.splitlines()[0]
+    assert "California" in licence.splitlines()[-1]  # whole, down to its last clause
+    assert f"“{notice}”" in licence  # which says how the notice has to read
+    for card in CHECKPOINTS.parent.glob("README.md"), CHECKPOINTS.glob("*/README.md"):
+        for path in card:
+            front_matter = path.read_text(encoding="utf-8").split("---\n")[1]
+            assert "license:\n- mit\n- llama3.1\n" in front_matter
