@@ -2,35 +2,48 @@
 
 import base64
 import binascii
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
 import tiktoken
+
+from model.merges import merge_steps
 
 END_OF_TEXT = "<|endoftext|>"
 
 # How text is cut into words before any merge: GPT-2's pattern (Radford et al. 2019), in tiktoken's faster spelling.
 WORD_PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
 
+# No word goes on from another character to a space or newline; nor does what follows change how the text before is cut.
+BETWEEN_WORDS = re.compile(r"\S(?=[ \n])")
+
 
 class Tokenizer:
     """A byte-level byte-pair encoding (Sennrich et al. 2016), run by `tiktoken`.
 
     Every text can be encoded: what no longer token covers falls back to single bytes. The special token
-    `<|endoftext|>` separates documents in training; as text it is ordinary text.
+    `<|endoftext|>` separates documents in training; as text special tokens are ordinary text unless asked for.
 
     Args:
         ranks: bytes of each ordinary token -> its id; merges are applied in the order of the ids.
+        special_tokens: texts of the special tokens, `<|endoftext|>` among them; their ids follow the ordinary ones.
+
+    Raises:
+        ValueError: special tokens are empty, hold white space or are named twice, or `<|endoftext|>` is not among them.
     """
 
-    def __init__(self, ranks: dict[bytes, int]):
-        self.end_of_text = max(ranks.values()) + 1
+    def __init__(self, ranks: dict[bytes, int], special_tokens: Sequence[str] = (END_OF_TEXT,)):
+        first = max(ranks.values()) + 1
+        self.special_tokens = {text: first + i for i, text in enumerate(special_tokens)}
+        if len(self.special_tokens) < len(special_tokens) or END_OF_TEXT not in self.special_tokens:
+            raise ValueError(f"special tokens are each named once and {END_OF_TEXT} is one, got {special_tokens}")
+        if not all(text and not re.search(r"\s", text) for text in special_tokens):
+            raise ValueError(f"special tokens have no white space, got {special_tokens}")
+        self.end_of_text = self.special_tokens[END_OF_TEXT]
         self.encoding = tiktoken.Encoding(
-            name="explorer",
-            pat_str=WORD_PATTERN,
-            mergeable_ranks=ranks,
-            special_tokens={END_OF_TEXT: self.end_of_text},
+            name="explorer", pat_str=WORD_PATTERN, mergeable_ranks=ranks, special_tokens=self.special_tokens
         )
         self._ranks = ranks
 
@@ -38,9 +51,32 @@ class Tokenizer:
     def vocab_size(self) -> int:
         return self.encoding.n_vocab
 
-    def encode(self, text: str) -> list[int]:
-        """Token ids of the text; nothing in it is read as a special token."""
-        return self.encoding.encode_ordinary(text)
+    def encode(self, text: str, special: Collection[str] = ()) -> list[int]:
+        """Token ids of the text, in which only the special tokens among `special` are read as such.
+
+        Raises:
+            ValueError: one of `special` is no special token.
+        """
+        if unknown := sorted(set(special) - self.special_tokens.keys()):
+            raise ValueError(f"the special tokens are {', '.join(self.special_tokens)}, got {unknown[0]!r}")
+        if not special:
+            return self.encoding.encode_ordinary(text)
+        return self.encoding.encode(text, allowed_special=set(special), disallowed_special=())
+
+    def encode_iterable(self, pieces: Iterable[str], special: Collection[str] = ()) -> Iterator[int]:
+        """The ids of all pieces joined, as they become certain, wherever the text is cut into pieces.
+
+        In memory are a piece and what no space or newline has ended yet.
+        """
+        pending, known = "", 0  # of `pending` the first `known` characters hold no place between words
+        for piece in pieces:
+            pending += piece
+            places = [match.end() for match in BETWEEN_WORDS.finditer(pending, max(0, known - 1))]
+            cut = places[-1] if places else 0
+            yield from self.encode(pending[:cut], special)
+            pending = pending[cut:]
+            known = len(pending)
+        yield from self.encode(pending, special)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of the ids; bytes that are not UTF-8 become U+FFFD.
@@ -66,6 +102,22 @@ class Tokenizer:
         """The bytes of every ordinary id: single bytes, then what each merge made, in the order they are applied."""
         return tuple(sorted(self._ranks, key=self._ranks.__getitem__))
 
+    @cached_property
+    def merges(self) -> tuple[tuple[bytes, bytes], ...]:
+        """The two tokens that each merge joins, in the order they are applied.
+
+        Raises:
+            ValueError: a token cannot be made by merges, so that no text has it.
+        """
+        pairs = []
+        for token in self.merged_bytes:
+            if len(token) > 1:
+                steps = merge_steps(token, self._ranks)
+                if not steps or steps[-1].pieces != (token,):
+                    raise ValueError(f"no merge makes the token {token!r}")
+                pairs.append(steps[-1].pair)
+        return tuple(pairs)
+
     def token_text(self, token_id: int) -> str:
         """How a token is shown: its text or, where its bytes are only part of a character, their hex values.
 
@@ -83,8 +135,14 @@ class Tokenizer:
         return tuple(self.token_text(token_id) for token_id in range(self.vocab_size))
 
     def save(self, path: Path) -> None:
-        """Write tiktoken's own format: a line a token, its bytes in base64 and its id."""
-        lines = (f"{base64.b64encode(token).decode()} {rank}\n" for token, rank in self._ranks.items())
+        """Write tiktoken's own format: a line a token, its bytes in base64 and its id.
+
+        Where `<|endoftext|>` is not the only special token, lines with a third word, "special", follow for all of them.
+        """
+        lines = [f"{base64.b64encode(token).decode()} {rank}\n" for token, rank in self._ranks.items()]
+        if tuple(self.special_tokens) != (END_OF_TEXT,):
+            special = self.special_tokens.items()
+            lines += [f"{base64.b64encode(text.encode()).decode()} {rank} special\n" for text, rank in special]
         path.write_text("".join(lines), encoding="ascii")
 
     @classmethod
@@ -95,15 +153,20 @@ class Tokenizer:
             OSError: the file cannot be read.
             ValueError: it is not in tiktoken's format.
         """
-        ranks = {}
+        ranks, special = {}, {}
         try:
             for line in path.read_text(encoding="ascii").splitlines():
-                token, rank = line.split()
-                ranks[base64.b64decode(token, validate=True)] = int(rank)
+                token, rank, *kind = line.split()
+                if kind not in ([], ["special"]):
+                    raise ValueError(f"{kind[0]!r} is no kind of token")
+                (special if kind else ranks)[base64.b64decode(token, validate=True)] = int(rank)
+            texts = [token.decode() for token in special] or [END_OF_TEXT]
         except (ValueError, binascii.Error) as error:
             raise ValueError(
                 f"{path.name} is not a tiktoken vocabulary (base64 token and rank a line): {error}"
             ) from None
         if sorted(ranks.values()) != list(range(len(ranks))) or not all(bytes([b]) in ranks for b in range(256)):
             raise ValueError(f"{path.name} is incomplete: ids must run from 0 without a gap and cover all 256 bytes")
-        return cls(ranks)
+        if list(special.values()) != list(range(len(ranks), len(ranks) + len(special))):
+            raise ValueError(f"{path.name} is incomplete: the ids of special tokens must follow all others in order")
+        return cls(ranks, texts)

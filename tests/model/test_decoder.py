@@ -2,10 +2,13 @@ from itertools import product
 
 import pytest
 import torch
+from torch import nn
 
 from model.config import CHOICES, SWITCHES
 from model.decoder import IncrementalDecoder
 from model.kv_cache import KVCache
+from model.layers.norms import NORMS
+from model.layers.rmsnorm import RMSNorm
 
 GPT = {"norm": "layernorm", "position": "sinusoidal", "ffn": "relu"}
 # Every pair of choices that could meet in the decoder, and each switch with either kind of model.
@@ -73,3 +76,32 @@ def test_the_weights_are_only_read(make_lm, token_ids):
     for token_id in token_ids[0].tolist():
         decoder(token_id, cache)
     assert all((weight == before[name]).all() for name, weight in lm.state_dict().items())
+
+
+class MaxNorm(nn.Module):
+    """x / max |x| · g."""
+
+    def __init__(self, d_model: int, eps: float):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(d_model))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x / x.abs().amax(-1, keepdim=True) * self.weight
+
+
+class OffsetRMSNorm(RMSNorm):
+    """A gain of 1 + g, as in some models."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) / self.weight * (1 + self.weight)
+
+
+@pytest.mark.parametrize("norm_placement", CHOICES["norm_placement"])
+@pytest.mark.parametrize("norm", [MaxNorm, OffsetRMSNorm])
+@torch.inference_mode()
+def test_a_norm_it_does_not_know_is_used_as_it_is(make_lm, token_ids, monkeypatch, norm, norm_placement):
+    monkeypatch.setitem(NORMS, "another", norm)
+    monkeypatch.setitem(CHOICES, "norm", (*CHOICES["norm"], "another"))
+    lm = make_lm(norm="another", norm_placement=norm_placement, qk_norm=True)
+    logits = decode(IncrementalDecoder(lm), KVCache(lm.config), token_ids[0])
+    torch.testing.assert_close(logits, lm(token_ids[:1])[0], atol=1e-4, rtol=1e-4)

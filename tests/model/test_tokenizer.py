@@ -1,8 +1,12 @@
 import base64
+import itertools
+import random
+import tracemalloc
 
 import pytest
 
 from model.tokenizer import END_OF_TEXT, Tokenizer
+from model.training.bpe import merge
 
 NASTY_TEXTS = {
     "empty": "",
@@ -32,6 +36,100 @@ def test_any_text_survives_the_round_trip(tiny_tokenizer, text):
     assert tiny_tokenizer.decode(ids) == text
     assert b"".join(map(tiny_tokenizer.token_bytes, ids)) == text.encode()
     assert all(0 <= token_id < tiny_tokenizer.end_of_text for token_id in ids)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+def test_a_stream_of_pieces_has_the_ids_of_the_whole(tiny_tokenizer, text, size):
+    text = text[:3000]
+    pieces = (text[i : i + size] for i in range(0, len(text), size))
+    assert list(tiny_tokenizer.encode_iterable(pieces)) == tiny_tokenizer.encode(text)
+
+
+def test_pieces_cut_anywhere_at_random_make_no_difference(tiny_tokenizer):
+    rng = random.Random(0)
+    for _ in range(300):
+        text = "".join(
+            rng.choice(["a", "ll", "'", "'s", " ", "  ", "\n", "\t", "7", "\u3000", "é", ".", "\x1c"])
+            for _ in range(40)
+        )
+        cuts = sorted(rng.choices(range(len(text)), k=8))
+        pieces = [text[i:j] for i, j in zip([0, *cuts], [*cuts, None], strict=True)]
+        assert list(tiny_tokenizer.encode_iterable(pieces)) == tiny_tokenizer.encode(text)
+
+
+def test_a_stream_needs_no_more_memory_the_longer_it_is(tiny_tokenizer):
+    """And gives ids before its end."""
+
+    def most_bytes(lines: int) -> int:
+        tracemalloc.start()
+        taken = sum(1 for _ in tiny_tokenizer.encode_iterable("the owl asked the moon\n" for _ in range(lines)))
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert taken > lines
+        return most
+
+    most_bytes(10)
+    assert most_bytes(20_000) < most_bytes(200) + 10_000
+    endless = tiny_tokenizer.encode_iterable(itertools.repeat("and the fox "))
+    assert len(list(itertools.islice(endless, 1000))) == 1000
+
+
+@pytest.fixture
+def chatty(tiny_tokenizer):
+    """With three special tokens."""
+    ranks = {token: rank for rank, token in enumerate(tiny_tokenizer.merged_bytes)}
+    return Tokenizer(ranks, ["<|user|>", END_OF_TEXT, "<|user|><|long|>"])
+
+
+def test_several_special_tokens_follow_the_ordinary_ones(chatty):
+    assert chatty.special_tokens == {"<|user|>": 299, END_OF_TEXT: 300, "<|user|><|long|>": 301}
+    assert (chatty.end_of_text, chatty.vocab_size) == (300, 302)
+    assert chatty.vocabulary[299:] == ("<|user|>", END_OF_TEXT, "<|user|><|long|>")
+
+
+def test_special_tokens_are_read_only_where_they_are_asked_for(chatty, tiny_tokenizer):
+    text = f"<|user|>the fox  {END_OF_TEXT}<|user|>"
+    assert chatty.encode(text) == tiny_tokenizer.encode(text)
+    assert chatty.decode(chatty.encode(text)) == text
+    ids = chatty.encode(text, special=["<|user|>"])
+    assert [ids[0], ids[-1]] == [299, 299]
+    assert 300 not in ids
+    ids = chatty.encode(text, special=chatty.special_tokens)
+    assert ids == [299, *tiny_tokenizer.encode("the fox  "), 300, 299]
+    for size in range(1, 9):
+        pieces = [text[i : i + size] for i in range(0, len(text), size)]
+        assert list(chatty.encode_iterable(pieces, special=chatty.special_tokens)) == ids
+    with pytest.raises(ValueError, match="the special tokens are .*, got '<|system|>'"):
+        chatty.encode(text, special=["<|system|>"])
+
+
+def test_special_tokens_are_saved(chatty, tmp_path):
+    chatty.save(tmp_path / "tokenizer.tiktoken")
+    loaded = Tokenizer.load(tmp_path / "tokenizer.tiktoken")
+    assert loaded.special_tokens == chatty.special_tokens
+    assert loaded.vocabulary == chatty.vocabulary
+
+
+@pytest.mark.parametrize("special", [[], ["<|user|>"], [END_OF_TEXT] * 2, [END_OF_TEXT, ""], [END_OF_TEXT, "a b"]])
+def test_special_tokens_that_make_no_sense_are_refused(special):
+    with pytest.raises(ValueError, match="special tokens"):
+        Tokenizer({bytes([b]): b for b in range(256)}, special)
+
+
+def test_merges_applied_in_their_order_encode_a_word(tiny_tokenizer):
+    merges = tiny_tokenizer.merges
+    assert tuple(map(b"".join, merges)) == tiny_tokenizer.merged_bytes[256:]
+    for word in ("Once", " moon", " nothing", " wwwanted"):
+        pieces = [bytes([byte]) for byte in word.encode()]
+        for pair in merges:
+            pieces = merge(pieces, pair)
+        assert pieces == list(map(tiny_tokenizer.token_bytes, tiny_tokenizer.encode(word)))
+
+
+def test_a_token_that_no_merge_makes_is_told(tiny_tokenizer):
+    ranks = {bytes([b]): b for b in range(256)} | {b"abc": 256}
+    with pytest.raises(ValueError, match="no merge makes the token b'abc'"):
+        Tokenizer(ranks).merges  # noqa: B018 it is a property
 
 
 @pytest.mark.parametrize(("text", "read"), [("a\ud800b", "a\ufffdb"), ("\ud83d\ude00", "😀")])
