@@ -1,9 +1,7 @@
 """Reading a model's inner values by forward hooks."""
 
-from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache, partial
-from types import MappingProxyType
-from weakref import WeakKeyDictionary
+from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import torch
@@ -12,6 +10,7 @@ from explorer.ablation import ablate
 from explorer.editing import edited
 from explorer.edits import Edit
 from explorer.hooks import hooked
+from explorer.models import Offer, Weights, offer
 from explorer.trace import Trace
 from model.config import ModelConfig
 from model.tokenizer import Tokenizer
@@ -20,8 +19,6 @@ from model.transformer_lm import TransformerLM
 # glibc hands large freed blocks back to the system until it has seen one of nearly 32 MB freed; from then on it keeps
 # what one capture frees for the next, which is spared thousands of page faults (man mallopt, M_MMAP_THRESHOLD).
 torch.empty(31 << 20, dtype=torch.uint8)
-
-MOST_ABLATIONS = 64  # kept of a trace; each is a number a part of the model
 
 
 def capture(
@@ -33,7 +30,8 @@ def capture(
 ) -> Trace:
     """Run the model once over the tokens and keep every value it names; of values that were changed, the changed ones.
 
-    Passes of other threads are neither seen nor changed, and the hooks are gone when this returns or raises.
+    Passes of other threads are neither seen nor changed, and the hooks are gone when this returns or raises. The trace
+    does not keep the model alive: its weights can be read while somebody else does.
 
     Args:
         token_ids: 1 to context_length ids.
@@ -59,8 +57,8 @@ def capture(
     token_bytes = tokenizer.merged_bytes if tokenizer else ()
     ids, edits = tuple(token_ids), tuple(edits)
     dtype = str(outputs["logits"].dtype).removeprefix("torch.")
-    ablations = lru_cache(MOST_ABLATIONS)(partial(ablate, lm, ids, edits))
-    return Trace(config, ids, vocabulary, values, weights_of(lm), token_bytes, edits, ablate=ablations, dtype=dtype)
+    model = offer(lm, offered)
+    return Trace(config, ids, vocabulary, values, Weights(model), token_bytes, edits, model=model, dtype=dtype)
 
 
 def check_tokens(config: ModelConfig, token_ids: Sequence[int]):
@@ -71,14 +69,8 @@ def check_tokens(config: ModelConfig, token_ids: Sequence[int]):
         raise ValueError(f"token ids run from 0 to {config.vocab_size - 1}, got {min(token_ids)} to {max(token_ids)}")
 
 
-def weights_of(lm: TransformerLM) -> Mapping[str, np.ndarray]:
-    """The model's weights by name as float32, not to be written to; made once a model."""
-    if lm not in WEIGHTS:
-        WEIGHTS[lm] = MappingProxyType({name: as_array(weight.detach()) for name, weight in lm.state_dict().items()})
-    return WEIGHTS[lm]
-
-
-WEIGHTS: WeakKeyDictionary[TransformerLM, Mapping[str, np.ndarray]] = WeakKeyDictionary()
+def offered(lm: TransformerLM) -> Offer:
+    return Offer({name: as_array(weight.detach()) for name, weight in lm.state_dict().items()}, ablate)
 
 
 def as_array(tensor: torch.Tensor) -> np.ndarray:

@@ -7,6 +7,7 @@ import numpy as np
 from explorer.analysis.next_token import surprisal_of
 from explorer.branches import Path
 from explorer.library import LRU, Library
+from explorer.models import identity_of
 from explorer.presenter import Question
 from explorer.run import Run
 from model.generation import window_start
@@ -33,7 +34,8 @@ class Continuations:
 
     def of(self, run: Run) -> np.ndarray:
         """(G,) bits of each generated token: -log₂ of the probability that the model gave it, at temperature 1."""
-        return self._surprisals.get(run, lambda: self.compute(run))
+        lm, _ = self.library.model(run.checkpoint)
+        return self._surprisals.get((identity_of(lm), run), lambda: self.compute(run))
 
     def compute(self, run: Run) -> np.ndarray:
         """Each token from the window of tokens that the generator sees before it: a trace a window."""

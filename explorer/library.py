@@ -2,16 +2,17 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import torch
 
-from explorer.capture import capture
+from explorer.capture import capture, offered
 from explorer.edits import Edit
+from explorer.models import named, offer
 from explorer.trace import Trace
-from model.checkpoint import CheckpointError, list_checkpoints, load_checkpoint
+from model.checkpoint import CheckpointError, list_checkpoints, load_checkpoint, version
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
@@ -37,29 +38,51 @@ class Library:
         return list_checkpoints()
 
     def model(self, checkpoint: str) -> tuple[TransformerLM, Tokenizer]:
-        """The model and tokenizer of a checkpoint in `checkpoints/`.
+        """The model and tokenizer of a checkpoint in `checkpoints/`, as its files are now.
 
         Raises:
             CheckpointError: it is not one of `checkpoints` (a path, say, is never opened) or cannot be loaded.
         """
         if checkpoint not in self.checkpoints:
             raise CheckpointError(f"there is no checkpoint {checkpoint!r}; there are: {', '.join(self.checkpoints)}")
-        return self._models.get(checkpoint, lambda: load_checkpoint(checkpoint, self.device))
+        identity = checkpoint, version(checkpoint), self.device
+        return self._models.get((identity,), lambda: self._load(identity))
+
+    def _load(self, identity: tuple) -> tuple[TransformerLM, Tokenizer]:
+        checkpoint, as_asked, device = identity
+        try:
+            lm, tokenizer = load_checkpoint(checkpoint, device)
+        finally:
+            if version(checkpoint) != as_asked:
+                raise CheckpointError(f"checkpoint {checkpoint!r} is being written: ask again in a moment") from None
+
+        def is_outdated(key: tuple) -> bool:
+            return key[0][0] == checkpoint and key[0] != identity
+
+        self._models.drop(is_outdated)
+        self._traces.drop(is_outdated)
+        return named(lm, identity), tokenizer
 
     def trace(self, checkpoint: str, token_ids: tuple[int, ...], edits: tuple[Edit, ...] = ()) -> Trace:
         """The captured run of a checkpoint over tokens, with edits also that without, as its `baseline`.
 
         Errors are those of `model` and `capture`.
         """
+        return self.trace_of(*self.model(checkpoint), token_ids, edits)
+
+    def trace_of(
+        self, lm: TransformerLM, tokenizer: Tokenizer, token_ids: tuple[int, ...], edits: tuple[Edit, ...] = ()
+    ) -> Trace:
+        """The same of a model that this library gave."""
+        identity = offer(lm, offered)
 
         def run() -> Trace:
-            lm, tokenizer = self.model(checkpoint)
             trace = capture(lm, token_ids, edits, tokenizer=tokenizer)
-            return replace(trace, baseline=self.trace(checkpoint, token_ids)) if edits else trace
+            return replace(trace, baseline=self.trace_of(lm, tokenizer, token_ids)) if edits else trace
 
-        trace = self._traces.get((checkpoint, token_ids, edits), run)
+        trace = self._traces.get((identity, token_ids, edits), run)
         if edits:  # a baseline stays, and is counted, longer than what holds it
-            self._traces.get((checkpoint, token_ids, ()), lambda: trace.baseline)
+            self._traces.get((identity, token_ids, ()), lambda: trace.baseline)
         return trace
 
 
@@ -92,6 +115,16 @@ class LRU:
                 _, oldest = self._entries.popitem(last=False)
                 self.total -= self.size(oldest)
         return value
+
+    def __iter__(self) -> Iterator[Hashable]:
+        with self._lock:
+            return iter(list(self._entries))
+
+    def drop(self, which: Callable[[Hashable], bool]):
+        """Let go of the keys for which `which` is true."""
+        with self._lock:
+            for key in [key for key in self._entries if which(key)]:
+                self.total -= self.size(self._entries.pop(key))
 
 
 def pick_device() -> str:

@@ -1,7 +1,7 @@
 """A view of a run, looked at in one place."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from explorer.inspection import Point
@@ -18,11 +18,15 @@ class OpenView:
     """What a view shows of a run at a selection that exists in it; nothing is drawn before it is asked for.
 
     Where the view does not apply to the model its words say why, and its panels are empty.
+
+    Attributes:
+        lm: the model that ran, so that it is there as long as something is drawn: the trace does not keep it.
     """
 
     view: View
     trace: Trace
     selection: Selection
+    lm: Any = field(default=None, repr=False)
 
     @property
     def applies(self) -> bool:

@@ -24,6 +24,7 @@ from explorer.views import FORMERLY, VIEWS
 from explorer.views.next_token import summary
 from explorer.views.prediction import explained
 from explorer.views.view import View
+from model.transformer_lm import TransformerLM
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class Presenter:
     def _telling(self, question: Question, named: Collection[str]) -> Question:
         """Of what is not `named`: the head that the example points at, or else the one that moves the explained logit
         most; the neuron that writes most at the chosen token, as many do nothing there."""
-        trace, selection, example = self.trace(question.run), question.selection, self._example(question.run)
+        (_lm, trace), selection, example = self.held(question.run), question.selection, self._example(question.run)
         if not named & {"layer", "head"}:
             if example and not named & {"query", "key"}:
                 selection = replace(selection, **example.place)
@@ -132,8 +133,13 @@ class Presenter:
 
     def trace(self, run: Run) -> Trace:
         """What the model computes on the part of the run that it sees."""
-        lm, _ = self.library.model(run.checkpoint)
-        return self.library.trace(run.checkpoint, run.window(lm.config.context_length), run.edits)
+        _, trace = self.held(run)
+        return trace
+
+    def held(self, run: Run) -> tuple[TransformerLM, Trace]:
+        """The same, with the model: to be held as long as the trace is asked for weights, since it does not."""
+        lm, tokenizer = self.library.model(run.checkpoint)
+        return lm, self.library.trace_of(lm, tokenizer, run.window(lm.config.context_length), run.edits)
 
     def logits(self, run: Run) -> Trace:
         """Of the same trace the logits alone, which take less as a text grows token by token; the whole trace of a
@@ -188,8 +194,8 @@ class Presenter:
         return example_of(tokenizer.decode(run.prompt)) if known else None
 
     def open_view(self, question: Question) -> OpenView:
-        trace = self.trace(question.run)
-        return OpenView(view_named(question.selection.view), trace, question.selection.within(trace))
+        lm, trace = self.held(question.run)
+        return OpenView(view_named(question.selection.view), trace, question.selection.within(trace), lm)
 
     def next_token(
         self, question: Question, settings: GenerationSettings, trace: Trace

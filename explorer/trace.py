@@ -2,30 +2,32 @@
 
 import difflib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from explorer.edits import Edit
+from explorer.models import ablated
 from model.config import ModelConfig
 
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """The captured values of one forward pass, by name; equal to no other, so that results can be kept by trace.
+    """The captured values of one forward pass, by name, without the model that ran: it can be pickled.
+
+    Equal to no other, so that results can be kept by trace.
 
     Attributes:
         config: of the model that ran.
         token_ids: the T input tokens.
         vocabulary: the text of every token id, as shown.
         values: name -> float32 array without a batch axis, in the order they were computed.
-        weights: name -> float32 array of the model that ran, not to be written to; shared by all its traces.
+        weights: name -> float32 array of the model that ran, not to be written to, for as long as that lives.
         token_bytes: the bytes of every token id that merges make, in their order; none where the tokenizer is unknown.
         edits: changes that the run followed.
         baseline: the same tokens without the edits, to compare with; None where there are none.
-        ablate: (position, token id) -> how probable the token is without each part (see `explorer.ablation`); None
-            where the model is not at hand.
+        model: identity of the model that ran (see `explorer.models`); None where none did.
         dtype: the type of the numbers that the model computed with, which says how it rounds.
     """
 
@@ -37,7 +39,7 @@ class Trace:
     token_bytes: Sequence[bytes] = ()
     edits: tuple[Edit, ...] = ()
     baseline: "Trace | None" = None
-    ablate: Callable[[int, int], np.ndarray] | None = None
+    model: Hashable = None
     dtype: str = "float32"
 
     def __len__(self) -> int:
@@ -77,6 +79,17 @@ class Trace:
         """Whether a value was captured under the name, with * for any layer."""
         expression = re.compile(re.escape(pattern).replace(r"\*", r"\d+"))
         return any(expression.fullmatch(name) for name in self.values)
+
+    def ablate(self, position: int, token_id: int) -> np.ndarray:
+        """How probable a token is after a position without each part of the model in turn (see `explorer.ablation`).
+
+        Raises:
+            ValueError: no model ran.
+            ReferenceError: it is gone.
+        """
+        if self.model is None:
+            raise ValueError("an ablation runs the model again, and this trace knows none: make it with capture()")
+        return ablated(self.model, self.token_ids, self.edits, position, token_id)
 
     @property
     def tokens(self) -> tuple[str, ...]:

@@ -30,6 +30,21 @@ def list_checkpoints() -> list[str]:
     return sorted(config.parent.relative_to(CHECKPOINTS).as_posix() for config in configs)
 
 
+def version(name_or_path: str | Path) -> tuple:
+    """What of a checkpoint's files on disk is another once one of them was written anew."""
+    folder = checkpoint_folder(name_or_path)
+    paths = folder / "config.json", folder / "model.safetensors", folder / TOKENIZER, folder.parent / TOKENIZER
+    return tuple(map(file_version, paths))
+
+
+def file_version(path: Path) -> tuple[int, ...] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
 def save_checkpoint(
     lm: TransformerLM, tokenizer: Tokenizer | None, name_or_path: str | Path, dtype: torch.dtype = torch.float16
 ) -> Path:

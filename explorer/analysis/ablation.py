@@ -32,8 +32,6 @@ def ablation(trace: Trace, position: int, token_id: int) -> Ablation:
     Raises:
         ValueError: the trace knows no model to run again.
     """
-    if trace.ablate is None:
-        raise ValueError("an ablation runs the model again, and this trace knows none: make it with capture()")
     before = log_probability(trace, position, token_id)
     changes = trace.ablate(position, token_id) / np.log(2) - before  # (L, H + 3)
     return Ablation(before, changes[:, :-3], changes[:, -3:-1], float(np.abs(changes[:, -1]).max()))

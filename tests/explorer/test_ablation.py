@@ -49,12 +49,13 @@ def test_the_model_is_left_as_it_was(lms, style):
     assert not any(module._forward_hooks for module in lms[style].modules())
 
 
-def test_a_trace_asks_the_model_once(lms, monkeypatch):
+def test_a_trace_asks_the_model_once(tiny_lm, monkeypatch):
     calls = []
     module = import_module("explorer.capture")  # by the name in the package goes the function
     monkeypatch.setattr(module, "ablate", lambda *args: calls.append(args) or np.zeros((2, 7)))
-    trace = capture(lms["rope"], IDS)
+    trace = capture(tiny_lm, IDS)
     assert calls == []
     for token_id in (TOKEN, TOKEN, 5):
         trace.ablate(POSITION, token_id)
+    assert all(lm is tiny_lm for lm, *_ in calls)
     assert [args[1:] for args in calls] == [(IDS, (), POSITION, TOKEN), (IDS, (), POSITION, 5)]

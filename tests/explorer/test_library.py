@@ -2,14 +2,19 @@ import shutil
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from weakref import ref
 
+import numpy as np
 import pytest
 import torch
 
 import explorer.library as library_module
+from explorer.continuations import Continuations
 from explorer.edits import parse_edits
 from explorer.library import LRU, Library
-from model.checkpoint import CheckpointError
+from explorer.predictions import Predictions
+from explorer.run import Run
+from model.checkpoint import CheckpointError, save_checkpoint
 
 
 @pytest.fixture
@@ -90,6 +95,13 @@ def test_many_threads_share_a_cache():
     assert cache.total == sum(map(len, cache._entries.values())) <= 20
 
 
+def test_what_is_dropped_is_not_counted(sized):
+    for key in ("a1", "a2", "b1"):
+        sized.get(key, lambda key=key: key)
+    sized.drop(lambda key: key.startswith("a"))
+    assert (list(sized), sized.total) == (["b1"], 2)
+
+
 def test_the_same_question_has_the_same_answer(library):
     assert library.model("rope") is library.model("rope")
     assert library.trace("rope", (1, 2, 3)) is library.trace("rope", (1, 2, 3))
@@ -138,6 +150,51 @@ def test_checkpoints_are_those_on_disk_now(tiny_checkpoint):
     library = Library("cpu")
     shutil.copytree(tiny_checkpoint, tiny_checkpoint.with_name("another"))
     assert library.checkpoints == ["another", "tiny"]
+
+
+def rewrite(checkpoint, tiny_lm, tiny_tokenizer, factor: float):
+    tiny_lm.lm_head.weight.data *= factor
+    save_checkpoint(tiny_lm, tiny_tokenizer, "tiny", dtype=torch.float32)
+
+
+def test_a_rewritten_checkpoint_is_another_model(tiny_checkpoint, tiny_lm, tiny_tokenizer):
+    library, ids = Library("cpu"), (1, 2, 3)
+    predictions, continuations = Predictions(library), Continuations(library)
+    run = Run("tiny", ids[:2], ids[2:])
+
+    def ask() -> tuple:
+        logits = library.trace("tiny", ids)["logits"], predictions.trace("tiny", ids)["logits"]
+        return library.model("tiny")[0], library.trace("tiny", ids, DOUBLED), *logits, continuations.of(run)
+
+    before = ask()
+    assert all(old is new for old, new in zip(before, ask(), strict=True))
+    gone = ref(before[0])
+    rewrite(tiny_checkpoint, tiny_lm, tiny_tokenizer, 2)
+    after = ask()
+    assert after[0] is not before[0] and after[1].model != before[1].model
+    for old, new in zip(before[2:4], after[2:4], strict=True):
+        np.testing.assert_allclose(new, 2 * old, rtol=1e-5)
+    assert after[4] != before[4]
+    assert after[1].baseline["logits"] is after[2]
+    assert library._traces.total == sum(library.trace("tiny", ids, edits).num_bytes for edits in ((), DOUBLED))
+    del before
+    assert gone() is None
+
+
+def test_a_checkpoint_written_while_it_is_read_is_not_kept(tiny_checkpoint, tiny_lm, tiny_tokenizer, monkeypatch):
+    library, load = Library("cpu"), library_module.load_checkpoint
+
+    def slow(*args):
+        loaded = load(*args)
+        rewrite(tiny_checkpoint, tiny_lm, tiny_tokenizer, 2)
+        return loaded
+
+    monkeypatch.setattr(library_module, "load_checkpoint", slow)
+    with pytest.raises(CheckpointError, match="'tiny' is being written: ask again in a moment"):
+        library.model("tiny")
+    monkeypatch.setattr(library_module, "load_checkpoint", load)
+    lm, _ = library.model("tiny")
+    assert torch.equal(lm.lm_head.weight, tiny_lm.lm_head.weight)
 
 
 def test_models_beyond_the_limit_are_let_go(tiny_checkpoint):

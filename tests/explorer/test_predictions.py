@@ -36,3 +36,27 @@ def test_a_new_token_alone_is_computed(library, ids, monkeypatch):
         predictions.trace("rope", ids[:5])
         predictions.trace("rope", ids[:5])
     assert read == [1]
+
+
+def test_a_text_is_kept_once_and_its_beginnings_are_in_it(library, style, ids):
+    predictions = Predictions(library)
+    for end in (3, 4, 6, len(ids), 5, 2):
+        trace, whole = predictions.trace(style, ids[:end]), library.trace(style, ids[:end])
+        np.testing.assert_allclose(trace["logits"], whole["logits"], atol=1e-5)
+        assert trace.token_ids == ids[:end]
+    assert [text for _, text in predictions._kept] == [ids]
+    (kept,) = predictions._kept._entries.values()
+    assert predictions._kept.total == kept[0]["logits"].nbytes + kept[1].entries.nbytes
+
+
+def test_what_another_text_shares_is_not_computed_again(library, ids, monkeypatch):
+    predictions, (lm, _) = Predictions(library), library.model("rope")
+    predictions.trace("rope", ids)
+    read, forward = [], lm.forward
+    monkeypatch.setattr(lm, "forward", lambda tokens, *rest: (read.append(tokens.shape[1]), forward(tokens, *rest))[1])
+    other = (*ids[:-2], 5, 9, 7)
+    found = predictions.trace("rope", other)["logits"]
+    predictions.trace("rope", ids[:4])
+    assert read == [3]
+    np.testing.assert_allclose(found, library.trace("rope", other)["logits"], atol=1e-5)
+    assert {text for _, text in predictions._kept} == {ids, other}

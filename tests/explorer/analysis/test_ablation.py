@@ -39,4 +39,4 @@ def test_what_is_silent_already_changes_nothing_more(lms, trace, style):
 
 def test_a_trace_without_its_model_says_so(trace):
     with pytest.raises(ValueError, match="runs the model again"):
-        ablation(replace(trace, ablate=None), 9, 33)
+        ablation(replace(trace, model=None), 9, 33)
