@@ -15,15 +15,19 @@ from explorer.components.playback import Playback
 from explorer.components.token_strip import TokenStrip
 from explorer.components.what_ifs import WhatIfs
 from explorer.continuations import Continuations
+from explorer.errors import UserError
 from explorer.inspection import Point
 from explorer.open_view import OpenView
 from explorer.presenter import Presenter, Question
 from explorer.selection import MOST_FOUND_BY
+from explorer.server_functions import server_function
 from explorer.settings import GenerationSettings
 from explorer.trace import Trace
-from explorer.views.view import SmallMultiples
+from explorer.views.view import Panel, SmallMultiples
+from explorer.work import TooMuch, go_on
 
 SEEN_AT_ONCE = 2  # pictures that fill a screen: they do not wait for those below them
+ABOUT, PARTS = ("show", "pick", "token", "tune"), range(3)
 PROBLEM = "problem"  # the element that says why there is no answer
 
 
@@ -39,15 +43,8 @@ class Answers:
 
     @property
     def functions(self) -> list[Callable]:
-        """For the browser to call; Gradio passes what it gives as one list."""
-
-        def answer(asked: list) -> dict[str, Any]:
-            return self.answer(*asked)
-
-        def inspect(asked: list) -> str:
-            return self.inspect(*asked)
-
-        return [answer, inspect]
+        """For the browser to call."""
+        return [server_function(self.answer), server_function(self.inspect)]
 
     def answer(self, about: str, state: Mapping[str, Any], part: int = 0) -> dict[str, Any]:
         """What a change of the state asks for.
@@ -61,36 +58,40 @@ class Answers:
 
         Returns:
             `contents`, element id -> what it shows, None where it gives up its place; `more`, whether there is a rest.
+
+        Raises:
+            UserError, CheckpointError: there is no answer to that.
         """
-        try:
-            question, settings = Question.parse(state), GenerationSettings.parse(state)
-            shown = {}
-            if part == 0:
-                trace = self.presenter.logits(question.run) if about == "token" else self.presenter.trace(question.run)
-                shown |= self.prediction(question, settings, trace)
-                shown |= self.tokens(question, trace) if about in ("token", "show") else {}
-            if about in ("tune", "token"):
-                return {"contents": shown, "more": False}
-            if about == "show" and part < 2:
-                shown |= self.tree(question) if part else self.coach(question)
-            open_view = self.presenter.open_view(question)
-            return {"contents": shown | self.part(open_view, about == "show", part), "more": part < 2}
-        except ValueError as error:
-            return {"contents": {PROBLEM: str(error)}, "more": False}
+        if about not in ABOUT or part not in PARTS:
+            raise UserError(f"an answer is about {', '.join(ABOUT)}, in parts 0 to 2, got {about!r:.40}, {part!r:.40}")
+        question, settings = Question.parse(state), GenerationSettings.parse(state)
+        shown = {} if part else {PROBLEM: ""}
+        if part == 0:
+            trace = self.presenter.logits(question.run) if about == "token" else self.presenter.trace(question.run)
+            shown |= self.prediction(question, settings, trace)
+            shown |= self.tokens(question, trace) if about in ("token", "show") else {}
+        if about in ("tune", "token"):
+            return {"contents": shown, "more": False}
+        if about == "show" and part == 0:
+            shown |= self.coach(question)
+        open_view = self.presenter.open_view(question)
+        shown |= self.part(open_view, about == "show", part)
+        if about == "show" and part == 1:
+            shown |= self.tree(question)
+        return {"contents": shown, "more": part < 2}
 
     def part(self, open_view: OpenView, newly: bool, part: int) -> dict[str, Any]:
         """What the open view shows in a part of an answer."""
         name, panels = open_view.view.name, open_view.panels(newly)
         if part == 2:
-            marks = {panel.name: open_view.mark(panel) for panel in panels}
+            marks = {panel.name: piece(open_view.mark, panel) for panel in panels}
             return {f"{name}-{panel}-mark": mark and mark.as_dict() for panel, mark in marks.items()}
         later = [panel for panel in panels if open_view.has(panel)][SEEN_AT_ONCE:]
         now = later if part else [panel for panel in panels if panel not in later]
-        pictures = {f"{name}-{panel.name}": packed(open_view.draw(panel)) for panel in now}
+        pictures = {f"{name}-{panel.name}": packed(piece(open_view.draw, panel)) for panel in now}
         if part:
             return pictures
         return pictures | {
-            PROBLEM: "",
             "changes": Changes.pack(open_view.trace.edits, open_view.trace.config),
             f"{name}-words": open_view.words,
             f"{name}-formula": open_view.formula,
@@ -104,12 +105,14 @@ class Answers:
         Args:
             picture: element id.
             point: its coordinates, see `Point`; anything, as anybody may send it.
+
+        Raises:
+            UserError, CheckpointError: there is no such point, or no such picture.
         """
-        try:
-            open_view = self.presenter.open_view(Question.parse(state))
-            return open_view.inspect(picture.removeprefix(f"{open_view.view.name}-"), Point.parse(point))
-        except (ValueError, IndexError):
-            return ""
+        if not isinstance(picture, str):
+            raise UserError(f"a picture has a name, got {picture!r:.80}")
+        open_view = self.presenter.open_view(Question.parse(state))
+        return open_view.inspect(picture.removeprefix(f"{open_view.view.name}-"), Point.parse(point))
 
     def tokens(self, question: Question, trace: Trace) -> dict[str, Any]:
         prompt, generated = self.presenter.text(question.run)
@@ -122,7 +125,10 @@ class Answers:
 
     def tree(self, question: Question) -> dict[str, Any]:
         _, tokenizer = self.presenter.library.model(question.run.checkpoint)
-        stretches = tree(self.continuations.surprisals(question))
+        try:
+            stretches = tree(self.continuations.surprisals(question))
+        except TooMuch as error:  # and what there is beside the tree is shown
+            return {PROBLEM: str(error)}
         shown, kept = question.run.generated, question.branches
         return {"branches": Branches.pack(stretches, shown, kept, tokenizer.vocabulary.__getitem__)}
 
@@ -133,6 +139,12 @@ class Answers:
         prediction, vocabulary, words = self.presenter.next_token(question, settings, trace)
         table = Distribution.pack(prediction, vocabulary, settings, question.selection.find[:MOST_FOUND_BY])
         return {"next-token": table, "next-token-words": words}
+
+
+def piece(work: Callable[[Panel], Any], panel: Panel) -> Any:
+    """What there is to be done for a panel, if the answer is still wanted."""
+    go_on()
+    return work(panel)
 
 
 def packed(picture: Any) -> Any:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from explorer.errors import UserError
 from explorer.run import MOST_TOKENS, parse_ids
 
 BETWEEN = "~"  # branches in a text
@@ -29,7 +30,7 @@ class Branch:
     def parse(cls, text: str) -> "Branch":
         origin, _, ids = text.rpartition(":")
         if origin not in ("", *ORIGINS):
-            raise ValueError(f"a branch comes from {', '.join(ORIGINS)}, got {origin[:80]!r}")
+            raise UserError(f"a branch comes from {', '.join(ORIGINS)}, got {origin[:80]!r}")
         return cls(parse_ids(ids), origin)
 
     def __str__(self) -> str:
@@ -40,11 +41,11 @@ Branches = tuple[Branch, ...]  # the oldest first
 
 
 def parse_branches(text: str) -> Branches:
-    """The branches that `written` wrote; ValueError where they are none, or too many."""
+    """The branches that `written` wrote; UserError where they are none, or too many."""
     if not isinstance(text, str):
-        raise ValueError(f"branches are a text such as 12.7.300~beam:12.9, got {text!r:.80}")
+        raise UserError(f"branches are a text such as 12.7.300~beam:12.9, got {text!r:.80}")
     if text.count(BETWEEN) >= MOST_BRANCHES:
-        raise ValueError(f"a prompt has at most {MOST_BRANCHES} branches, got {text.count(BETWEEN) + 1}")
+        raise UserError(f"a prompt has at most {MOST_BRANCHES} branches, got {text.count(BETWEEN) + 1}")
     return within_bounds(tuple(map(Branch.parse, text.split(BETWEEN)))) if text else ()
 
 

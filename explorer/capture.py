@@ -9,6 +9,7 @@ import torch
 from explorer.ablation import ablate
 from explorer.editing import edited
 from explorer.edits import Edit
+from explorer.errors import UserError
 from explorer.hooks import hooked
 from explorer.models import Offer, Weights, offer
 from explorer.trace import Trace
@@ -39,7 +40,7 @@ def capture(
         tokenizer: for the tokens' texts and bytes; without it their ids stand for them.
 
     Raises:
-        ValueError: there are no tokens, more than the context length, or one that is not in the vocabulary;
+        UserError: there are no tokens, more than the context length, or one that is not in the vocabulary;
             the model has not what an edit changes.
     """
     config = lm.config
@@ -62,11 +63,16 @@ def capture(
 
 
 def check_tokens(config: ModelConfig, token_ids: Sequence[int]):
-    """ValueError where a model cannot read the tokens."""
+    """UserError where a model cannot read the tokens."""
     if not 0 < len(token_ids) <= config.context_length:
-        raise ValueError(f"a run has 1 to {config.context_length} tokens, got {len(token_ids)}")
+        raise UserError(f"a run has 1 to {config.context_length} tokens, got {len(token_ids)}")
+    check_ids(config, token_ids)
+
+
+def check_ids(config: ModelConfig, token_ids: Sequence[int]):
+    """UserError where one is not in a model's vocabulary."""
     if not all(0 <= token_id < config.vocab_size for token_id in token_ids):
-        raise ValueError(f"token ids run from 0 to {config.vocab_size - 1}, got {min(token_ids)} to {max(token_ids)}")
+        raise UserError(f"token ids run from 0 to {config.vocab_size - 1}, got {min(token_ids)} to {max(token_ids)}")
 
 
 def offered(lm: TransformerLM) -> Offer:

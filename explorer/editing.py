@@ -7,6 +7,7 @@ from typing import TypeVar
 from torch import Tensor, nn
 
 from explorer.edits import OPERATIONS, Edit
+from explorer.errors import UserError
 from explorer.hooks import hooked
 from model.layers.rope import rotate_adjacent
 from model.layers.rope_scaling import rotary_frequencies
@@ -24,7 +25,7 @@ def edited(lm: TransformerLM, edits: Sequence[Edit]) -> Iterator[None]:
     `edited_steps`.
 
     Raises:
-        ValueError: the model has not what an edit changes; in a pass, learned positions end before those asked for.
+        UserError: the model has not what an edit changes; in a pass, learned positions end before those asked for.
     """
     for edit in edits:
         edit.check(lm.config, lm.taps)
@@ -40,7 +41,7 @@ def edited_steps(lm: TransformerLM, edits: Sequence[Edit], steps: Iterator[Step]
     """The steps of `generate`, each computed with the edits; between steps the model is as it was.
 
     Raises:
-        ValueError: as `edited`, at the first step.
+        UserError: as `edited`, at the first step.
     """
     while True:
         with edited(lm, edits):
@@ -70,7 +71,7 @@ def shift(lm: TransformerLM, edit: Edit) -> Change:
         (positions,) = inputs
         last, furthest = config.context_length - 1, int(positions.max()) + int(edit.amount)
         if furthest > last:
-            raise ValueError(f"this model learned positions 0 to {last} and knows no others, got {furthest}")
+            raise UserError(f"this model learned positions 0 to {last} and knows no others, got {furthest}")
         return table.forward(positions + int(edit.amount))
 
     return lm.position_embedding, later

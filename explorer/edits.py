@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from explorer.errors import UserError
 from model.config import ModelConfig
 
 MOST_EDITS = 16  # of one run
@@ -51,7 +52,7 @@ class Edit:
         index: the part that is changed, of a value a head its head, else of its last axis; None: all of it.
 
     Raises:
-        ValueError: it makes no sense of any model.
+        UserError: it makes no sense of any model.
     """
 
     tap: str
@@ -61,29 +62,29 @@ class Edit:
 
     def __post_init__(self):
         if not TAP.fullmatch(self.tap):
-            raise ValueError(f"an edit changes a value with a name such as blocks.0.attn.z, got {self.tap[:80]!r}")
+            raise UserError(f"an edit changes a value with a name such as blocks.0.attn.z, got {self.tap[:80]!r}")
         operation = OPERATIONS.get(self.operation)
         if operation is None:
-            raise ValueError(f"an edit is one of {', '.join(OPERATIONS)}, got {self.operation[:80]!r}")
+            raise UserError(f"an edit is one of {', '.join(OPERATIONS)}, got {self.operation[:80]!r}")
         if operation.taps and (self.tap not in operation.taps or self.index is not None):
-            raise ValueError(f"{self.operation!r} changes the whole of {' or '.join(operation.taps)}, got {self.place}")
+            raise UserError(f"{self.operation!r} changes the whole of {' or '.join(operation.taps)}, got {self.place}")
         if not operation.least <= self.amount <= operation.most or (operation.whole and self.amount % 1):
             kind = "a whole number" if operation.whole else "a number"
             limits = f"from {operation.least:,.0f} to {operation.most:,.0f}"
-            raise ValueError(f"the amount of {self.operation!r} is {kind} {limits}, got {self.amount!r}")
+            raise UserError(f"the amount of {self.operation!r} is {kind} {limits}, got {self.amount!r}")
 
     @classmethod
     def parse(cls, text: str) -> "Edit":
-        """The edit that `str` wrote; ValueError where it is none."""
+        """The edit that `str` wrote; UserError where it is none."""
         place, *operation = text.split("*")
         if not 1 <= len(operation) <= 2:
-            raise ValueError(f"an edit is written tap*operation or tap*operation*amount, got {text[:80]!r}")
+            raise UserError(f"an edit is written tap*operation or tap*operation*amount, got {text[:80]!r}")
         tap, _, index = place.rpartition(".")
         tap, index = (tap, int(index)) if re.fullmatch("[0-9]{1,9}", index) else (place, None)
         try:
             amount = float(operation[1]) if len(operation) > 1 else 0.0
         except ValueError:
-            raise ValueError(f"the amount of an edit is a number, got {operation[1][:80]!r}") from None
+            raise UserError(f"the amount of an edit is a number, got {operation[1][:80]!r}") from None
         return cls(tap, operation[0], amount, index)
 
     def __str__(self) -> str:
@@ -95,17 +96,17 @@ class Edit:
         return self.tap if self.index is None else f"{self.tap}.{self.index}"
 
     def check(self, config: ModelConfig, taps: Collection[str]):
-        """ValueError if a model has not what it changes.
+        """UserError if a model has not what it changes.
 
         Args:
             config: of the model.
             taps: names of the values it computes.
         """
         if self.tap not in taps:
-            raise ValueError(f"this model has no value {self.tap} that could be changed")
+            raise UserError(f"this model has no value {self.tap} that could be changed")
         kind, size = axis(self.tap, config)
         if self.index is not None and not 0 <= self.index < size:
-            raise ValueError(f"{self.tap} has {kind}s 0 to {size - 1}, got {self.index}")
+            raise UserError(f"{self.tap} has {kind}s 0 to {size - 1}, got {self.index}")
 
     def words(self, config: ModelConfig) -> str:
         """What it does, as in "head 1 of layer 2 silenced"."""
@@ -146,15 +147,15 @@ def axis(tap: str, config: ModelConfig) -> tuple[str, int]:
 
 
 def parse_edits(edits: str | Sequence[str]) -> tuple[Edit, ...]:
-    """Edits from their texts, or from one text joined by "~"; ValueError where they are none, too many or repeated."""
+    """Edits from their texts, or from one text joined by "~"; UserError where they are none, too many or repeated."""
     texts = edits.split(BETWEEN) if isinstance(edits, str) and edits else edits or ()
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
-        raise ValueError("edits are texts")
+        raise UserError("edits are texts")
     if len(texts) > MOST_EDITS:
-        raise ValueError(f"a run has at most {MOST_EDITS} edits, got {len(texts)}")
+        raise UserError(f"a run has at most {MOST_EDITS} edits, got {len(texts)}")
     parsed = tuple(map(Edit.parse, texts))
     if len({(edit.place, edit.operation) for edit in parsed}) < len(parsed):
-        raise ValueError("a run has each edit of a value once, got one twice")
+        raise UserError("a run has each edit of a value once, got one twice")
     return parsed
 
 

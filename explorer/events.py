@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import gradio as gr
 
+from explorer.errors import UserError
 from explorer.examples import EXAMPLES
 from explorer.facts import facts
 from explorer.layout import Layout
@@ -11,7 +12,8 @@ from explorer.presenter import Presenter, Question, turn_of, view_named
 from explorer.run import Run
 from explorer.selection import Selection
 from explorer.settings import GenerationSettings
-from explorer.toasts import warn
+from explorer.telling import VISITORS
+from explorer.toasts import telling, warn
 
 FIRST_PROMPT = EXAMPLES["a story"].text
 
@@ -28,6 +30,7 @@ class Events:
     def __init__(self, layout: Layout, presenter: Presenter, checkpoint: str):
         self.layout, self.presenter, self.checkpoint = layout, presenter, checkpoint
 
+    @telling
     def on_load(self, request: gr.Request) -> dict:
         """What a visitor sees first: what the URL says, or else the first example."""
         first = {"checkpoint": self.checkpoint, "text": FIRST_PROMPT}
@@ -35,7 +38,7 @@ class Events:
         settings = GenerationSettings.parse(asked)
         try:
             question = self.presenter.restored(first | asked | {"turn": 0})
-        except ValueError as error:
+        except VISITORS as error:
             warn(error)
             question = self.presenter.restored(first)
         prompt, _ = self.presenter.text(question.run)
@@ -47,6 +50,7 @@ class Events:
             self.layout.tabs: gr.Tabs(selected=question.selection.view),
         }
 
+    @telling
     def on_prompt(self, prompt: str, checkpoint: str, state: dict) -> dict:
         """A new run, looked at as the last one was: at its last token or, if another model is to read the same tokens,
         at the same ones."""
@@ -55,7 +59,7 @@ class Events:
             again = state.get("checkpoint") != checkpoint and state.get("prompt") == list(run.prompt)
             look = self.presenter.within if again else self.presenter.at_end
             question = look(Question(run, selection, turn=turn_of(state) + 1))
-        except ValueError as error:
+        except VISITORS as error:
             warn(error)
             return {self.layout.picker: state.get("checkpoint", self.checkpoint)}
         if run.dropped:
@@ -72,11 +76,12 @@ class Events:
         changed = replace(run, edits=Question.parse(state).run.edits if state.get("edits") else ())
         try:
             self.presenter.trace(changed)
-        except ValueError as error:
-            warn(ValueError(f"{error}: the model is shown as it is."))
+        except VISITORS as error:
+            warn(UserError(f"{error}: the model is shown as it is."))
             return run
         return changed
 
+    @telling
     def on_open(self, state: dict) -> dict:
         """The tab that the state names, after a click elsewhere chose it."""
         return {self.layout.tabs: gr.Tabs(selected=view_named(Selection.parse(state).view).name)}

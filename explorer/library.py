@@ -12,6 +12,7 @@ from explorer.capture import capture, offered
 from explorer.edits import Edit
 from explorer.models import named, offer
 from explorer.trace import Trace
+from explorer.work import go_on
 from model.checkpoint import CheckpointError, list_checkpoints, load_checkpoint, version
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
@@ -77,6 +78,7 @@ class Library:
         identity = offer(lm, offered)
 
         def run() -> Trace:
+            go_on(tokens=len(token_ids))
             trace = capture(lm, token_ids, edits, tokenizer=tokenizer)
             return replace(trace, baseline=self.trace_of(lm, tokenizer, token_ids)) if edits else trace
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from explorer.branches import Path, added, forked_at, moved, pruned
+from explorer.errors import UserError
 from explorer.presenter import Question
 from explorer.run import MOST_TOKENS, parse_ids
 
@@ -31,15 +32,15 @@ def taken(question: Question, place: int, token_id: int) -> Question:
         question = replace(question, run=run, branches=branches)
     path = (*run.generated[: cut - len(run.prompt)], token_id)
     if len(path) > MOST_TOKENS:
-        raise ValueError(f"{MOST_TOKENS:,} tokens were generated, as many as fit into a link")
+        raise UserError(f"{MOST_TOKENS:,} tokens were generated, as many as fit into a link")
     return rewritten(question, path, began=len(path))
 
 
 def gone_to(question: Question, path: Path) -> Question:
-    """The run ends where a path does; Regenerate begins at its last fork. ValueError if no branch goes there."""
+    """The run ends where a path does; Regenerate begins at its last fork. UserError if no branch goes there."""
     paths = [branch.path for branch in kept(question).branches]
     if not any(other[: len(path)] == path for other in paths):
-        raise ValueError("there is no such branch (any more)")
+        raise UserError("there is no such branch (any more)")
     return rewritten(question, path, began=forked_at(paths, path))
 
 
@@ -53,9 +54,9 @@ def without(question: Question, path: Path) -> Question:
 
 
 def undone(question: Question) -> Question:
-    """Without the last generated token, which stays in the tree. ValueError if there is none."""
+    """Without the last generated token, which stays in the tree. UserError if there is none."""
     if not question.run.generated:
-        raise ValueError("There is nothing to undo: no token was generated yet.")
+        raise UserError("There is nothing to undo: no token was generated yet.")
     path = question.run.generated[:-1]
     return rewritten(question, path, began=min(question.began, len(path)))
 
@@ -69,7 +70,7 @@ MOVES: dict[str, Callable[[Question, int, Mapping[str, Any]], Question]] = {
 
 
 def after(question: Question, place: int, move: Any) -> Question:
-    """The question after a move such as {"kind": "take", "token": 812}; ValueError where it makes no sense."""
+    """The question after a move such as {"kind": "take", "token": 812}; UserError where it makes no sense."""
     if not isinstance(move, Mapping) or move.get("kind") not in list(MOVES):
-        raise ValueError(f"a move is one of {', '.join(MOVES)}, got {move!r:.80}")
+        raise UserError(f"a move is one of {', '.join(MOVES)}, got {move!r:.80}")
     return MOVES[move["kind"]](question, place, move)

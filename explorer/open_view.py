@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from explorer.errors import NoSuchPoint
 from explorer.inspection import Point
 from explorer.selection import Selection
 from explorer.trace import Trace
@@ -68,8 +69,11 @@ class OpenView:
         """How the number at a point of a panel comes about, as lines of text; "" where there is none.
 
         Raises:
-            IndexError: the picture has no such point.
+            NoSuchPoint: the picture has no such point.
         """
+        layer, head, config = point.index("layer"), point.index("head"), self.trace.config
+        if (layer or 0) >= config.num_layers or (head or 0) >= config.num_heads:
+            raise NoSuchPoint(f"the model has no layer {layer} head {head}")
         panels = [panel for panel in self.view.panels if panel.name == panel_name and panel.inspect and self.has(panel)]
         found = [panel.inspect(self.trace, self.selection, point) for panel in panels]
         return "\n".join(line for inspection in found if inspection for line in inspection.lines())

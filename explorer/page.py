@@ -15,6 +15,7 @@ from explorer.library import Library
 from explorer.presenter import Presenter
 from explorer.settings import NO_LIMITS, WritingLimits
 from explorer.style import DARK, LIGHT, MONO_FONTS, SANS_FONTS
+from explorer.telling import told
 from explorer.writing import Writing
 
 
@@ -65,7 +66,8 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Writing)
     model = [layout.facts, layout.picker, layout.sampling.top_k]
 
     first = [layout.update, *model, layout.prompt, layout.tabs, *settings]
-    blocks.load(events.on_load, None, first, **quiet)
+    shown = blocks.load(events.on_load, None, first, **quiet)
+    shown.then(None, layout.prompt, layout.prompt, js="(text) => Connection.prompt(text)")
     makes = {
         buttons.step: buttons.step.click(writing.on_step, layout.state, layout.update, **quiet),
         buttons.generate: buttons.generate.click(writing.on_generate, layout.state, layout.update, **quiet),
@@ -124,13 +126,13 @@ def page_theme() -> gr.themes.Base:
 
 
 def told_to_programs(function: Callable) -> Callable:
-    """The function with its ValueErrors turned into errors that a client gets to read."""
+    """The function with what it raises turned into errors that a client gets to read."""
 
     @wraps(function)
     def wrapped(*args, **kwargs):
         try:
             return function(*args, **kwargs)
-        except ValueError as error:
-            raise gr.Error(str(error), print_exception=False) from None
+        except Exception as error:
+            raise gr.Error(told(error), print_exception=False) from None
 
     return wrapped

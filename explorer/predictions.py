@@ -10,6 +10,7 @@ from explorer.capture import as_array, check_tokens, offered
 from explorer.library import LRU, Library
 from explorer.models import Weights, identity_of, offer
 from explorer.trace import Trace
+from explorer.work import go_on
 from model.kv_cache import KVCache
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
@@ -57,6 +58,7 @@ class Predictions:
         else:
             earlier = np.empty((0, lm.config.vocab_size), np.float32)
             cache = KVCache(lm.config, device=lm.device, dtype=lm.token_embedding.weight.dtype)
+        go_on(tokens=len(token_ids) - len(earlier))
         new = torch.tensor([token_ids[len(earlier) :]], device=lm.device)
         values = {"logits": np.concatenate([earlier, as_array(lm(new, cache)[0])])}  # (T, V)
         model = offer(lm, offered)

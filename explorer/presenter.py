@@ -12,6 +12,8 @@ from explorer.analysis.feed_forward import neurons
 from explorer.analysis.next_token import NextToken, next_token
 from explorer.analysis.shades import SHADES, shaded
 from explorer.branches import Branches, parse_branches, written
+from explorer.capture import check_ids
+from explorer.errors import UserError
 from explorer.examples import BUNDLED, Example, example_of
 from explorer.library import Library
 from explorer.open_view import OpenView
@@ -48,7 +50,9 @@ class Question:
 
     @classmethod
     def parse(cls, state: Mapping[str, Any]) -> "Question":
-        """ValueError where the run makes no sense; of the selection, what makes none is left out."""
+        """UserError where the run makes no sense; of the selection, what makes none is left out."""
+        if not isinstance(state, Mapping):
+            raise UserError(f"the page's state is an object, got {state!r:.80}")
         selection, run = Selection.parse(state), Run.parse(state)
         began = min(as_index(state.get("began")) or 0, len(run.generated))
         branches = parse_branches(state.get("branches") or "")
@@ -77,7 +81,7 @@ def turn_of(state: Mapping[str, Any]) -> int:
 class Presenter:
     """Answers questions from the models of a library.
 
-    Every method that takes a run raises CheckpointError where its model cannot be loaded, and ValueError where its
+    Every method that takes a run raises CheckpointError where its model cannot be loaded, and UserError where its
     tokens are none of the model's.
     """
 
@@ -85,13 +89,13 @@ class Presenter:
         self.library, self.predictions = library, Predictions(library)
 
     def run_of(self, checkpoint: str, text: str) -> Run:
-        """The run of a prompt; of one longer than the context its last part. ValueError if it is empty."""
+        """The run of a prompt; of one longer than the context its last part. UserError if it is empty."""
         lm, tokenizer = self.library.model(checkpoint)
         if not isinstance(text, str):
-            raise ValueError(f"The prompt must be text, got {text!r}.")
+            raise UserError(f"The prompt must be text, got {text!r}.")
         ids = tokenizer.encode(text)
         if not ids:
-            raise ValueError("The prompt is empty. Type a few words for the model to continue.")
+            raise UserError("The prompt is empty. Type a few words for the model to continue.")
         kept = ids[-lm.config.context_length :]
         return Run(checkpoint, tuple(kept), dropped=len(ids) - len(kept))
 
@@ -139,15 +143,21 @@ class Presenter:
     def held(self, run: Run) -> tuple[TransformerLM, Trace]:
         """The same, with the model: to be held as long as the trace is asked for weights, since it does not."""
         lm, tokenizer = self.library.model(run.checkpoint)
-        return lm, self.library.trace_of(lm, tokenizer, run.window(lm.config.context_length), run.edits)
+        return lm, self.library.trace_of(lm, tokenizer, self.seen(run), run.edits)
 
     def logits(self, run: Run) -> Trace:
         """Of the same trace the logits alone, which take less as a text grows token by token; the whole trace of a
         changed run."""
-        lm, _ = self.library.model(run.checkpoint)
         if run.edits:
             return self.trace(run)
-        return self.predictions.trace(run.checkpoint, run.window(lm.config.context_length))
+        return self.predictions.trace(run.checkpoint, self.seen(run))
+
+    def seen(self, run: Run) -> tuple[int, ...]:
+        """The part of the run that its model sees."""
+        lm, _ = self.library.model(run.checkpoint)
+        if run.token_ids:
+            check_ids(lm.config, run.token_ids)  # those before are shown as text
+        return run.window(lm.config.context_length)
 
     def written_on(self, question: Question, run: Run) -> Question:
         """The question about a run of more tokens, looked at from its last token to the one before."""

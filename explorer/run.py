@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from explorer.edits import BETWEEN, Edit, parse_edits
+from explorer.errors import UserError
 from explorer.selection import as_index
 from model.generation import window_start
 
@@ -43,11 +44,11 @@ class Run:
         edits as a list of texts or as one like "rope.angles*shift*5~blocks.2.attn.z.1*zero".
 
         Raises:
-            ValueError: the checkpoint is no text, the ids are no ids, or the edits no edits.
+            UserError: the checkpoint is no text, the ids are no ids, or the edits no edits.
         """
         checkpoint = values.get("checkpoint")
         if not isinstance(checkpoint, str):
-            raise ValueError(f"the checkpoint must be a name, got {checkpoint!r}")
+            raise UserError(f"the checkpoint must be a name, got {checkpoint!r}")
         prompt, generated = (parse_ids(values.get(name) or ()) for name in ("prompt", "generated"))
         dropped = as_index(values.get("dropped", 0)) or 0
         return cls(checkpoint, prompt, generated, dropped, parse_edits(values.get("edits") or ()))
@@ -63,11 +64,11 @@ class Run:
 
 
 def parse_ids(ids: str | Sequence) -> tuple[int, ...]:
-    """Token ids from a list of whole numbers or from their text, joined by dots; ValueError for anything else."""
+    """Token ids from a list of whole numbers or from their text, joined by dots; UserError for anything else."""
     parts = ids.split(".") if isinstance(ids, str) else ids
     if not isinstance(parts, list | tuple) or len(parts) > MOST_TOKENS:
-        raise ValueError(f"token ids are at most {MOST_TOKENS} whole numbers")
+        raise UserError(f"token ids are at most {MOST_TOKENS} whole numbers")
     numbers = tuple(as_index(part) for part in parts)
     if None in numbers:
-        raise ValueError("token ids are whole numbers")
+        raise UserError("token ids are whole numbers")
     return numbers

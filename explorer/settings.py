@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from explorer.errors import UserError
+
 LIMITS = {
     "temperature": (0, 2),
     "top_k": (0, 1_000_000),
@@ -57,14 +59,14 @@ class GenerationSettings:
         return cls(**known)
 
     def checked(self) -> "GenerationSettings":
-        """These settings; ValueError where one is outside its limits or of another type."""
+        """These settings; UserError where one is outside its limits or of another type."""
         for name, (low, high) in LIMITS.items():
             value, whole = getattr(self, name), isinstance(getattr(type(self), name), int)
             if not isinstance(value, int if whole else int | float) or not low <= value <= high:
-                raise ValueError(f"{name} must be {low} to {high}, got {value!r}{' (whole numbers only)' * whole}")
+                raise UserError(f"{name} must be {low} to {high}, got {value!r}{' (whole numbers only)' * whole}")
         stop = self.stop_strings
         if not isinstance(stop, str) or len(stop) > MOST_STOP_CHARACTERS:
-            raise ValueError(f"stop_strings must be a text of at most {MOST_STOP_CHARACTERS} characters, got {stop!r}")
+            raise UserError(f"stop_strings must be a text of at most {MOST_STOP_CHARACTERS} characters, got {stop!r}")
         return self
 
     def as_dict(self) -> dict[str, Any]:

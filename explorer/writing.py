@@ -3,37 +3,24 @@
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import wraps
 
 import gradio as gr
 
 from explorer.branches import added
 from explorer.components.state_update import StateUpdate
 from explorer.editing import edited, edited_steps
+from explorer.errors import UserError
 from explorer.moves import after, rewritten, undone
 from explorer.presenter import Presenter, Question
 from explorer.run import MOST_TOKENS
 from explorer.settings import LIMITS, GenerationSettings, WritingLimits
-from explorer.toasts import warn
+from explorer.toasts import telling
 from model.beam import beam_search
 from model.generation import generate
 
 SECONDS_A_TOKEN = 1 / 18  # the pace at which new tokens are shown: eyes and browsers follow this, not 400 a second
 COMPARED_TOKENS = 30
 NUM_BEAMS = 4
-
-
-def telling(answers: Callable[..., Iterator[dict]]) -> Callable[..., Iterator[dict]]:
-    """Answers that end at a ValueError, as where changed positions reach their end, of which the visitor is told."""
-
-    @wraps(answers)
-    def told(*args, **kwargs):
-        try:
-            yield from answers(*args, **kwargs)
-        except ValueError as error:
-            warn(error)
-
-    return told
 
 
 class Writing:
@@ -49,32 +36,32 @@ class Writing:
     def __init__(self, update: StateUpdate, seed: gr.Number, presenter: Presenter, limits: WritingLimits):
         self.update, self.seed, self.presenter, self.limits = update, seed, presenter, limits
 
+    @telling
     def on_step(self, state: dict) -> Iterator[dict]:
-        if question := self.asked(state):
-            yield from self.written(question, replace(GenerationSettings.parse(state), max_new_tokens=1))
+        yield from self.written(self.asked(state), replace(GenerationSettings.parse(state), max_new_tokens=1))
 
+    @telling
     def on_generate(self, state: dict) -> Iterator[dict]:
-        if question := self.asked(state):
-            yield from self.written(begun(question), GenerationSettings.parse(state))
+        yield from self.written(begun(self.asked(state)), GenerationSettings.parse(state))
 
+    @telling
     def on_regenerate(self, state: dict) -> Iterator[dict]:
         """What was written last, with the next seed, as a branch beside it."""
         question, settings = self.asked(state), GenerationSettings.parse(state)
-        if question is None:
-            return
         if len(question.run.generated) == question.began:
-            warn(ValueError("There is nothing to write anew here: press Generate first."))
-        elif settings.temperature == 0:
-            warn(ValueError("At temperature 0 the likeliest token is always taken: no seed writes another text."))
-        else:
-            settings = replace(settings, seed=(settings.seed + 1) % (LIMITS["seed"][1] + 1))
-            question = rewritten(question, question.run.generated[: question.began], question.began)
-            for answer in self.written(question, settings, seed=settings.seed):
-                yield answer | {self.seed: settings.seed}
+            raise UserError("There is nothing to write anew here: press Generate first.")
+        if settings.temperature == 0:
+            raise UserError("At temperature 0 the likeliest token is always taken: no seed writes another text.")
+        settings = replace(settings, seed=(settings.seed + 1) % (LIMITS["seed"][1] + 1))
+        question = rewritten(question, question.run.generated[: question.began], question.began)
+        for answer in self.written(question, settings, seed=settings.seed):
+            yield answer | {self.seed: settings.seed}
 
+    @telling
     def on_undo(self, state: dict) -> dict:
         return self.answered(state, undone)
 
+    @telling
     def on_move(self, state: dict) -> dict:
         """Another continuation, or one token taken by hand."""
 
@@ -88,8 +75,6 @@ class Writing:
     def on_compare(self, state: dict) -> Iterator[dict]:
         """What greedy search, beam search and sampling would go on with, as branches."""
         question, settings = self.asked(state), GenerationSettings.parse(state)
-        if question is None:
-            return
         run, (lm, tokenizer) = question.run, self.presenter.library.model(question.run.checkpoint)
         window = run.window(lm.config.context_length)
         room = min(lm.config.context_length + 1 - len(window), MOST_TOKENS - len(run.generated))  # the last is not read
@@ -113,7 +98,6 @@ class Writing:
             question = replace(question, branches=branches)
             yield {self.update: question.as_change()}
 
-    @telling
     def written(self, question: Question, settings: GenerationSettings, **change) -> Iterator[dict]:
         """The run after each new token, at a pace that can be followed.
 
@@ -152,24 +136,13 @@ class Writing:
             gr.Warning(f"Here writing ends after {self.limits.seconds:g} seconds: press Generate to go on.")
 
     def answered(self, state: dict, move: Callable[[Question], Question]) -> dict:
-        """The question after a move, looked at from its last token; as it is, and a warning, where there is no such."""
-        question = self.asked(state)
-        if question is None:
-            return {}
-        try:
-            return {self.update: self.presenter.at_end(move(question)).as_change()}
-        except ValueError as error:
-            warn(error)
-            return {}
+        """The question after a move, looked at from its last token."""
+        return {self.update: self.presenter.at_end(move(self.asked(state))).as_change()}
 
-    def asked(self, state: dict) -> Question | None:
-        """The state's question if it makes sense; else None, and a warning says why not."""
-        try:
-            question = Question.parse(state)
-            self.presenter.trace(question.run)
-        except ValueError as error:
-            warn(error)
-            return None
+    def asked(self, state: dict) -> Question:
+        """The state's question, in its next turn. UserError where it makes no sense."""
+        question = Question.parse(state)
+        self.presenter.trace(question.run)
         return replace(question, turn=question.turn + 1)
 
 

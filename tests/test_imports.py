@@ -24,6 +24,8 @@ LAYERS = {
     "explorer.sampling_panel": 4,
     "explorer.writing_panel": 4,
     "explorer.toasts": 4,
+    "explorer.telling": 2,
+    "explorer.server_functions": 3,
     "explorer.writing": 5,
     "explorer.events": 5,
     "explorer.page": 6,
@@ -38,6 +40,7 @@ MAY_IMPORT_GRADIO = (
     "explorer.events",
     "explorer.writing",
     "explorer.toasts",
+    "explorer.server_functions",
     "explorer.components",
 )
 

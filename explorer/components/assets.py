@@ -15,13 +15,13 @@ from explorer.style import DARK, LIGHT, template
 
 @cache
 def shared_script() -> str:
-    """Script tag for the page's state and themes, `window.Explorer`."""
+    """Script tag for the page's state and themes, `window.Explorer`, and its way to Python, `window.Connection`."""
     themes = {
         name: {"sequential": theme.sequential, "template": template(theme).to_plotly_json()}
         for name, theme in (("light", LIGHT), ("dark", DARK))
     }
-    script = Path(__file__).with_name("explorer.js").read_text(encoding="utf-8")
-    return script_tag("explorer.js", f"window.ExplorerThemes = {json.dumps(themes)};\n{script}")
+    scripts = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("connection.js", "explorer.js"))
+    return script_tag("explorer.js", "\n".join((f"window.ExplorerThemes = {json.dumps(themes)};", *scripts)))
 
 
 @cache

@@ -64,7 +64,7 @@ class Branches(Widget):
                     "length": length,
                     "total": number(-stretch.total),
                     "per_token": number(-stretch.total / length),
-                    "perplexity": number(2 ** (stretch.total / length)),
+                    "perplexity": perplexity(stretch.total / length),
                     "shown": shown[:length] == stretch.path,
                     "here": shown == stretch.path,
                     "compared": stretch.is_leaf or bool(origins),
@@ -72,3 +72,8 @@ class Branches(Widget):
                 }
             )
         return rows
+
+
+def perplexity(bits: float) -> str:
+    """2^bits, of which a float has room up to 2^1024."""
+    return number(2**bits) if bits < 1024 else "over 1e308"

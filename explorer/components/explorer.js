@@ -3,7 +3,7 @@
   const STATE_EVENT = "explorer:state", THEME_EVENT = "explorer:theme";
   const QUESTIONS = ["tune", "token", "pick", "show"]; // in order of importance; the last asks for everything
   const contents = {}, receivers = {}; // of widgets, by element id
-  let state = {}, bus = null, wanted = -1, waiting = false, untold = false, urlTimer = 0, silence = 0;
+  let state = {}, bus = null, wanted = -1, waiting = null, untold = false, urlTimer = 0, silence = 0;
 
   // Causal: a query looks at its own position and before.
   const tidy = (s) => (s.key > s.query ? { ...s, key: s.query } : s);
@@ -23,36 +23,54 @@
   }
 
   // One question at a time, about the state as it then is, so that no answer is overtaken by an older one. The next is
-  // on its way while an answer is drawn.
+  // on its way while an answer is drawn; what is left of an answer is not waited for once something newer is asked.
   async function ask(question) {
     wanted = Math.max(wanted, QUESTIONS.indexOf(question));
-    if (waiting || !bus) return;
-    waiting = true;
-    try {
-      const send = ({ now, part }) => bus.answer(QUESTIONS[now], state, part);
-      let asked = following(null, false), coming = asked && send(asked);
-      while (asked) {
-        const answer = await coming;
-        asked = following(asked, answer.more);
-        coming = asked && send(asked);
-        for (const [id, content] of Object.entries(answer.contents)) give(id, content);
-        tellState();
-      }
-    } finally { waiting = false; }
+    if (waiting?.part) waiting.abort();
+    if (waiting || !bus || Connection.lost) return;
+    const send = ({ now, part }) => {
+      const unwanted = new AbortController();
+      waiting = { part, abort: () => unwanted.abort() };
+      return Connection.call("answer", [QUESTIONS[now], state, part], unwanted.signal);
+    };
+    let asked = following(null, false), coming = asked && send(asked);
+    while (asked) {
+      const answer = await answered(coming);
+      asked = following(asked, answer.more);
+      coming = asked && send(asked);
+      for (const [id, content] of Object.entries(answer.contents)) give(id, content);
+      tellState();
+    }
+    waiting = null;
   }
+
+  // What came, or in its place the sentence that says why nothing did. Nobody's answer is asked for again (`onReturn`).
+  async function answered(coming) {
+    try { return await coming; } catch (error) {
+      if (error.name === "AbortError") return { contents: {}, more: true };
+      return { contents: error instanceof Connection.Refused ? { problem: error.message } : {}, more: false };
+    }
+  }
+  Connection.onReturn(() => ask("show"));
 
   // The newest question, with what is left of the one before; or else the rest of that.
   function following(asked, more) {
+    if (Connection.lost) return null;
     if (wanted < 0) return more ? { now: asked.now, part: asked.part + 1 } : null;
     const now = more ? Math.max(wanted, asked.now) : wanted;
     wanted = -1;
     return { now, part: 0 };
   }
 
-  // Tabs build their widgets when they are first opened: what came before that is kept for them.
+  // Tabs build their widgets when they are first opened: what came before that is kept for them. One that fails leaves
+  // the others as they should be.
   function give(id, content) {
     contents[id] = content;
-    receivers[id]?.(content);
+    try { receivers[id]?.(content); } catch (error) { broke(error); }
+  }
+  function broke(error) {
+    console.error(error);
+    give("problem", "A part of the page could not be drawn. Reload the page to try again: its address holds all you chose.");
   }
 
   function writeUrl() {
@@ -93,7 +111,7 @@
     while (queue.length) {
       const precedes = (a, b) => (a.element.compareDocumentPosition(b.element) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1);
       const { draw, resolve } = queue.sort(precedes).shift();
-      await draw().catch(console.error);
+      try { await draw(); } catch (error) { broke(error); }
       resolve();
       await frame();
     }
@@ -159,7 +177,8 @@
       listen(STATE_EVENT, element, () => { words.hidden ||= about !== state; });
       return async (point) => {
         about = state;
-        const text = await bus.inspect(state, id, point);
+        const text = await Connection.call("inspect", [state, id, point])
+          .catch((error) => (error instanceof Connection.Refused ? error.message : ""));
         if (about !== state) return;
         words.textContent = text;
         words.hidden = !text;
@@ -179,9 +198,9 @@
     edits: () => (state.edits ? state.edits.split("~") : []),
     change(edits) { set({ edits: edits.join("~") }); ask("show"); },
     // A move among the continuations (moves.py): Python answers with the run it leads to. What is being written stops.
-    move(move) { bus.move({ ...state, move }); },
+    move(move) { Connection.writes(false); bus.move({ ...state, move }); },
     // What is being written ends here: tokens that are on their way come too late.
-    stop() { set({ turn: state.turn + 1 }); },
+    stop() { Connection.writes(false); set({ turn: state.turn + 1 }); },
     // Another token after the selected one.
     take(token) { Explorer.move({ kind: "take", token }); },
     // A slider moved: the next token's distribution follows.
@@ -195,6 +214,8 @@
     // all pictures do.
     merge(change, question) {
       if (change.turn < state.turn) return; // of a generation that has been cancelled since
+      Connection.writes(question === "token");
+      if (String(change.prompt) !== String(state.prompt)) Connection.ran();
       set(change, question !== "token"); // a new token's marks move as it is drawn: a frame for both
       clearTimeout(silence);
       ask(question);

@@ -8,6 +8,7 @@ import numpy as np
 
 from explorer.analysis.recompute.source import Source
 from explorer.analysis.recompute.working import Input
+from explorer.errors import NoSuchPoint, UserError
 from explorer.style import number
 
 
@@ -31,29 +32,31 @@ class Point:
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> "Point":
-        """The point in a mapping that anybody may have written; ValueError where it makes no sense."""
+        """The point in a mapping that anybody may have written; UserError where it makes no sense."""
+        if not isinstance(values, Mapping):
+            raise UserError(f"a point is an object with an x and a y, got {values!r:.80}")
         known = {name: values[name] for name in cls.__dataclass_fields__ if values.get(name) is not None}
         for name, value in known.items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 10**9:
-                raise ValueError(f"{name} of a point must be a number, got {value!r}")
+                raise UserError(f"{name} of a point must be a number, got {value!r:.80}")
         if not {"x", "y"} <= set(known):
-            raise ValueError(f"a point has an x and a y, got {', '.join(known) or 'neither'}")
+            raise UserError(f"a point has an x and a y, got {', '.join(known) or 'neither'}")
         return cls(**known)
 
     def index(self, axis: str) -> int | None:
-        """A coordinate as a place counted from 0. IndexError where it is none; None of one that was not given."""
+        """A coordinate as a place counted from 0. NoSuchPoint where it is none; None of one that was not given."""
         value = getattr(self, axis)
         if value is None:
             return None
         if value < 0 or value % 1:
-            raise IndexError(f"{axis} of the point is no place on an axis: {value}")
+            raise NoSuchPoint(f"{axis} of the point is no place on an axis: {value}")
         return int(value)
 
     def of(self, axis: str) -> int:
-        """The same of a picture whose points have one. IndexError where this one has none."""
+        """The same of a picture whose points have one. NoSuchPoint where this one has none."""
         place = self.index(axis)
         if place is None:
-            raise IndexError(f"the point has no {axis}")
+            raise NoSuchPoint(f"the point has no {axis}")
         return place
 
     @property
@@ -109,7 +112,7 @@ class Inspection:
 
 
 def element(values: np.ndarray, *index: int) -> float:
-    """values[index]. IndexError where there is no such element, before the first too."""
+    """values[index]. NoSuchPoint where there is no such element, before the first too."""
     if len(index) != values.ndim or not all(0 <= i < size for i, size in zip(index, values.shape, strict=False)):
-        raise IndexError(f"there is no element {list(index)} in a value of shape {values.shape}")
+        raise NoSuchPoint(f"there is no element {list(index)} in a value of shape {values.shape}")
     return float(values[index])

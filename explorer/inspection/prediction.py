@@ -12,6 +12,7 @@ from explorer.analysis.recompute.norms import Norm, divided
 from explorer.analysis.recompute.source import Source
 from explorer.analysis.recompute.taps import formula_of
 from explorer.analysis.recompute.working import Input, products, summed, take
+from explorer.errors import NoSuchPoint
 from explorer.inspection.inspection import Inspection, element
 from explorer.inspection.tap import at
 from explorer.style import number, quoted
@@ -29,7 +30,7 @@ def lens_cell(trace: Trace, depth: int, position: int, token_id: int, kind: str)
     """
     names, here = depths(trace), range(position, position + 1)
     if not (0 <= depth < len(names) and 0 <= position < len(trace)):
-        raise IndexError(f"the lens has no depth {depth} after position {position}")
+        raise NoSuchPoint(f"the lens has no depth {depth} after position {position}")
     x, inputs = read_at(trace, depth, position)
     logits = trace.weights["lm_head.weight"].astype(np.float64) @ x  # (V,)
     read = readings(trace, here)

@@ -13,7 +13,7 @@ def inspect(trace: Trace, name: str, index: tuple[int, ...]) -> Inspection:
     """How one element of a captured value comes about.
 
     Raises:
-        IndexError: it has no such element.
+        NoSuchPoint: it has no such element.
         KeyError: nothing was captured under that name, or no formula is known for it.
     """
     value = element(trace[name], *index)

@@ -4,6 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.next_token import entropy, rank, surprisal
+from explorer.errors import NoSuchPoint
 from explorer.style import MONO, SELECTED, figure, label, number, quoted
 from explorer.trace import Trace
 from explorer.views.merges import in_hex
@@ -27,10 +28,10 @@ def window(length: int, query: int, most: int = MOST_ROWS) -> range:
 
 
 def column_at(x: float) -> str:
-    """Which column of the table lies at a place across it. IndexError where none does."""
+    """Which column of the table lies at a place across it. NoSuchPoint where none does."""
     edges = np.cumsum(list(WIDTHS.values()))
     if not 0 <= x < edges[-1]:
-        raise IndexError(f"the table has no column at {x}")
+        raise NoSuchPoint(f"the table has no column at {x}")
     return list(WIDTHS)[int(np.searchsorted(edges, x, side="right"))]
 
 

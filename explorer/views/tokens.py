@@ -4,6 +4,7 @@ import numpy as np
 
 from explorer.analysis.embedding import embedding_parts
 from explorer.analysis.next_token import rank, surprisal
+from explorer.errors import NoSuchPoint
 from explorer.inspection import Inspection, Point
 from explorer.inspection.prediction import PREDICTED, predicted
 from explorer.selection import Selection
@@ -45,7 +46,7 @@ def formula(trace: Trace, selection: Selection) -> str:
 def inspect_prediction(trace: Trace, selection: Selection, point: Point) -> Inspection | None:
     """A measure in the table; None of its columns of text."""
     if point.row >= len(trace):
-        raise IndexError(f"the table has no row {point.row}")
+        raise NoSuchPoint(f"the table has no row {point.row}")
     measure = column_at(point.x).split(" ")[0]
     return predicted(trace, point.row, measure) if measure in PREDICTED else None
 

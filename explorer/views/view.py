@@ -43,7 +43,7 @@ class Panel:
         mark: (trace, selection) -> whether the captured values that it shows or is worked out from, all of them, are
             what their own inputs give.
         inspect: (trace, selection, clicked point) -> how the number there comes about, None where there is no number;
-            IndexError where the picture has no such point.
+            NoSuchPoint where the picture has no such point.
         height: of the picture, pixels.
         min_width: of the picture, pixels; on a narrower screen it scrolls sideways.
         width: share of the row it takes on a wide screen.

@@ -1,12 +1,14 @@
 """Handlers called as the page's script calls them; their answers are keyed by components."""
 
 import json
+import re
 from copy import deepcopy
 
 import gradio as gr
 import pytest
 
 from explorer.components.widget import Widget
+from explorer.errors import UserError
 from explorer.page import told_to_programs
 from explorer.views import VIEWS
 
@@ -56,7 +58,7 @@ def test_programs_are_offered_two_functions(page):
 def test_programs_get_to_read_what_was_wrong():
     def refuse(number: int) -> int:
         """Refuses."""
-        raise ValueError("not <this>")
+        raise UserError("not <this>")
 
     wrapped = told_to_programs(refuse)
     assert (wrapped.__name__, wrapped.__doc__, wrapped.__annotations__) == (
@@ -101,13 +103,35 @@ def test_a_prompt_that_cannot_run_changes_nothing_and_says_why(page, state, told
     assert "<b>" not in told[0]
 
 
+def test_our_mistakes_are_logged_and_told_as_ours(page, state, told, monkeypatch, caplog):
+    def slip(run):
+        raise ValueError("could not broadcast <shapes>")
+
+    monkeypatch.setattr(page.events.presenter, "trace", slip)
+    ours = (
+        lambda: page.events.on_prompt("the owl", "rope", state),
+        lambda: page.writing.on_undo(state),
+        lambda: list(page.writing.on_generate(state)),
+        lambda: told_to_programs(lambda: slip(None))(),
+    )
+    for act in ours:
+        with pytest.raises(gr.Error) as caught:
+            act()
+        name = re.search("in the log as ([0-9a-f]{8})", caught.value.message)[1]
+        assert "broadcast" not in caught.value.message and name in caplog.records[-1].message
+        assert "could not broadcast <shapes>" in caplog.text and "def slip" not in caught.value.message
+        caplog.clear()
+    assert told == []
+
+
 @pytest.mark.parametrize(
     "broken",
     [{}, {"checkpoint": 1}, {"checkpoint": "missing", "prompt": [1]}, {"checkpoint": "rope", "prompt": [10**6]}],
 )
 def test_a_state_that_makes_no_sense_is_told(page, told, broken):
+    assert page.writing.on_undo(broken) == page.writing.on_move(broken) == {}
     assert list(page.writing.on_step(broken)) == list(page.writing.on_generate(broken)) == []
-    assert len(told) == 2
+    assert len(told) == 4
 
 
 def test_no_handler_changes_the_state_it_was_given(page, state):

@@ -1,0 +1,192 @@
+"""The server goes and comes back while somebody looks at the page."""
+
+import re
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from .conftest import PATIENCE
+from .person import Person
+
+ROOT = Path(__file__).parents[2]
+SERVE = """
+import sys
+from pathlib import Path
+import model.checkpoint
+model.checkpoint.CHECKPOINTS = Path(sys.argv[1])
+from explorer.library import Library
+from explorer.page import Page
+Page(Library("cpu"), "tiny").launch(server_port=int(sys.argv[2]), quiet=True)
+"""
+ONE_MOMENT = """() => {
+  const chips = document.querySelectorAll("#strip .chip"), { prompt, generated } = Explorer.state;
+  return chips.length === prompt.length + generated.length
+    && document.querySelector("#attention-pattern .plot")._fullLayout.yaxis._categories.length === chips.length
+    && document.querySelector("#next-token-words").textContent.includes(`(position ${chips.length - 1})`);
+}"""
+
+
+class Server:
+    """The app in a process of its own, always at the same port."""
+
+    def __init__(self, checkpoints: Path):
+        self.checkpoints = checkpoints
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.address = f"http://127.0.0.1:{self.port}"
+
+    def start(self):
+        self.process = subprocess.Popen([sys.executable, "-c", SERVE, self.checkpoints, str(self.port)], cwd=ROOT)
+        end = time.monotonic() + PATIENCE / 1000
+        while True:
+            try:
+                return httpx.get(f"{self.address}/gradio_api/app_id").raise_for_status()
+            except httpx.HTTPError:
+                assert time.monotonic() < end and self.process.poll() is None
+                time.sleep(0.1)
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def server(checkpoints):
+    server = Server(checkpoints)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def somebody(browser, address):
+    """Makes a person whose page may fail to load what it asks for, and nothing else."""
+    contexts, errors = [], []
+
+    def arrive(address=address, **query) -> Person:
+        contexts.append(browser.new_context(viewport={"width": 1440, "height": 900}))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(PATIENCE)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        return Person(page, address).open(**query)
+
+    yield arrive
+    for context in contexts:
+        context.close()
+    assert errors == []
+
+
+def banner(person):
+    return person.page.get_by_role("status").and_(person.page.locator("#connection"))
+
+
+def write(person, tokens: int):
+    """Press Generate and wait for the first tokens."""
+    person.page.get_by_role("button", name="Generate", exact=True).click()
+    expect(person.chips.and_(person.page.locator(".generated")).nth(tokens)).to_be_attached()
+
+
+def test_without_a_connection_the_page_says_so_and_catches_up(somebody):
+    person = somebody(temperature=0, max_new_tokens=120)
+    expect(banner(person)).to_have_text("")
+    write(person, 5)
+    person.page.context.set_offline(True)
+    expect(banner(person)).to_have_text("The server does not answer: the page catches up by itself once it is back.")
+    person.tab("Residual stream")
+    person.chips.nth(2).click()
+    person.prompt.fill("typed meanwhile")
+    person.page.context.set_offline(False)
+    expect(banner(person)).to_have_text("")
+    expect(person.page.locator("#residual-norms .plot")).to_have_attribute("data-draws", re.compile(r"\d"))
+    person.tab("Attention")
+    person.chips.last.click()
+    person.page.wait_for_function(ONE_MOMENT)
+    expect(person.prompt).to_have_value("typed meanwhile")
+
+
+def test_a_server_that_was_started_anew_goes_on_where_the_other_ended(somebody, server):
+    person = somebody(server.address, temperature=0, max_new_tokens=512)
+    write(person, 5)
+    server.stop()
+    expect(banner(person)).to_contain_text("The server does not answer")
+    expect(person.page.locator(".toast-body")).not_to_be_visible()
+    person.prompt.fill("typed <b>meanwhile</b>")
+    written = person.page.evaluate("Explorer.state.generated")
+    assert written
+    server.start()
+    expect(banner(person)).to_have_text("Writing was interrupted: press Generate to go on.")
+    person.page.wait_for_function(ONE_MOMENT)
+    assert person.page.evaluate("Explorer.state.generated") == written
+    expect(person.prompt).to_have_value("typed <b>meanwhile</b>")
+    write(person, len(written))
+    expect(banner(person)).to_have_text("")
+    person.page.get_by_role("button", name="Stop").click()
+    person.page.reload()
+    expect(person.prompt).to_have_value("typed <b>meanwhile</b>")
+    with person.redrawn(person.strip):
+        person.prompt.press("Enter")
+    expect(person.story.locator(".prompt")).to_have_text("typed <b>meanwhile</b>")
+
+
+def test_a_button_that_nobody_answers_is_told_and_changes_nothing(somebody, server):
+    person = somebody(server.address)
+    before = person.page.evaluate("Explorer.state")
+    server.stop()
+    person.page.get_by_role("button", name="Step").click()
+    expect(banner(person)).to_contain_text("The server does not answer")
+    server.start()
+    expect(banner(person)).to_have_text("")
+    person.page.wait_for_function(ONE_MOMENT)
+    now = person.page.evaluate("Explorer.state")
+    assert {name: now[name] for name in ("prompt", "generated", "view")} == {
+        name: before[name] for name in ("prompt", "generated", "view")
+    }
+    person.page.get_by_role("button", name="Step").click()
+    expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(1)
+
+
+def test_a_click_that_nobody_answers_is_answered_later(somebody):
+    person = somebody()
+    person.page.context.set_offline(True)
+    person.click_cell(person.pattern, 1, 2)
+    expect(banner(person)).to_contain_text("The server does not answer")
+    person.page.context.set_offline(False)
+    expect(banner(person)).to_have_text("")
+    expect(person.page.locator("#next-token-words")).to_contain_text("(position 2)")
+
+
+def test_what_is_broken_on_our_side_is_told_and_the_next_question_answered(somebody, monkeypatch):
+    person = somebody()
+
+    def slip(*args):
+        raise ZeroDivisionError("of ours")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("explorer.presenter.Presenter.next_token", slip)
+        person.chips.nth(2).click()
+        problem = person.page.locator("#problem")
+        expect(problem).to_contain_text(re.compile("Something broke here, .* in the log as [0-9a-f]{8}"))
+    expect(banner(person)).to_have_text("")
+    person.chips.nth(3).click()
+    expect(person.page.locator("#next-token-words")).to_contain_text("(position 3)")
+    expect(problem).not_to_be_visible()
+
+
+def test_a_widget_that_fails_leaves_the_others_alone(somebody):
+    person = somebody()
+    person.page.evaluate("""() => {
+      const strip = document.querySelector("#strip .strip");
+      Explorer.onContent(strip, () => { if (window.failing) throw Error("a slip"); });
+      window.failing = true;
+    }""")
+    with person.redrawn(person.prediction, person.story, person.pattern):
+        person.prompt.fill("the owl and the fox")
+        person.prompt.press("Enter")
+    expect(person.page.locator("#problem")).to_contain_text("could not be drawn")
