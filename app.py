@@ -1,7 +1,9 @@
 """Starts the TransformerLM Explorer: `python app.py`, then open the address it prints."""
 
 import argparse
+import logging
 import os
+import signal
 import sys
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
@@ -33,6 +35,19 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
         default=float("inf"),
         help="of one Generate (default: no limit)",
     )
+    parser.add_argument(
+        "--allowed-hosts",
+        nargs="+",
+        metavar="NAME",
+        default=[],
+        help="names of this server besides the machine's own, such as lab.example.org or *.example.org; * for any",
+    )
+    parser.add_argument(
+        "--log-level",
+        choices=("debug", "info", "warning", "error"),
+        default="info",
+        help="least that is told on the terminal (default: info)",
+    )
     parser.add_argument("--share", action="store_true", help="also open a public address, through Gradio's servers")
     return parser.parse_args(arguments)
 
@@ -45,6 +60,9 @@ def at_least_one(text: str) -> int:
 
 def main():
     options = parse_arguments()
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", datefmt="%H:%M:%S")
+    logging.getLogger("explorer").setLevel(options.log_level.upper())
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that what was to be tidied up is
     try:
         library = Library(options.device)
         library.model(options.checkpoint)
@@ -52,7 +70,7 @@ def main():
         sys.exit(f"error: {error}")
     limits = WritingLimits(min(options.most_new_tokens, WritingLimits().tokens), options.most_seconds)
     Page(library, options.checkpoint, limits).launch(
-        server_name=options.host, server_port=options.port, share=options.share
+        options.allowed_hosts, server_name=options.host, server_port=options.port, share=options.share
     )
 
 

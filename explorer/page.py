@@ -1,15 +1,21 @@
 """The page as an app: its widgets, its events, its looks, and the functions it offers to programs."""
 
 import gc
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Collection, Iterable
 from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import gradio as gr
+from fastapi import FastAPI
+from starlette.middleware import Middleware
 
 from explorer.answers import Answers
 from explorer.api import Api
 from explorer.events import Events
+from explorer.gate import Gate
+from explorer.hosts import Hosts
 from explorer.layout import TITLE, Layout
 from explorer.library import Library
 from explorer.presenter import Presenter
@@ -17,6 +23,8 @@ from explorer.settings import NO_LIMITS, WritingLimits
 from explorer.style import DARK, LIGHT, MONO_FONTS, SANS_FONTS
 from explorer.telling import told
 from explorer.writing import Writing
+
+MOST_SESSIONS = 100  # that Gradio keeps something of, about 0.3 MB each; one that it forgot begins anew, unnoticed
 
 
 class Page:
@@ -43,20 +51,39 @@ class Page:
             gr.api(told_to_programs(api.generate), api_name="generate")
         return blocks.queue(default_concurrency_limit=8)
 
-    def launch(self, **options) -> gr.Blocks:
-        """Build and serve; `options` are those of `gr.Blocks.launch`."""
+    def launch(self, allowed_hosts: Collection[str] = (), **options) -> gr.Blocks:
+        """Build and serve.
+
+        Args:
+            allowed_hosts: names besides the machine's own by which the server may be asked for (see `Hosts`).
+            options: of `gr.Blocks.launch`.
+        """
         blocks = self.build()
         gc.collect()
         gc.freeze()  # what is loaded by now stays: without it the collector walks it all again, 70 ms at a time
-        blocks.launch(
-            css=Path(__file__).with_suffix(".css").read_text(encoding="utf-8"),
-            theme=page_theme(),
-            footer_links=["api"],
-            ssr_mode=False,
-            run_history=False,  # would keep every event's data in the browser
-            **options,
-        )
+        bound = options.get("server_name") or os.environ.get("GRADIO_SERVER_NAME")
+        served = served_with(Hosts.of_this_machine(bound, allowed_hosts))
+        blocks.launch(state_session_capacity=MOST_SESSIONS, **served, **options)
         return blocks
+
+    def mount(self, app: FastAPI, path: str, hosts: Collection[str] = ("*",)) -> FastAPI:
+        """Build and serve below a path of another app, which is left to choose by which names it is asked for."""
+        blocks = self.build()
+        blocks.state_session_capacity = MOST_SESSIONS
+        return gr.mount_gradio_app(app, blocks, path=path, **served_with(Hosts(hosts)))
+
+
+def served_with(hosts: Hosts) -> dict[str, Any]:
+    """How Gradio serves the page, whoever asks for it."""
+    return {
+        "css": Path(__file__).with_suffix(".css").read_text(encoding="utf-8"),
+        "theme": page_theme(),
+        "footer_links": ["api"],
+        "ssr_mode": False,
+        "run_history": False,  # would keep every event's data in the browser
+        "enable_monitoring": False,
+        "app_kwargs": {"middleware": [Middleware(Gate, hosts=hosts)]},
+    }
 
 
 def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Writing):

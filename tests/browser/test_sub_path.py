@@ -3,7 +3,6 @@
 import socket
 import threading
 
-import gradio as gr
 import pytest
 import uvicorn
 from fastapi import FastAPI, Response
@@ -18,7 +17,7 @@ def mounted(checkpoints):
     """Address of the app under /sub."""
     app = FastAPI()
     app.get("/favicon.ico")(lambda: Response(status_code=204))  # browsers ask for it, at the root
-    app = gr.mount_gradio_app(app, Page(Library("cpu"), "tiny").build(), path="/sub", ssr_mode=False)
+    app = Page(Library("cpu"), "tiny").mount(app, "/sub")
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
