@@ -44,7 +44,7 @@ class Server:
 
     def start(self):
         self.process = subprocess.Popen([sys.executable, "-c", SERVE, self.checkpoints, str(self.port)], cwd=ROOT)
-        end = time.monotonic() + PATIENCE / 1000
+        end = time.monotonic() + 3 * PATIENCE / 1000  # busy machines import for a while
         while True:
             try:
                 return httpx.get(f"{self.address}/gradio_api/app_id").raise_for_status()
