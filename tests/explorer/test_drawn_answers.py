@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.answers import Answers
+from explorer.answers import Answers, packed
 from explorer.capture import capture
-from explorer.presenter import Presenter
+from explorer.presenter import Presenter, Question
 from explorer.settings import GenerationSettings
 from explorer.style import visible
+from explorer.views import VIEWS
 from model.generation import generate, window_start
 from model.sampling import luck
 from tests.drawn import tells
@@ -187,3 +188,23 @@ def test_lists_write_what_they_are_called(answers, shown):
                 assert words.split()[0] == str(value) and words.endswith(visible(tokens[value]))
         if "key" in lists:
             assert [value for value, _ in lists["key"]["options"]] == list(range(10))
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+def test_every_picture_and_its_mark_go_to_its_own_widget(answers, view):
+    state = {
+        "checkpoint": "rope",
+        "prompt": [40, 50, 60, 70, 40, 50],
+        "view": view.name,
+        "query": 4,
+        "key": 2,
+        "head": 1,
+    }
+    contents = {}
+    for part in range(3):
+        contents |= answers.answer("show", state, part)["contents"]
+    open_view = answers.presenter.open_view(Question.parse(state))
+    for panel in view.panels:
+        name = f"{view.name}-{panel.name}"
+        assert contents[f"{name}-mark"] == open_view.mark(panel)
+        assert contents[name] == packed(open_view.draw(panel))

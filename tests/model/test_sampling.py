@@ -273,3 +273,9 @@ def test_luck_is_uniform():
     n = 2000
     for draws in ([luck(0, i) for i in range(n)], [luck(i, 5) for i in range(n)]):
         assert np.abs(np.sort(draws) - np.arange(n) / n).max() < 1.63 / np.sqrt(n)
+
+
+def test_an_address_with_a_seed_writes_the_same_text_for_ever():
+    """A saved one has the seed and not the random numbers: these are what they were when it was saved."""
+    drawn = [luck(seed, position) for seed, position in ((0, 0), (0, 1), (3, 12), (2**32 - 1, 511))]
+    assert drawn == [0.5749973043636947, 0.3623603780488538, 0.3375584033091479, 0.0033230476509112927]

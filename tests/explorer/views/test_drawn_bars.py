@@ -24,7 +24,9 @@ def row(look: Look) -> Parts:
 
 
 def dimensions(look: Look) -> Parts:
-    return [[Seen(value, f"dimension {i}\n") for i, value in enumerate(products(look))]]
+    parts = products(look)
+    assert parts.sum() == pytest.approx(look.trace["blocks.1.attn.scores"][2, 9, 4], abs=1e-4)
+    return [[Seen(value, f"dimension {i}\n") for i, value in enumerate(parts)]]
 
 
 def strongest(look: Look) -> Parts:

@@ -46,7 +46,9 @@ def by_pair(look: Look, distance: int) -> np.ndarray:
 
 
 def test_every_pair_adds_its_share_of_the_score(seen, picture):
-    check(picture("pairs").points(), [[Seen(value, f"pair {i}\n") for i, value in enumerate(by_pair(seen, 5))]])
+    shares = by_pair(seen, 5)
+    check(picture("pairs").points(), [[Seen(value, f"pair {i}\n") for i, value in enumerate(shares)]])
+    assert shares.sum() == pytest.approx(seen.trace["blocks.1.attn.scores"][2, 9, 4], abs=1e-4)
 
 
 def test_every_distance_has_its_score(seen, picture):
