@@ -17,6 +17,7 @@ SHAPES = {
     "one-head": {"num_layers": 1, "num_heads": 1},
     "no-positions": {"num_layers": 2, "num_heads": 2, "position": "none"},
     "gpt-twin": {"num_layers": 3, "num_heads": 4, "norm": "layernorm", "position": "sinusoidal", "ffn": "relu"},
+    "long-context": {"num_layers": 1, "num_heads": 2, "context_length": 128},
 }
 
 
@@ -25,7 +26,7 @@ def write_checkpoints(folder: Path, tokenizer: Tokenizer):
     for seed, (name, shape) in enumerate(SHAPES.items()):
         torch.manual_seed(seed)
         sizes = {"vocab_size": tokenizer.vocab_size, "context_length": CONTEXT, "d_model": 32, "d_ff": 64}
-        lm = TransformerLM(ModelConfig.llama_style(**sizes, **shape))
+        lm = TransformerLM(ModelConfig.llama_style(**sizes | shape))
         save_checkpoint(lm, tokenizer, folder / name, dtype=torch.float32)
     shutil.copytree(folder / "tiny", folder / "truncated-weights")
     weights = folder / "truncated-weights" / "model.safetensors"

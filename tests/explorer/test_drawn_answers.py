@@ -98,6 +98,7 @@ def test_playback_counts_from_the_first_token_whose_choice_can_be_seen(shown):
     steps = len(playback["tokens"]) - 1
     assert seen[playback["first"] + 1 :] == generated[playback["unseen"] : playback["unseen"] + steps]
     assert playback["unseen"] + steps == len(generated)
+    assert playback["first"] == PROMPT - 1 - shown["start"]  # after it the first of them was chosen
 
 
 @pytest.mark.parametrize("query", AT_QUERY)

@@ -1,0 +1,98 @@
+"""Figures as plotly paints them: colours of cells and boxes, lengths of bars, names, words under the pointer."""
+
+import re
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from explorer.analysis.attribution import attribution
+from explorer.analysis.next_token import ranking
+from explorer.style import DARK
+from explorer.views import overview_plan as at
+from explorer.views.overview_plan import Plan
+from tests.drawn import tells
+
+from .painted import BARS, HOVERED, TICKS, cell_colours, in_both_themes, on_scale, run_on_show
+from .person import CELL
+
+
+def told(person, plot, x: float, y: float) -> str:
+    """What stands under the pointer at a place of a figure."""
+    plot.scroll_into_view_if_needed()
+    labels = plot.locator(".hoverlayer .hovertext")
+    person.page.mouse.move(1, 1)
+    expect(labels).to_have_count(0)
+    person.page.mouse.move(*plot.evaluate(CELL, [x, y]))
+    expect(labels.first).to_be_visible()
+    return " ".join(plot.evaluate(HOVERED))
+
+
+def test_the_large_pattern_and_the_querys_row(newcomer):
+    person = newcomer().open(checkpoint="gpt-twin", layer=2, head=1, query=9, key=4)
+    trace, row = run_on_show(person), person.page.locator("#attention-row .plot")
+    weights, tokens = trace["blocks.2.attn.pattern"][1], trace.tokens
+    seen = np.tri(len(trace), dtype=bool)
+    for theme in in_both_themes(person, person.pattern):
+        painted = cell_colours(person.pattern, weights.shape)
+        assert np.abs(painted - on_scale(theme.sequential, weights))[seen].max() <= 2
+    for letter, title in (("x", "key"), ("y", "query")):
+        expect(person.pattern.locator(f".{letter}title")).to_contain_text(title)
+        shown = [tick.strip("\u2068\u2069") for tick in person.pattern.evaluate(TICKS, letter)]
+        step = -(-len(tokens) // (24 if letter == "x" else 48))
+        assert shown == [token.replace(" ", "·") for token in tokens[::step]]
+    for query, key in ((20, 3), (9, 8), (27, 0)):
+        text = told(person, person.pattern, key, query)
+        assert f"query {query} " in text and f"key {key} " in text and tells(text, weights[query, key]), text
+    row.scroll_into_view_if_needed()
+    bars = row.evaluate(BARS, [[key, float(weights[9, key]) / 2] for key in range(10)])
+    assert [bar["height"] for bar in bars] == pytest.approx(weights[9, :10], abs=0.01)
+    assert [key for key, bar in enumerate(bars) if bar["colour"] == [216, 27, 96]] == [4]  # the chosen one is marked
+    text = told(person, row, 6, float(weights[9, 6]) / 2)
+    assert "key 6 " in text and tells(text, weights[9, 6])
+    person.click_cell(person.pattern, x=2, y=21)
+    person.expect_selected(query=21, key=2)
+
+
+def test_the_map_has_the_colours_of_what_each_part_adds(newcomer):
+    person = newcomer().open(view="overview", checkpoint="gpt-twin", query=9, target=2)
+    plot = person.page.locator("#overview-map .plot")
+    expect(plot).to_have_attribute("data-draws", re.compile(r"\d"))
+    trace = run_on_show(person)
+    plan, order = Plan(trace.config), ranking(trace, 9)
+    parts = attribution(trace, 9, int(order[1]))
+    values = {("head", *place): parts.heads[place] for place in np.ndindex(3, 4)}
+    values |= {("feed-forward", layer): parts.feed_forward[layer] for layer in range(3)}
+    edges = [
+        plan.head(*place[1:]) if place[0] == "head" else (*plan.box(place[1]), *at.FEED_FORWARD) for place in values
+    ]
+    middles = [[(left + right) / 2 + (right - left) * 0.3, (low + high) / 2] for left, right, low, high in edges]
+    largest = max(map(abs, values.values()))
+    shares = (np.array(list(values.values())) / largest + 1) / 2
+    for theme in in_both_themes(person, plot):
+        painted = [bar["colour"] for bar in plot.evaluate(BARS, middles)]
+        assert np.abs(painted - on_scale(theme.diverging, shares)).max() <= 2
+    for (kind, layer, *head), value, place in zip(values, values.values(), middles, strict=True):
+        if layer == 1:
+            text = told(person, plot, *place)
+            assert f"layer {layer} {kind}{' ' * bool(head)}{''.join(map(str, head))}" in text and tells(text, value), (
+                text
+            )
+    person.page.mouse.click(*plot.evaluate(CELL, middles[7]))  # row by row: layer 1 head 3
+    person.expect_selected(view="attention", layer=1, head=3, query=9)
+
+
+def test_signed_values_have_the_page_s_background_at_0(newcomer):
+    person = newcomer(color_scheme="dark").open(view="prediction", checkpoint="gpt-twin", query=9, target=3, rival=1)
+    plot = person.page.locator("#prediction-heads .plot")
+    plot.scroll_into_view_if_needed()
+    expect(plot.locator(".heatmaplayer image")).to_be_attached()
+    trace = run_on_show(person)
+    order = ranking(trace, 9)
+    adds = attribution(trace, 9, int(order[2]), int(order[0])).heads
+    painted = cell_colours(plot, adds.shape)
+    assert np.abs(painted - on_scale(DARK.diverging, (adds / np.abs(adds).max() + 1) / 2)).max() <= 2
+    text = told(person, plot, 3, 1)
+    assert "layer 1 head 3" in text and tells(text, adds[1, 3])
+    person.click_cell(plot, x=3, y=1)
+    person.expect_selected(layer=1, head=3)

@@ -1,0 +1,111 @@
+"""The strip's colours, the next token's bars, and the mark at the random number of a text too long to be seen whole."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from playwright.sync_api import expect
+
+from explorer.analysis.next_token import rank, surprisal
+from model.generation import generate, window_start
+from model.sampling import draw, luck, sampling_distribution
+from tests.drawn import tells
+
+from .checkpoints import CONTEXT
+from .painted import in_both_themes, model, run_on_show, settled
+
+SHADES = """(strip) => [...strip.querySelectorAll(".chip")].map((chip) => {
+  const context = document.createElement("canvas").getContext("2d");
+  context.fillStyle = getComputedStyle(chip).backgroundColor;
+  context.fillRect(0, 0, 1, 1);
+  return [...context.getImageData(0, 0, 1, 1).data.slice(0, 3)];
+})"""
+ROWS = """(box) => [...box.querySelectorAll("tbody tr")].map((row) => {
+  const boxOf = (part) => row.querySelector(part).getBoundingClientRect();
+  const [around, bar, tick] = [".bars", ".bars b", ".bars i"].map(boxOf);
+  const [number, tag] = [".number", ".tag"].map((part) => row.querySelector(part).textContent);
+  const share = (x) => (x - around.x) / around.width, middle = tick.x + tick.width / 2;
+  return { id: +row.dataset.token, number, tag, from: share(bar.x), to: share(bar.right), tick: share(middle) };
+})"""
+LINE = """(line) => {
+  const around = line.getBoundingClientRect(), share = (x) => (x - around.x) / around.width;
+  const luck = line.querySelector(".luck").getBoundingClientRect();
+  const stretches = [...line.querySelectorAll(".stretch")].map((stretch) => [stretch, stretch.getBoundingClientRect()]);
+  return { luck: share(luck.x + luck.width / 2), stretches: stretches.map(([stretch, { x, right }]) =>
+    ({ start: share(x), end: share(right), drawn: stretch.classList.contains("drawn"), note: stretch.dataset.note })) };
+}"""
+SETTINGS = {"temperature": 0.25, "top_k": 30, "seed": 3}
+
+
+def test_chips_are_as_full_of_colour_as_their_tokens_were_unexpected(newcomer):
+    person = newcomer().open(checkpoint="gpt-twin")
+    trace = run_on_show(person)
+    bits, places = surprisal(trace), rank(trace)
+    shares = {"surprisal": bits / 12, "rank": np.log2(places) / np.log2(trace.config.vocab_size)}
+    values = {"surprisal": bits, "rank": places}
+    choice = person.page.locator("#strip select")
+    for _ in in_both_themes(person, person.grid):
+        for name, share in shares.items():
+            choice.select_option(name)
+            expect(person.chips.nth(1)).to_have_attribute("title", re.compile(name))
+            colours = np.array(settled(person.strip).evaluate(SHADES))
+            share = np.nan_to_num(share).clip(0, 1)
+            full = (colours[1:] - colours[0]).T @ share[1:] / (share @ share)  # how far the full colour is from none
+            assert np.abs(full).max() > 30
+            assert np.abs(colours - colours[0] - np.outer(share, full)).max() <= 2
+            titles = person.chips.evaluate_all("(chips) => chips.map((chip) => chip.title)")
+            assert all(tells(title, value) for title, value in zip(titles[1:], values[name][1:], strict=True))
+            assert all(title.startswith(f"position {i}") for i, title in enumerate(titles))
+
+
+def test_the_next_token_of_a_text_too_long_to_be_seen_whole(newcomer):
+    person = newcomer().open(text="the owl and the moon and the lake " * 4, **SETTINGS)
+    prompt = person.page.evaluate("Explorer.state.prompt")
+    count = CONTEXT + 6 - len(prompt)
+    assert count > 4
+    person.generate(count)
+    lm, tokenizer = model("tiny")
+    steps = generate(lm, prompt, max_new_tokens=count + 1, **SETTINGS)
+    ids = prompt + [step.token_id for step in steps]
+    written, following = ids[:-1], ids[-1]
+    start = window_start(len(written), CONTEXT)
+    assert start > 0 and person.page.evaluate("Explorer.state.generated") == written[len(prompt) :]
+    expect(person.chips).to_have_count(len(written) - start)
+    trace = run_on_show(person)
+    at_end = len(trace) - 1
+    for query in (at_end, at_end - 2):
+        with person.redrawn(person.prediction):
+            person.chips.nth(query).click()
+        place = start + query + 1
+        sampled = sampling_distribution(trace["logits"][query], 0.25, 30)
+        plain = sampling_distribution(trace["logits"][query])
+        u = luck(3, place)
+        expect(person.page.locator("#next-token-words")).to_contain_text(f"position {query}")
+        line = settled(person.prediction).locator(".line").evaluate(LINE)
+        assert line["luck"] == pytest.approx(u, abs=0.01)
+        for row in person.prediction.evaluate(ROWS):
+            expected = 0, sampled[row["id"]], plain[row["id"]]
+            assert (row["from"], row["to"], row["tick"]) == pytest.approx(expected, abs=0.02)
+            assert tells(row["number"], sampled[row["id"]])
+            assert ("u" in row["tag"].split()) is (row["id"] == draw(sampled, u))
+        (drawn,) = [stretch for stretch in line["stretches"] if stretch["drawn"]]
+        assert drawn["start"] - 0.01 <= line["luck"] <= drawn["end"] + 0.01
+        assert drawn["end"] - drawn["start"] == pytest.approx(sampled[draw(sampled, u)], abs=0.01)
+        assert tokenizer.vocabulary[draw(sampled, u)].strip() in drawn["note"]
+        assert draw(sampled, u) == (following if query == at_end else written[place])
+    person.prediction.get_by_label("log bars").check()
+    settled(person.prediction)
+    for row in person.prediction.evaluate(ROWS):
+        length = max(0, 1 + np.log10(max(sampled[row["id"]], 1e-12)) / 6)
+        assert row["to"] == pytest.approx(length, abs=0.02)
+    told = person.playback.locator(".told")
+    expect(told).to_contain_text(f"of {count}")
+    named = [token.text_content() for token in told.locator(".token").all()]
+    assert named == [tokenizer.vocabulary[i] for i in written[start + at_end - 2 : start + at_end]]
+    chance = torch.softmax(lm(torch.tensor([prompt]))[0, -1], -1)[written[len(prompt)]].item()
+    share = person.branches.first.evaluate("(row) => +row.style.getPropertyValue('--share')")
+    assert share == pytest.approx(chance, abs=1e-3)
+    person.page.get_by_role("button", name="Step").click()
+    expect(person.chips).to_have_count(len(ids) - window_start(len(ids), CONTEXT))
+    expect(person.chips.last).to_have_text(tokenizer.vocabulary[following])
