@@ -31,7 +31,8 @@ class Look:
 
     def has(self, view: str, name: str) -> bool:
         """Whether the panel has a place in this run."""
-        return view_of(view).applies_to(self.trace) and panel_of(view, name).applies_to(self.trace)
+        panels = [panel for panel in view_of(view).panels if panel.name == name]
+        return view_of(view).applies_to(self.trace) and any(panel.applies_to(self.trace) for panel in panels)
 
     def picture(self, view: str, name: str) -> Picture:
         panel = panel_of(view, name)

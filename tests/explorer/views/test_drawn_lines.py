@@ -8,6 +8,7 @@ import pytest
 
 from explorer.analysis.next_token import next_token
 from explorer.style import label, positions
+from explorer.views import VIEWS
 from model.counting import kv_cache_bytes_per_token
 from tests.drawn import tells
 from tests.look import PRE_NORM, Look, Parts, Seen, at_tokens, check
@@ -113,7 +114,7 @@ def test_a_run_and_its_change_stand_side_by_side(look, style):
     seen = look(style, changed=True)
     before, after = (next_token(run, 9).plain for run in (seen.trace.baseline, seen.trace))
     shown = np.argsort(-np.maximum(before, after), kind="stable")[:8]
-    for view in ("experiments", "rope")[: 1 + (seen.trace.config.position == "rope")]:
+    for view in (view.name for view in VIEWS if seen.has(view.name, "next_token_change")):
         picture = seen.picture(view, "next_token_change")
         runs = {"unchanged": before, "changed": after}
         check(
