@@ -24,7 +24,7 @@ class Api:
         """Run a model once over a prompt and say what it made of it.
 
         Args:
-            prompt: any text; of one longer than the context the last part is used.
+            prompt: any text; of one longer than the context the last part is used, three quarters of it to all.
             checkpoint: name of a model, the default one if empty.
 
         Returns:
@@ -63,7 +63,7 @@ class Api:
         """Continue a prompt; the same seed gives the same text.
 
         Args:
-            prompt: any text that is not empty.
+            prompt: any text that is not empty; of a long one the part is used that `explore` uses.
             max_new_tokens: 1 to 512; where the app was started with lower limits, of tokens or of seconds, fewer come.
             temperature: 0 to 2; 0 always takes the likeliest token.
             top_k: draw from this many likeliest tokens; 0 draws from all.
@@ -85,7 +85,7 @@ class Api:
         lm, tokenizer = self.library.model(run.checkpoint)
         ends = {"stop_tokens": {tokenizer.end_of_text}, "tokenizer": tokenizer}
         end, steps = time.monotonic() + self.limits.seconds, []
-        for step in generate_tokens(lm, run.prompt, **ends, **settings.as_dict()):
+        for step in generate_tokens(lm, run.prompt, num_dropped=run.dropped, **ends, **settings.as_dict()):
             steps.append(step)
             if len(steps) == self.limits.tokens or time.monotonic() >= end:
                 break

@@ -63,9 +63,10 @@ class Events:
             warn(error)
             return {self.layout.picker: state.get("checkpoint", self.checkpoint)}
         if run.dropped:
-            seen = len(run.prompt)
+            seen, (lm, _) = len(run.prompt), self.presenter.library.model(checkpoint)
             gr.Warning(
-                f"The prompt has {run.dropped + seen:,} tokens; the model sees {seen} at once: the last are used."
+                f"The prompt has {run.dropped + seen:,} tokens; the model sees {lm.config.context_length:,} at once: "
+                f"the last {seen:,} are used."
             )
         moved = dict(question.selection.as_dict().items() - selection.as_dict().items())  # what this model lacks
         top_k = GenerationSettings.parse(state).top_k

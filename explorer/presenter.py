@@ -26,6 +26,7 @@ from explorer.views import FORMERLY, VIEWS
 from explorer.views.next_token import summary
 from explorer.views.prediction import explained
 from explorer.views.view import View
+from model.generation import window_start
 from model.transformer_lm import TransformerLM
 
 
@@ -89,15 +90,16 @@ class Presenter:
         self.library, self.predictions = library, Predictions(library)
 
     def run_of(self, checkpoint: str, text: str) -> Run:
-        """The run of a prompt; of one longer than the context its last part. UserError if it is empty."""
+        """The run of a prompt; of one longer than the context the part that `generate` would see, too. UserError if it
+        is empty."""
         lm, tokenizer = self.library.model(checkpoint)
         if not isinstance(text, str):
             raise UserError(f"The prompt must be text, got {text!r}.")
         ids = tokenizer.encode(text)
         if not ids:
             raise UserError("The prompt is empty. Type a few words for the model to continue.")
-        kept = ids[-lm.config.context_length :]
-        return Run(checkpoint, tuple(kept), dropped=len(ids) - len(kept))
+        start = window_start(len(ids), lm.config.context_length)
+        return Run(checkpoint, tuple(ids[start:]), dropped=start)
 
     def restored(self, state: Mapping[str, Any]) -> Question:
         """The question in a URL: its ids, or a prompt given as `text`; what it leaves open: where most is seen."""
@@ -225,7 +227,7 @@ class Presenter:
             min_p=settings.min_p,
             repetition_penalty=settings.repetition_penalty,
             seed=settings.seed,
-            start=len(question.run.token_ids) - len(trace),
+            start=question.run.dropped + len(question.run.token_ids) - len(trace),
         )
         words = summary(prediction, trace.vocabulary, trace.tokens[position], position)
         return prediction, trace.vocabulary, words

@@ -82,7 +82,8 @@ class Writing:
         stops = {tokenizer.end_of_text}
 
         def drawn(**how) -> list[int]:
-            steps = generate(lm, run.token_ids, max_new_tokens=count, stop_tokens=stops, tokenizer=tokenizer, **how)
+            limits = {"max_new_tokens": count, "stop_tokens": stops, "num_dropped": run.dropped}
+            steps = generate(lm, run.token_ids, tokenizer=tokenizer, **limits, **how)
             return [step.token_id for step in edited_steps(lm, run.edits, steps)]
 
         def beam() -> tuple[int, ...]:
@@ -111,7 +112,7 @@ class Writing:
         most = min(settings.max_new_tokens, room, self.limits.tokens)
         run = question.run
         lm, tokenizer = self.presenter.library.model(run.checkpoint)
-        how = settings.as_dict() | {"max_new_tokens": most, "tokenizer": tokenizer}
+        how = settings.as_dict() | {"max_new_tokens": most, "tokenizer": tokenizer, "num_dropped": run.dropped}
         steps = generate(lm, run.token_ids, stop_tokens={tokenizer.end_of_text}, **how)
         shown, end = 0.0, time.monotonic() + self.limits.seconds
         for done, step in enumerate(edited_steps(lm, run.edits, steps), start=1):

@@ -47,6 +47,7 @@ def generate(
     stop_strings: str | Collection[str] = (),
     tokenizer: Tokenizer | None = None,
     use_cache: bool = True,
+    num_dropped: int = 0,
 ) -> Iterator[GenerationStep]:
     """Continue `token_ids`, yielding each token as it is drawn; the same seed draws the same tokens.
 
@@ -63,6 +64,8 @@ def generate(
         stop_strings: texts after which to stop, or a single one; the prompt's text does not count.
         tokenizer: says what the tokens' texts are; needed for stop strings only.
         use_cache: keep keys and values of earlier positions; without, every step runs over the whole window.
+        num_dropped: tokens of the text before `token_ids` that `window_start` leaves out anyway: with their number the
+            random numbers are those of the whole text.
 
     Raises:
         ValueError: the prompt is empty, a setting is out of its range, or there are stop strings but no tokenizer (at
@@ -81,7 +84,7 @@ def generate(
     for _ in range(max_new_tokens):
         seen = ids[window_start(len(ids), lm.config.context_length) :]
         probabilities = sampling_distribution(next_logits(ids), temperature, top_k, previous=seen, **settings)
-        u = luck(seed, position=len(ids))
+        u = luck(seed, position=num_dropped + len(ids))
         token_id = draw(probabilities, u)
         ids.append(token_id)
         stopped_by = None if token_id in stop_tokens else stops.completed_by(token_id)

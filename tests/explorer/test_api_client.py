@@ -11,6 +11,7 @@ from explorer.library import Library
 from explorer.page import Page
 from model.checkpoint import load_checkpoint, save_checkpoint
 from model.config import ModelConfig
+from model.generation import window_start
 from model.transformer_lm import TransformerLM
 
 PROMPT = "Once upon a time"
@@ -84,8 +85,8 @@ def test_explore_tells_what_the_model_computes(client, model):
 def test_explore_uses_the_last_part_of_a_long_prompt_and_says_so(client, model):
     ids = model[1].encode("the moon " * 100)
     told = client.predict("the moon " * 100, api_name="/explore")
-    assert told["ids"] == ids[-32:]
-    assert told["dropped"] == len(ids) - 32
+    assert told["dropped"] == window_start(len(ids), 32)
+    assert told["ids"] == ids[told["dropped"] :]
 
 
 @pytest.mark.parametrize(

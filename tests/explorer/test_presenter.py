@@ -1,8 +1,10 @@
+import random
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from explorer.api import Api
 from explorer.edits import ROTATION_OFF
 from explorer.presenter import Presenter, Question
 from explorer.run import Run
@@ -10,6 +12,7 @@ from explorer.selection import Selection
 from explorer.settings import GenerationSettings
 from explorer.views import VIEWS
 from model.checkpoint import CheckpointError
+from model.generation import generate, window_start
 
 CONTEXT = 32
 
@@ -44,14 +47,37 @@ def test_of_a_long_prompt_the_end_is_kept(presenter, library):
     text = "the moon " * 40
     run = presenter.run_of("rope", text)
     ids = library.model("rope")[1].encode(text)
-    assert run.prompt == tuple(ids[-CONTEXT:])
-    assert run.dropped == len(ids) - CONTEXT > 0
+    start = window_start(len(ids), CONTEXT)
+    assert run.prompt == tuple(ids[start:])
+    assert run.dropped == start > 0
 
 
 def test_a_prompt_as_long_as_the_context_is_whole(presenter):
     run = presenter.run_of("rope", "\x00" * CONTEXT)
     assert (len(run.prompt), run.dropped) == (CONTEXT, 0)
-    assert presenter.run_of("rope", "\x00" * (CONTEXT + 1)).dropped == 1
+    assert presenter.run_of("rope", "\x00" * (CONTEXT + 1)).dropped == CONTEXT // 4
+
+
+@pytest.mark.parametrize("num_tokens", [CONTEXT - 1, CONTEXT, CONTEXT + 1, CONTEXT + 9, 3 * CONTEXT + 5])
+@pytest.mark.parametrize("settings", [{"temperature": 0.0}, {"temperature": 1.5, "top_k": 0, "seed": 11}], ids=str)
+def test_page_api_and_generate_read_a_long_prompt_by_one_rule(presenter, library, num_tokens, settings):
+    """Each continues it with the same tokens, the page wherever it looks on the way."""
+    rng = random.Random(num_tokens)
+    text = "".join(rng.choice("\x00\x01\x02\x03\x04\x05") for _ in range(num_tokens))
+    lm, tokenizer = library.model("rope")
+    ids = tokenizer.encode(text)
+    assert len(ids) == num_tokens
+    steps = list(generate(lm, ids, max_new_tokens=12, stop_tokens={tokenizer.end_of_text}, **settings))
+    answer = Api(library, "rope").generate(text, max_new_tokens=12, **{"seed": 0} | settings)
+    told = [(token["id"], token["probability"]) for token in answer["tokens"]]
+    run = presenter.run_of("rope", text)
+    for step, (token_id, probability) in zip(steps, told, strict=True):
+        question = presenter.at_end(Question(run, Selection()))
+        prediction, _, _ = presenter.next_token(question, GenerationSettings(**settings), presenter.trace(run))
+        assert prediction.drawn == step.token_id == token_id
+        assert prediction.sampled[token_id] == pytest.approx(step.probability, rel=1e-3)
+        assert probability == pytest.approx(step.probability, rel=1e-3)
+        run = replace(run, generated=(*run.generated, token_id))
 
 
 def test_an_empty_prompt_is_refused_in_a_sentence(presenter):

@@ -92,7 +92,7 @@ def test_another_model_is_looked_at_in_the_same_place(page, state, merged):
 
 def test_a_prompt_longer_than_the_context_is_told(page, state, told):
     answer = page.events.on_prompt("\x00" * 40, "rope", state)
-    assert told == ["The prompt has 40 tokens; the model sees 32 at once: the last are used."]
+    assert told == ["The prompt has 40 tokens; the model sees 32 at once: the last 32 are used."]
     assert answer[page.layout.update]["change"]["dropped"] == 8
 
 
