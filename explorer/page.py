@@ -20,7 +20,7 @@ from explorer.layout import TITLE, Layout
 from explorer.library import Library
 from explorer.presenter import Presenter
 from explorer.settings import NO_LIMITS, WritingLimits
-from explorer.style import DARK, LIGHT, MONO_FONTS, SANS_FONTS
+from explorer.style import DARK, LIGHT, MONO_FONTS, SANS_FONTS, css_colours
 from explorer.telling import told
 from explorer.writing import Writing
 
@@ -76,7 +76,7 @@ class Page:
 def served_with(hosts: Hosts) -> dict[str, Any]:
     """How Gradio serves the page, whoever asks for it."""
     return {
-        "css": Path(__file__).with_suffix(".css").read_text(encoding="utf-8"),
+        "css": css_colours() + Path(__file__).with_suffix(".css").read_text(encoding="utf-8"),
         "theme": page_theme(),
         "footer_links": ["api"],
         "ssr_mode": False,
@@ -144,12 +144,30 @@ def tuned_to(names: Iterable[str]) -> str:
     return f"() => {list(names)}.map((name) => Explorer.state[name])"
 
 
+THEMED = {  # Gradio's name of a colour -> the field of `Theme`
+    "body_background_fill": "background",
+    "body_text_color": "text",
+    "body_text_color_subdued": "subdued",
+    "block_info_text_color": "subdued",
+    "input_placeholder_color": "subdued",
+    "background_fill_primary": "background",
+    "background_fill_secondary": "surface",
+    "button_secondary_background_fill": "raised",
+    "button_secondary_text_color": "text",
+    "button_primary_background_fill": "accent",
+    "button_primary_background_fill_hover": "accent",
+    "button_primary_border_color": "accent",
+    "button_primary_text_color": "background",
+    "slider_color": "accent",
+}
+
+
 def page_theme() -> gr.themes.Base:
-    """Gradio's plainest theme on the backgrounds that the figures' colour scales begin at; no font is fetched."""
-    theme = gr.themes.Base(
-        primary_hue="indigo", neutral_hue="slate", spacing_size="sm", font=SANS_FONTS, font_mono=MONO_FONTS
-    )
-    return theme.set(body_background_fill=LIGHT.background, body_background_fill_dark=DARK.background)
+    """Gradio's plainest theme in the colours of the figures; no font is fetched."""
+    theme = gr.themes.Base(neutral_hue="slate", spacing_size="sm", font=SANS_FONTS, font_mono=MONO_FONTS)
+    light = {name: getattr(LIGHT, field) for name, field in THEMED.items()}
+    dark = {f"{name}_dark": getattr(DARK, field) for name, field in THEMED.items()}
+    return theme.set(**light, **dark)
 
 
 def told_to_programs(function: Callable) -> Callable:

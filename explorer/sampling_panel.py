@@ -22,7 +22,7 @@ class SamplingPanel:
     """The distribution after the selected token and the settings it is drawn with, placed in the open `gr.Blocks`."""
 
     def __init__(self):
-        gr.Markdown("### Next token")
+        gr.Markdown("## Next token")
         Words(elem_id="next-token-words")
         Distribution(elem_id="next-token")
         self.presets = Presets(PRESETS, elem_id="presets")

@@ -23,29 +23,54 @@ class Theme:
     """Colours of the page and of every figure on it; scales begin (or, signed, have their middle) at the background."""
 
     background: str
+    surface: str  # of boxes and of what is pointed at
+    raised: str  # of buttons
     text: str
+    subdued: str  # text that may be passed over, legible all the same
     faint: str
     accent: str
+    selected_text: str  # SELECTED, as letters
     sequential: tuple[str, ...]
     diverging: tuple[str, ...]
 
 
 LIGHT = Theme(
     background="#ffffff",
+    surface="#f5f7fa",
+    raised="#e3e8f0",
     text="#1f2430",
+    subdued="#566074",
     faint="#e3e6ec",
     accent="#5450b0",
+    selected_text="#c2185b",
     sequential=("#ffffff", "#c9cdf0", "#8d90d8", "#5450b0", "#241a6b"),
     diverging=("#08519c", "#6aaed6", "#ffffff", "#f5a55f", "#b34700"),
 )
 DARK = Theme(
     background="#11141b",
+    surface="#1c212b",
+    raised="#39424f",
     text="#e4e7ee",
+    subdued="#a3adbe",
     faint="#2a2f3a",
     accent="#cfa54f",
+    selected_text="#ff7aa8",
     sequential=("#11141b", "#4a3d2a", "#8a6d35", "#cfa54f", "#ffe9a8"),
     diverging=("#7cc4ff", "#2f6ea3", "#11141b", "#a85a1e", "#ffb870"),
 )
+
+
+def css_colours() -> str:
+    """The colours that the page's style sheets name, in each theme."""
+
+    def rule(selector: str, theme: Theme) -> str:
+        return (
+            f"{selector} {{ --accent: {theme.accent}; --color-accent: {theme.accent}; --selected: {SELECTED}; "
+            f"--selected-text: {theme.selected_text}; --attention: {ATTENTION}; --feed-forward: {FEED_FORWARD}; "
+            f"--embedding: {EMBEDDING}; --residual: {RESIDUAL}; }}\n"
+        )
+
+    return rule(":root", LIGHT) + rule(".dark", DARK)
 
 
 @cache

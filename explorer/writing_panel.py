@@ -23,7 +23,7 @@ class WritingButtons:
 
 def place_writing():
     """The texts that were written, in the open `gr.Blocks`."""
-    gr.Markdown("### What was written")
+    gr.Markdown("## What was written")
     Story(elem_id="story")
     Playback(elem_id="playback")
     Branches(elem_id="branches")

@@ -8,7 +8,7 @@ from explorer.branches import Path, Stretch
 from explorer.components.widget import Widget
 from explorer.style import number
 
-HTML = """<h4>Continuations</h4>
+HTML = """<h3>Continuations</h3>
 <p class="legend">The shaded token's probability, then how likely the whole stretch is. Choose one to go there.</p>
 <ul class="tree" aria-label="Continuations of the prompt, as a tree"></ul>
 <table class="leaves">

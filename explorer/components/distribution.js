@@ -161,10 +161,7 @@ function take(row) {
 search.addEventListener("input", () => Explorer.tune({ find: search.value }));
 log.addEventListener("change", fill);
 const follow = () => { if (document.activeElement !== search) search.value = Explorer.state.find || ""; };
-const tint = () => box.style.setProperty("--accent", Explorer.theme().template.layout.colorway[0]);
-tint();
 follow();
-Explorer.onTheme(element, tint);
 Explorer.onState(element, follow);
 Explorer.onContent(element, show);
 new ResizeObserver(([{ contentRect }]) => {

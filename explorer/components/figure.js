@@ -30,6 +30,7 @@ async function drawOnce() {
   }
   written = rest;
   plot.setAttribute("aria-label", meta.alt);
+  for (const drawing of plot.querySelectorAll(".main-svg")) drawing.setAttribute("aria-hidden", true); // the label says it in a sentence
   if (!plot.dataset.draws) plot.on("plotly_click", click);
   plot.dataset.draws = +(plot.dataset.draws || 0) + 1;
 }

@@ -8,6 +8,8 @@ from plotly.io.json import to_json_plotly
 from explorer.components.assets import plotly_script
 from explorer.components.widget import EVIDENCE, Widget, attribute
 
+KEYS = "Arrow keys move the selection, Enter tells how the selected number comes about."
+
 
 class Figure(Widget):
     """Draws a `go.Figure`; keeps its zoom when redrawn, takes the page's theme, and turns clicks into selections.
@@ -20,8 +22,11 @@ class Figure(Widget):
     def __init__(
         self, *, selects: Mapping[str, str] | None = None, height: int = 360, min_plot_width: int = 0, **kwargs
     ):
+        selects = dict(selects or {})
+        # a role that may hold what is clicked, and one that lets the arrow keys through where they choose
+        role = f'role="application" aria-description="{KEYS}"' if selects.keys() & {"x", "y"} else 'role="group"'
         html = (
-            f'<div class="plot" role="img" data-selects="{attribute(dict(selects or {}))}" '
+            f'<div class="plot" {role} data-selects="{attribute(selects)}" '
             f'style="height:{height}px;min-width:{min_plot_width}px" tabindex="0"></div>{EVIDENCE}'
         )
         super().__init__(html=html, scripts=plotly_script(), **kwargs)

@@ -23,7 +23,9 @@ function load(pictures) {
       button.dataset.layer = layer;
       button.dataset.head = head;
       button.setAttribute("aria-label", `attention pattern of layer ${layer} head ${head}`);
-      button.append(new Image());
+      const picture = new Image();
+      picture.alt = ""; // the button has the words
+      button.append(picture);
       cells.push(button);
     }
   }

@@ -32,7 +32,7 @@ class Widget(gr.HTML):
         css = source.with_suffix(".css")
         super().__init__(
             value,
-            html_template=(f"<h4>{escape(title)}</h4>" if title else "") + html,
+            html_template=(f"<h2>{escape(title)}</h2>" if title else "") + html,
             js_on_load=source.with_suffix(".js").read_text(encoding="utf-8"),
             css_template=css.read_text(encoding="utf-8") if css.exists() else "",
             head=shared_script() + scripts,  # loaded before the widget's own script runs
