@@ -11,6 +11,7 @@ from explorer.components.coach import Coach
 from explorer.components.distribution import Distribution
 from explorer.components.figure import Figure
 from explorer.components.head_grid import HeadGrid
+from explorer.components.picker import Picker
 from explorer.components.playback import Playback
 from explorer.components.token_strip import TokenStrip
 from explorer.components.what_ifs import WhatIfs
@@ -73,7 +74,7 @@ class Answers:
         if about in ("tune", "token"):
             return {"contents": shown, "more": False}
         if about == "show" and part == 0:
-            shown |= self.coach(question)
+            shown |= self.coach(question) | {"picker": Picker.pack(self.presenter.library.checkpoints)}
         open_view = self.presenter.open_view(question)
         shown |= self.part(open_view, about == "show", part)
         if about == "show" and part == 1:

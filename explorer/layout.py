@@ -9,6 +9,7 @@ from explorer.components.choosers import Choosers
 from explorer.components.coach import Coach
 from explorer.components.figure import Figure
 from explorer.components.head_grid import HeadGrid
+from explorer.components.picker import Picker
 from explorer.components.state import State
 from explorer.components.state_update import StateUpdate
 from explorer.components.token_strip import TokenStrip
@@ -46,17 +47,7 @@ class Layout:
     def place_header(self, checkpoints: list[str], checkpoint: str):
         with gr.Row(elem_id="header"):
             gr.Markdown(f"# {TITLE}", elem_id="title")
-            self.picker = gr.Dropdown(
-                checkpoints,
-                value=checkpoint,
-                label="model",
-                show_label=False,
-                container=False,
-                interactive=True,
-                elem_id="picker",
-                min_width=230,
-                scale=0,
-            )
+            self.picker = Picker(checkpoints, value=checkpoint, elem_id="picker")
             self.facts = Words(elem_id="facts")
             self.share = gr.Button("Copy link", size="sm", scale=0, min_width=90)
             self.theme = gr.Button("Light / dark", size="sm", scale=0, min_width=100)

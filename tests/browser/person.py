@@ -30,7 +30,7 @@ class Person:
         self.grid = page.locator("#attention-heads .grid")
         self.pattern = page.locator("#attention-pattern .plot")
         self.prediction = page.locator("#next-token .distribution")
-        self.picker = page.locator("#picker input")
+        self.picker = page.locator("#picker .model")
         self.warning = page.locator(".toast-body.warning")
 
     def open(self, view: str = "attention", **query) -> "Person":
@@ -88,9 +88,11 @@ class Person:
         box.fill(str(value))
         box.blur()
 
-    def choose_model(self, name: str):
-        self.picker.click()
-        self.page.get_by_role("option", name=name, exact=True).click()
+    def choose_model(self, checkpoint: str):
+        model, _, snapshot = checkpoint.partition("/")
+        self.picker.select_option(model)
+        if snapshot:
+            self.page.locator("#picker .snapshot").select_option(checkpoint)
 
     @contextmanager
     def redrawn(self, *drawings: Locator):

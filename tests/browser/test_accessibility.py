@@ -8,7 +8,8 @@ from explorer.views import VIEWS
 
 DESKTOP, TELEPHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 DRAWN = """(colour) => [...document.querySelectorAll("#views .plot")].filter((plot) => plot.clientWidth)
-  .every((plot) => plot.dataset.draws && plot._fullLayout.font.color === colour && plot._fullLayout.width === plot.clientWidth)"""
+  .every(({ dataset, clientWidth, _fullLayout: { font, width } = {} }) =>
+    dataset.draws && font.color === colour && width === clientWidth)"""
 
 
 @pytest.fixture

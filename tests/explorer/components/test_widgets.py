@@ -23,7 +23,7 @@ every_widget = pytest.mark.parametrize("widget", WIDGETS, ids=lambda widget: wid
 
 def made(widget: type[Widget]) -> Widget:
     """A widget with the arguments it cannot do without."""
-    values = {"selects": {}, "functions": [lambda asked: asked], "presets": {}}
+    values = {"selects": {}, "functions": [lambda asked: asked], "presets": {}, "checkpoints": []}
     return widget(**{name: value for name, value in values.items() if name in inspect.signature(widget).parameters})
 
 
