@@ -5,6 +5,7 @@ from typing import Any
 
 from explorer.branches import tree
 from explorer.components.branches import Branches
+from explorer.components.brief import Brief
 from explorer.components.changes import Changes
 from explorer.components.choosers import Choosers
 from explorer.components.coach import Coach
@@ -138,8 +139,10 @@ class Answers:
 
     def prediction(self, question: Question, settings: GenerationSettings, trace: Trace) -> dict[str, Any]:
         prediction, vocabulary, words = self.presenter.next_token(question, settings, trace)
+        drawn = prediction.drawn
         table = Distribution.pack(prediction, vocabulary, settings, question.selection.find[:MOST_FOUND_BY])
-        return {"next-token": table, "next-token-words": words}
+        brief = Brief.pack(trace.tokens[: question.selection.query + 1], vocabulary[drawn], prediction.sampled[drawn])
+        return {"next-token": table, "next-token-words": words, "brief": brief}
 
 
 def piece(work: Callable[[Panel], Any], panel: Panel) -> Any:

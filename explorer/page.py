@@ -25,6 +25,9 @@ from explorer.telling import told
 from explorer.writing import Writing
 
 MOST_SESSIONS = 100  # that Gradio keeps something of, about 0.3 MB each; one that it forgot begins anew, unnoticed
+# Room for the buttons that stay at the bottom of a narrow screen (page.css). In a style sheet of its own Gradio would
+# look for the root, where a media query speaks of it, inside the page.
+BAR = ":root { --bar: 0px; } @media (max-width: 900px) { :root { --bar: 84px; } }"
 
 
 class Page:
@@ -76,7 +79,8 @@ class Page:
 def served_with(hosts: Hosts) -> dict[str, Any]:
     """How Gradio serves the page, whoever asks for it."""
     return {
-        "css": css_colours() + Path(__file__).with_suffix(".css").read_text(encoding="utf-8"),
+        "css": Path(__file__).with_suffix(".css").read_text(encoding="utf-8"),
+        "head": f"<style>{css_colours()}{BAR}</style>",
         "theme": page_theme(),
         "footer_links": ["api"],
         "ssr_mode": False,

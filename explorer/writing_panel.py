@@ -3,6 +3,7 @@
 import gradio as gr
 
 from explorer.components.branches import Branches
+from explorer.components.brief import Brief
 from explorer.components.playback import Playback
 from explorer.components.story import Story
 
@@ -11,14 +12,16 @@ class WritingButtons:
     """What makes tokens, placed in the open `gr.Blocks`."""
 
     def __init__(self):
-        with gr.Row(elem_classes="buttons"):
-            self.step = gr.Button("Step", min_width=70, elem_id="step")
-            self.generate = gr.Button("Generate", variant="primary", min_width=90, elem_id="generate")
-            self.stop = gr.Button("Stop", min_width=70, elem_id="stop")
+        with gr.Column(elem_id="bar"):  # in reach wherever the page was scrolled to
+            Brief(elem_id="brief")
+            with gr.Row(elem_classes="buttons"):
+                self.step = gr.Button("Step", min_width=70, elem_id="step")
+                self.generate = gr.Button("Generate", variant="primary", min_width=90, elem_id="generate")
+                self.stop = gr.Button("Stop", min_width=70, elem_id="stop")
         with gr.Row(elem_classes="buttons"):
             self.undo = gr.Button("Undo", size="sm", min_width=70, elem_id="undo")
             self.regenerate = gr.Button("Regenerate", size="sm", min_width=90, elem_id="regenerate")
-            self.compare = gr.Button("Compare greedy, beam, sampling", size="sm", min_width=220, elem_id="compare")
+            self.compare = gr.Button("Compare greedy, beam, sampling", size="sm", min_width=200, elem_id="compare")
 
 
 def place_writing():

@@ -15,12 +15,13 @@ from explorer.style import DARK, LIGHT, template
 
 @cache
 def shared_script() -> str:
-    """Script tag for the page's state and themes, `window.Explorer`, and its way to Python, `window.Connection`."""
+    """Script tag for what widgets share: the page's state and themes (`window.Explorer`), its way to Python, its layout."""
     themes = {
         name: {"sequential": theme.sequential, "template": template(theme).to_plotly_json()}
         for name, theme in (("light", LIGHT), ("dark", DARK))
     }
-    scripts = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("connection.js", "explorer.js"))
+    names = ("connection.js", "reach.js", "explorer.js")
+    scripts = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in names)
     return script_tag("explorer.js", "\n".join((f"window.ExplorerThemes = {json.dumps(themes)};", *scripts)))
 
 

@@ -3,7 +3,7 @@ const line = element.querySelector(".coach");
 function show({ words, look, offer }) {
   element.hidden = !words;
   line.replaceChildren(words);
-  if (look) line.append(button("Show me", () => Explorer.pick(look)));
+  if (look) line.append(button("Show me", () => { Explorer.pick(look); Reach.reveal(line.dataset.shown); }));
   if (offer) line.append(button(`Use this prompt: ${offer.length > 24 ? "…" : ""}${offer.slice(-24)}`, () => { props.value = offer; trigger("apply"); }, offer));
 }
 

@@ -4,6 +4,8 @@ from typing import Any
 
 from explorer.components.widget import Widget
 
+SHOWN = "attention-pattern"  # element id of the picture in which all that can be shown is seen
+
 
 class Coach(Widget):
     """Shows a sentence and what can be done about it; nothing where there is none.
@@ -12,7 +14,7 @@ class Coach(Widget):
     """
 
     def __init__(self, **kwargs):
-        super().__init__("", html='<div class="coach" role="note"></div>', **kwargs)
+        super().__init__("", html=f'<div class="coach" role="note" data-shown="{SHOWN}"></div>', **kwargs)
 
     @staticmethod
     def pack(words: str, look: dict[str, Any] | None = None, offer: str = "") -> dict[str, Any]:

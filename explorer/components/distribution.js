@@ -164,6 +164,7 @@ const follow = () => { if (document.activeElement !== search) search.value = Exp
 follow();
 Explorer.onState(element, follow);
 Explorer.onContent(element, show);
+Reach.sideways(box.querySelector(".table"), body.parentElement);
 new ResizeObserver(([{ contentRect }]) => {
   width = contentRect.width;
   if (value) drawLine();

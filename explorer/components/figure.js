@@ -73,5 +73,6 @@ plot.addEventListener("keydown", (event) => {
 new ResizeObserver(() => {
   if (value && plot.clientWidth && plot.clientWidth !== plot._fullLayout?.width) draw();
 }).observe(plot);
+Reach.sideways(element.closest(".html-container"), plot);
 Explorer.onTheme(element, draw);
 Explorer.onContent(element, (content) => { value = content; draw(); });

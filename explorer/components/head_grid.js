@@ -120,6 +120,7 @@ grid.addEventListener("keydown", (event) => {
   Explorer.pick({ layer, head });
   grid.querySelector(`[data-layer="${layer}"][data-head="${head}"]`).focus();
 });
+Reach.sideways(grid, grid);
 Explorer.onState(element, mark);
 Explorer.onTheme(element, paint);
 Explorer.onContent(element, load);

@@ -48,7 +48,7 @@ def test_the_open_view_and_the_prediction_are_drawn(answers, asked, state, view,
     """On a pick, all but the pictures that are the same whatever is selected."""
     contents = asked(about, state | {"view": view.name})
     texts = {f"{view.name}-{part}" for part in ("words", "formula", "choosers", "what-ifs")}
-    texts |= {"next-token", "next-token-words", "problem", "changes"} | (
+    texts |= {"next-token", "next-token-words", "brief", "problem", "changes"} | (
         {"strip", "story", "playback", "branches", "coach", "picker"} if about == "show" else set()
     )
     drawn = {f"{view.name}-{panel.name}": panel for panel in view.panels if about == "show" or not panel.once}
@@ -77,7 +77,7 @@ def test_a_view_that_does_not_apply_loses_its_pictures(answers, asked, state, li
 
 def test_a_slider_changes_the_prediction_and_nothing_else(asked, state):
     cold, hot = (asked("tune", state | {"temperature": temperature}) for temperature in (0, 2))
-    assert set(cold) == set(hot) == {"next-token", "next-token-words", "problem"}
+    assert set(cold) == set(hot) == {"next-token", "next-token-words", "problem", "brief"}
     assert "1 of 300 tokens can be drawn" in cold["next-token-words"]
     assert "300 of 300" in hot["next-token-words"]
     before, after = ({row["id"]: row["plain"] for row in content["next-token"]["rows"][:5]} for content in (cold, hot))
@@ -99,7 +99,7 @@ def test_a_new_token_is_shown_with_the_text_and_the_prediction(asked, state):
     whole = asked("show", state)
     assert all(contents[part] == whole[part] for part in ("story", "playback"))
     assert contents["strip"]["tokens"] == whole["strip"]["tokens"]
-    assert set(contents) == {"strip", "story", "playback", "next-token", "next-token-words", "problem"}
+    assert set(contents) == {"strip", "story", "playback", "next-token", "next-token-words", "problem", "brief"}
     assert len(contents["strip"]["tokens"]) == len(state["prompt"]) + 2
     assert contents["story"]["prompt"] == "the fox asked the owl" and contents["story"]["generated"]
 
