@@ -12,16 +12,17 @@ import plotly
 
 from explorer.style import DARK, LIGHT, template
 
+SHARED = ("connection.js", "reach.js", "ink.js", "explorer.js")
+
 
 @cache
 def shared_script() -> str:
-    """Script tag for what widgets share: the page's state and themes (`window.Explorer`), its way to Python, its layout."""
+    """Script tag for what widgets share: the page's state and themes, `window.Explorer`, and what `SHARED` has besides."""
     themes = {
         name: {"sequential": theme.sequential, "template": template(theme).to_plotly_json()}
         for name, theme in (("light", LIGHT), ("dark", DARK))
     }
-    names = ("connection.js", "reach.js", "explorer.js")
-    scripts = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in names)
+    scripts = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in SHARED)
     return script_tag("explorer.js", "\n".join((f"window.ExplorerThemes = {json.dumps(themes)};", *scripts)))
 
 

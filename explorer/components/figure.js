@@ -31,7 +31,8 @@ async function drawOnce() {
   written = rest;
   plot.setAttribute("aria-label", meta.alt);
   for (const drawing of plot.querySelectorAll(".main-svg")) drawing.setAttribute("aria-hidden", true); // the label says it in a sentence
-  if (!plot.dataset.draws) plot.on("plotly_click", click);
+  Ink.legible(plot);
+  if (!plot.dataset.draws) plot.on("plotly_click", click), plot.on("plotly_afterplot", () => Ink.legible(plot)); // after a zoom
   plot.dataset.draws = +(plot.dataset.draws || 0) + 1;
 }
 

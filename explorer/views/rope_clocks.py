@@ -58,7 +58,7 @@ def clocks(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figu
         yaxis={"visible": False, "range": [-SPACING * (rows - 1) - 1.4, 1.6], "scaleanchor": "x"},
         legend={"y": 1.02},
         annotations=[
-            {"x": x, "y": y + 1.2, "text": f"pair {i}", "showarrow": False, "font": {"size": 10, "color": RESIDUAL}}
+            {"x": x, "y": y + 1.2, "text": f"pair {i}", "showarrow": False, "font": {"size": 10}}
             for i, (x, y) in enumerate(centres)
         ],
     )

@@ -1,7 +1,12 @@
 """What people who see otherwise, or use no mouse, find."""
 
+import io
+import re
+
+import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from PIL import Image
 from playwright.sync_api import expect
 
 from explorer.style import DARK, LIGHT
@@ -10,6 +15,15 @@ from explorer.views import VIEWS
 DRAWN = """(colour) => [...document.querySelectorAll("#views .plot")].filter((plot) => plot.clientWidth)
   .every(({ dataset, clientWidth, _fullLayout: { font, width } = {} }) =>
     dataset.draws && font.color === colour && width === clientWidth)"""
+TEXTS = """() => [...document.querySelectorAll("#views .plot .main-svg text")].flatMap((text) => {
+  const box = text.getBoundingClientRect(), place = text.closest(".html-container").getBoundingClientRect();
+  const seen = text.textContent.trim() && text.checkVisibility({ opacityProperty: true, visibilityProperty: true });
+  if (!seen || box.left < place.left || box.right > place.right) return [];
+  const { fill, fillOpacity, opacity } = getComputedStyle(text);
+  const corners = [box.left + scrollX, box.top + scrollY, box.right + scrollX, box.bottom + scrollY];
+  const words = `${text.closest(".block").id}: ${text.textContent}`;
+  return [{ words, fill, opacity: fillOpacity * opacity, corners }];
+})"""
 FOCUSED_TAB = "document.activeElement.closest('#views .tab-wrapper') && document.activeElement.textContent"
 LOOKS = [("wide", LIGHT), ("wide", DARK), ("narrow", LIGHT), ("narrow", DARK)]
 
@@ -31,6 +45,38 @@ def told(violation: dict) -> str:
     """What axe says of the first element."""
     node = violation["nodes"][0]
     return f"{violation['id']}: {node['html'][:160]}: {node['failureSummary']}"
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_words_in_pictures_can_be_read(newcomer, theme):
+    person = newcomer(color_scheme="dark" if theme is DARK else "light", reduced_motion="reduce")
+    person.open(view=VIEWS[0].name)
+    for view in VIEWS:
+        person.tab(view.title)
+        person.page.wait_for_function(DRAWN, arg=theme.text)
+        words = person.page.evaluate(TEXTS)
+        hidden = person.page.add_style_tag(content="#views .plot text { opacity: 0 !important; }")
+        pixels = np.asarray(Image.open(io.BytesIO(person.page.screenshot(full_page=True))).convert("RGB"))
+        hidden.evaluate("style => style.remove()")
+        assert words
+        assert not [text["words"] for text in words if contrast(text, pixels) < 4.5], view.title
+
+
+def contrast(text: dict, pixels: np.ndarray) -> float:
+    """1 to 21 (WCAG 2.2), of a text and what is painted below most of it."""
+    left, top, right, bottom = (max(0, round(at)) for at in text["corners"])
+    below = np.median(pixels[top:bottom, left:right].reshape(-1, 3), axis=0)
+    *ink, alpha = [float(number) for number in re.findall(r"[\d.]+", text["fill"] + ", 1")][:4]
+    alpha *= text["opacity"]
+    dark, light = sorted(luminance(colour) for colour in (below, np.array(ink) * alpha + below * (1 - alpha)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(rgb: np.ndarray) -> float:
+    """Relative, 0 to 1 (WCAG 2.2)."""
+    share = np.asarray(rgb) / 255
+    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    return float(linear @ (0.2126, 0.7152, 0.0722))
 
 
 def test_the_tabs_are_one_stop_of_the_tab_key(person):
