@@ -17,7 +17,7 @@ SHARED = ("connection.js", "reach.js", "ink.js", "explorer.js")
 
 @cache
 def shared_script() -> str:
-    """Script tag for what widgets share: the page's state and themes, `window.Explorer`, and what `SHARED` has besides."""
+    """Script tag for what widgets share: the page's state and themes, `window.Explorer`, and all `SHARED`."""
     themes = {
         name: {"sequential": theme.sequential, "template": template(theme).to_plotly_json()}
         for name, theme in (("light", LIGHT), ("dark", DARK))
