@@ -12,7 +12,8 @@ from explorer.presenter import Question
 from explorer.run import Run
 from model.generation import window_start
 
-MOST_KEPT = 512  # runs whose surprisals are kept: a few kB each, where their traces are tens of MB
+MOST_BYTES = 8 << 20  # of runs and their surprisals: a few kB each, where their traces are tens of MB
+BYTES_A_TOKEN = 40  # of a run: a number and a reference to it
 
 
 class Continuations:
@@ -20,7 +21,7 @@ class Continuations:
 
     def __init__(self, library: Library):
         self.library = library
-        self._surprisals = LRU(MOST_KEPT, size=lambda surprisals: 1)
+        self._surprisals = LRU(MOST_BYTES, size=lambda kept: len(kept[0].token_ids) * BYTES_A_TOKEN + kept[1].nbytes)
 
     def surprisals(self, question: Question) -> dict[Path, np.ndarray]:
         """All paths of the tree, the run's own among them: of each token of each the surprisal in bits.
@@ -35,7 +36,8 @@ class Continuations:
     def of(self, run: Run) -> np.ndarray:
         """(G,) bits of each generated token: -log₂ of the probability that the model gave it, at temperature 1."""
         lm, _ = self.library.model(run.checkpoint)
-        return self._surprisals.get((identity_of(lm), run), lambda: self.compute(run))
+        _, bits = self._surprisals.get((identity_of(lm), run), lambda: (run, self.compute(run)))
+        return bits
 
     def compute(self, run: Run) -> np.ndarray:
         """Each token from the window of tokens that the generator sees before it: a trace a window."""

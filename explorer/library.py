@@ -10,6 +10,7 @@ import torch
 
 from explorer.capture import capture, offered
 from explorer.edits import Edit
+from explorer.freed_memory import give_back
 from explorer.models import named, offer
 from explorer.trace import Trace
 from explorer.work import go_on
@@ -17,7 +18,9 @@ from model.checkpoint import CheckpointError, list_checkpoints, load_checkpoint,
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
-GIGABYTE = 1 << 30
+MOST_TRACE_BYTES = 700 << 20
+CAPTURES_AT_ONCE = 2  # each holds as much memory as what it captures, and its products already share all cores
+GIVE_BACK_AFTER = 256 << 20  # bytes captured: oftener, captures wait for pages that they have just given away
 
 
 class Library:
@@ -29,10 +32,12 @@ class Library:
         most_trace_bytes: likewise for traces.
     """
 
-    def __init__(self, device: str = "auto", most_models: int = 4, most_trace_bytes: int = GIGABYTE):
+    def __init__(self, device: str = "auto", most_models: int = 4, most_trace_bytes: int = MOST_TRACE_BYTES):
         self.device = pick_device() if device == "auto" else device
         self._models = LRU(most_models, size=lambda model: 1)
         self._traces = LRU(most_trace_bytes, size=lambda trace: trace.num_bytes)
+        self._capturing = threading.Semaphore(CAPTURES_AT_ONCE)
+        self._captured, self._counting = 0, threading.Lock()
 
     @property
     def checkpoints(self) -> list[str]:
@@ -79,13 +84,24 @@ class Library:
 
         def run() -> Trace:
             go_on(tokens=len(token_ids))
-            trace = capture(lm, token_ids, edits, tokenizer=tokenizer)
+            with self._capturing:
+                trace = capture(lm, token_ids, edits, tokenizer=tokenizer)
+            self._count(trace)
             return replace(trace, baseline=self.trace_of(lm, tokenizer, token_ids)) if edits else trace
 
         trace = self._traces.get((identity, token_ids, edits), run)
         if edits:  # a baseline stays, and is counted, longer than what holds it
             self._traces.get((identity, token_ids, ()), lambda: trace.baseline)
         return trace
+
+    def _count(self, trace: Trace):
+        """Now and then give back what traces left that were let go, and what came about beside them."""
+        with self._counting:
+            self._captured += trace.num_bytes
+            if due := self._captured >= GIVE_BACK_AFTER:
+                self._captured = 0
+        if due:
+            give_back()
 
 
 class LRU:

@@ -98,5 +98,5 @@ class Trace:
 
     @property
     def num_bytes(self) -> int:
-        """Of its own values: those of the baseline are another trace's."""
-        return sum(value.nbytes for value in self.values.values())
+        """Of its own values, those of the baseline being another trace's; memory that two of them share counts once."""
+        return sum({value.ctypes.data: value.nbytes for value in self.values.values()}.values())

@@ -17,6 +17,7 @@ LENSES = {
     "entropy": "entropy in bits",
 }
 TOP = 3
+MOST_READINGS = 4  # kept of a run, some 30 kB each
 
 
 @dataclass(frozen=True)
@@ -71,13 +72,16 @@ def streams(trace: Trace, positions: slice) -> np.ndarray:
 
 
 def readings(trace: Trace, shown: range) -> Readings:
-    """The distribution at every depth after the positions `shown`: (2 L + 1, n, ...). Worked out once a run."""
+    """The distribution at every depth after the positions `shown`: (2 L + 1, n, ...). The last few are kept."""
     known = READINGS.setdefault(trace, {})
-    if shown not in known:
+    if (found := known.get(shown)) is None:
         parts = [Readings.of(unembed(trace, depth)) for depth in streams(trace, slice(shown.start, shown.stop))]
         fields = ("top", "probabilities", "log_total", "entropy")
-        known[shown] = Readings(*(np.stack([getattr(part, field) for part in parts]) for field in fields))
-    return known[shown]
+        found = Readings(*(np.stack([getattr(part, field) for part in parts]) for field in fields))
+        for old in list(known)[: 1 - MOST_READINGS]:
+            known.pop(old, None)
+        known[shown] = found
+    return found
 
 
 READINGS: WeakKeyDictionary[Trace, dict[range, Readings]] = WeakKeyDictionary()

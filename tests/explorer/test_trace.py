@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from explorer.analysis.recompute.taps import block_output
 from explorer.trace import Trace
 
 
@@ -92,6 +93,15 @@ def test_length_and_tokens(small):
 
 def test_num_bytes_is_that_of_all_values(small):
     assert small.num_bytes == 4 * (3 * 12 + 12)
+
+
+def test_memory_that_values_share_counts_once(trace):
+    before, after = trace[block_output(trace.config, 0)], trace["blocks.1.resid_pre"]
+    assert np.shares_memory(before, after)
+    rest = {name: value for name, value in trace.values.items() if name != "blocks.1.resid_pre"}
+    assert (
+        trace.num_bytes == replace(trace, values=rest).num_bytes < sum(value.nbytes for value in trace.values.values())
+    )
 
 
 def test_the_baseline_is_counted_where_it_is_itself(small):

@@ -78,3 +78,11 @@ def test_a_run_is_read_once_and_forgotten_with_it(rope_trace):
     kept = len(READINGS)
     del trace
     assert len(READINGS) == kept - 1
+
+
+def test_the_last_few_readings_of_a_run_are_kept(rope_trace):
+    trace = replace(rope_trace)
+    first, *_ = found = [readings(trace, range(end)) for end in range(1, 7)]
+    assert list(READINGS[trace]) == [range(end) for end in range(3, 7)]
+    assert readings(trace, range(6)) is found[-1]
+    np.testing.assert_array_equal(readings(trace, range(1)).log_total, first.log_total)
