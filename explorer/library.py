@@ -1,6 +1,8 @@
 """Models and traces, loaded once and kept within bounds."""
 
+import logging
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
@@ -21,6 +23,7 @@ from model.transformer_lm import TransformerLM
 MOST_TRACE_BYTES = 700 << 20
 CAPTURES_AT_ONCE = 2  # each holds as much memory as what it captures, and its products already share all cores
 GIVE_BACK_AFTER = 256 << 20  # bytes captured: oftener, captures wait for pages that they have just given away
+LOG = logging.getLogger(__name__)
 
 
 class Library:
@@ -55,7 +58,7 @@ class Library:
         return self._models.get((identity,), lambda: self._load(identity))
 
     def _load(self, identity: tuple) -> tuple[TransformerLM, Tokenizer]:
-        checkpoint, as_asked, device = identity
+        (checkpoint, as_asked, device), began = identity, time.monotonic()
         try:
             lm, tokenizer = load_checkpoint(checkpoint, device)
         finally:
@@ -65,6 +68,7 @@ class Library:
         def is_outdated(key: tuple) -> bool:
             return key[0][0] == checkpoint and key[0] != identity
 
+        LOG.info("loaded %s on %s in %.1f s", checkpoint, device, time.monotonic() - began)
         self._models.drop(is_outdated)
         self._traces.drop(is_outdated)
         return named(lm, identity), tokenizer

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from explorer.errors import UserError
 
@@ -23,7 +23,7 @@ class Work:
 
     Attributes:
         most_tokens: that models read for it.
-        most_seconds: from its beginning to that of its last piece.
+        most_seconds: that its thread computes before its last piece: on a busy machine an answer may take longer.
         given_up: whether its visitor is gone, or wants something else by now.
     """
 
@@ -31,12 +31,12 @@ class Work:
     most_seconds: float
     given_up: bool = False
     tokens: int = 0
-    began: float = field(default_factory=time.monotonic)
+    began: float = 0.0
 
     @contextmanager
     def counted(self) -> Iterator[None]:
         """While the block runs, what this thread does is done for this answer."""
-        before = _current.set(self)
+        before, self.began = _current.set(self), time.thread_time()
         try:
             yield
         finally:
@@ -51,9 +51,9 @@ class Work:
                 f"One answer reads at most {self.most_tokens:,} tokens, and this one would read more: "
                 "take a shorter prompt, or close branches of its tree."
             )
-        if time.monotonic() - self.began > self.most_seconds:
+        if time.thread_time() - self.began > self.most_seconds:
             raise TooMuch(
-                f"One answer takes at most {self.most_seconds:g} seconds, and this one took longer: "
+                f"One answer takes at most {self.most_seconds:g} seconds of computing, and this one takes more: "
                 "take a shorter prompt, or close branches of its tree."
             )
 
