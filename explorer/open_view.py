@@ -76,4 +76,5 @@ class OpenView:
             raise NoSuchPoint(f"the model has no layer {layer} head {head}")
         panels = [panel for panel in self.view.panels if panel.name == panel_name and panel.inspect and self.has(panel)]
         found = [panel.inspect(self.trace, self.selection, point) for panel in panels]
-        return "\n".join(line for inspection in found if inspection for line in inspection.lines())
+        several = (told if isinstance(told, tuple) else (told,) for told in found)
+        return "\n".join(line for each in several for one in each if one for line in one.lines())

@@ -24,6 +24,7 @@ class Point:
 
     Attributes:
         part: which of the figure's traces it is of.
+        item: its place in that, None in a heatmap.
         x, y: its place; on an axis of names counted from 0, as the page's script does.
         z: a heatmap's value, None of others.
         width: how long its bar is, from its base, None of others.
@@ -33,6 +34,7 @@ class Point:
     """
 
     part: int
+    item: int | None
     x: float
     y: float
     z: float | None
@@ -85,6 +87,7 @@ class Picture:
             bar = part["type"] == "bar"
             yield Point(
                 part=i,
+                item=at[0] if len(at) == 1 else None,
                 x=x,
                 y=y,
                 z=seen.get("z"),

@@ -35,3 +35,10 @@ class Statistics:
 def matrix_at(trace: Trace, tap: str, head: int) -> np.ndarray:
     """The value at a tap as tokens × dimensions: (T, N); of a value a head, the one the chosen head works with."""
     return trace.of_head(tap, head) if trace[tap].ndim == 3 else trace[tap]
+
+
+def histogram_of(values: np.ndarray, some: np.ndarray, bins: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    """The edges of equal bins from the smallest to the largest of `values`, and the share of `some` in each."""
+    edges = np.linspace(values.min(), max(values.max(), values.min() + 1e-9), bins + 1)
+    counts, _ = np.histogram(some, edges)
+    return edges, counts / counts.sum()

@@ -47,12 +47,15 @@ function withoutBase(draw) {
 // On an axis of tokens a point's coordinate is its label; the label's place on the axis is the position.
 const positionOf = (point, axis) => point[`${axis}axis`].d2c(point[axis]);
 
-function click({ points: [point] }) {
+// Where a click opens another tab, a click with Shift stays and tells.
+function click({ points: [point], event }) {
   const change = {};
   for (const [source, field] of Object.entries(selects))
     if (Array.isArray(field)) field.forEach((name, i) => { change[name] = point.customdata[i]; });
     else change[field] = source === "customdata" ? point.customdata : positionOf(point, source);
-  if (Object.keys(change).length) Explorer.pick(change);
+  const opens = "view" in change && change.view !== Explorer.state.view;
+  if (Object.keys(change).length && !(opens && event.shiftKey)) Explorer.pick(change);
+  if (opens && !event.shiftKey) return;
   const item = Array.isArray(point.pointNumber) ? null : point.pointNumber; // of a heatmap the place says all
   inspect({ x: positionOf(point, "x"), y: positionOf(point, "y"), curve: point.curveNumber, item });
 }

@@ -5,13 +5,13 @@ import math
 import numpy as np
 
 from explorer.analysis.ablation import ablation
-from explorer.analysis.change import attention_moved, stream_change
+from explorer.analysis.change import attention_moved, next_token_change, stream_change, surprisal_change
 from explorer.analysis.recompute.source import Source
 from explorer.analysis.recompute.working import Input, summed, take
 from explorer.analysis.residual import stages
 from explorer.edits import Edit
 from explorer.inspection.inspection import Inspection, element
-from explorer.inspection.prediction import log_total
+from explorer.inspection.prediction import bits_of, log_total, probability
 from explorer.inspection.tap import at
 from explorer.style import number, quoted
 from explorer.trace import Trace
@@ -19,23 +19,63 @@ from explorer.trace import Trace
 CHANGE = "explorer/analysis/change.py"
 
 
-def without_head(trace: Trace, query: int, token_id: int, layer: int, head: int) -> Inspection:
-    """By how many bits a head's silence changes the probability of a token after the query."""
-    value = element(ablation(trace, query, token_id).heads, layer, head)
+def without(trace: Trace, query: int, token_id: int, part: int, layer: int) -> Inspection:
+    """By how many bits the silence of a part changes the log₂ probability of a token after the query.
+
+    Args:
+        part: a head of the layer, or after those all heads, and all neurons of its feed-forward.
+    """
+    found, heads = ablation(trace, query, token_id), trace.config.num_heads
+    value = element(np.concatenate([found.heads, found.sublayers], axis=-1), layer, part)
     logits, read = take(trace, "logits", query)
     before = (float(logits[token_id]) - log_total(logits)) / math.log(2)
-    after = float(trace.ablate(query, token_id)[layer, head]) / math.log(2)
-    edit = Edit(f"blocks.{layer}.attn.z", "zero", index=head)
+    after = float(trace.ablate(query, token_id)[layer, part]) / math.log(2)
+    what = ["all heads", "the feed-forward"][part - heads] if part >= heads else f"head {part}"
+    index = part if part < heads else None
+    edit = Edit(f"blocks.{layer}.{'ffn.hidden' if part > heads else 'attn.z'}", "zero", index=index)
     return Inspection(
         name="change of log₂ p, in bits",
-        place=f"of {quoted(trace.vocabulary[token_id])} after {at(trace, query)}, without head {head} of layer {layer}",
+        place=f"of {quoted(trace.vocabulary[token_id])} after {at(trace, query)}, without {what} of layer {layer}",
         value=value,
         kind="drawn",
-        symbols="change = log₂ p without the head − log₂ p as it is",
+        symbols="change = log₂ p without it − log₂ p as it is",
         numbers=f"log₂ {number(2**after)} − log₂ {number(2**before)} = {number(after - before)} bits",
         inputs=(read, Input(f"logits of a run with {edit}, at ", (query,), logits.shape)),
         recomputed=after - before,
         source=Source("explorer/analysis/ablation.py", "changes = trace.ablate(position, token_id)"),
+    )
+
+
+def probability_in(trace: Trace, query: int, token_id: int, changed: bool) -> Inspection:
+    """Of a next token in the changed run, or in the unchanged one."""
+    change = next_token_change(trace, query)
+    value = float((change.after if changed else change.before)[token_id])
+    return probability(
+        trace if changed else trace.baseline,
+        query,
+        token_id,
+        value,
+        Source(CHANGE, "before, after = (next_token(run, position).plain"),
+    )
+
+
+def surprisal_moved(trace: Trace, position: int) -> Inspection | None:
+    """By how many bits a token's surprisal changed; None of the first, which nothing precedes."""
+    value = element(surprisal_change(trace), position)
+    if position == 0:
+        return None
+    logits, reads = zip(*(take(run, "logits", position - 1) for run in (trace, trace.baseline)), strict=True)
+    after, before = (bits_of(each, trace.token_ids[position])[2] for each in logits)
+    return Inspection(
+        name="change of the surprisal, in bits",
+        place=f"of {at(trace, position)}",
+        value=value,
+        kind="drawn",
+        symbols="changed − unchanged, each −log₂ p",
+        numbers=f"{number(after)} − {number(before)} = {number(after - before)} bits",
+        inputs=reads,
+        recomputed=after - before,
+        source=Source(CHANGE, "return surprisal(trace) - surprisal(trace.baseline)"),
     )
 
 

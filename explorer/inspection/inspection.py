@@ -1,8 +1,8 @@
 """What is asked about a number, and what is answered."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -116,3 +116,13 @@ def element(values: np.ndarray, *index: int) -> float:
     if len(index) != values.ndim or not all(0 <= i < size for i, size in zip(index, values.shape, strict=False)):
         raise NoSuchPoint(f"there is no element {list(index)} in a value of shape {values.shape}")
     return float(values[index])
+
+
+Item = TypeVar("Item")
+
+
+def nth(items: Sequence[Item], place: int) -> Item:
+    """items[place]. NoSuchPoint where there is no such item."""
+    if not 0 <= place < len(items):
+        raise NoSuchPoint(f"there is no place {place} among {len(items)}")
+    return items[place]

@@ -4,10 +4,8 @@ import math
 
 import numpy as np
 
-from explorer.analysis.attribution import attribution
-from explorer.analysis.feed_forward import later_norms
 from explorer.analysis.lens import LENSES, depths, ranks, readings, tracked
-from explorer.analysis.next_token import entropy, rank, surprisal
+from explorer.analysis.next_token import entropy, next_token, rank, surprisal
 from explorer.analysis.recompute.norms import Norm, divided
 from explorer.analysis.recompute.source import Source
 from explorer.analysis.recompute.taps import formula_of
@@ -119,7 +117,7 @@ def bits_of(logits: np.ndarray, token_id: int) -> Measured:
 
 PREDICTED = {"surprisal": (surprisal, bits_of), "entropy": (entropy, bits_expected), "rank": (rank, place_of)}
 LINES = {
-    "surprisal": "return np.concatenate([[np.nan], (log_total - actual)",
+    "surprisal": "return np.concatenate([[np.nan], surprisal_of(",
     "entropy": "bits = (np.log(total) - np.einsum(",
     "rank": "return np.concatenate([[np.nan], (logits > actual[:, None])",
 }
@@ -147,35 +145,29 @@ def predicted(trace: Trace, position: int, measure: str) -> Inspection | None:
     )
 
 
-def head_part(trace: Trace, position: int, token_id: int, rival_id: int | None, layer: int, head: int) -> Inspection:
-    """What a head adds to a token's logit, or to its lead over a rival: forwards, from what it writes to the logit."""
-    value = element(attribution(trace, position, token_id, rival_id).heads, layer, head)
-    z, from_z = take(trace, f"blocks.{layer}.attn.z", head, position)
-    columns = slice(head * len(z), (head + 1) * len(z))
-    output, from_output = take(trace, f"blocks.{layer}.attn.o_proj.weight", slice(None), columns)
-    written, inputs = output @ z, [from_z, from_output]  # (D,)
-    norms = later_norms(trace, layer)
-    if trace.config.norm_placement == "post":
-        norms = [(f"blocks.{layer}.attn_norm", f"blocks.{layer}.resid_mid"), *norms]
-    for norm, normalised in norms:
-        (x, from_x), (gain, from_gain) = take(trace, normalised, position), take(trace, f"{norm}.weight")
-        written = divided(trace, written, x) * gain
-        inputs += [from_x, from_gain]
-    rows, from_rows = zip(
-        *(take(trace, "lm_head.weight", i) for i in (token_id, rival_id) if i is not None), strict=True
-    )
-    direction = rows[0] if rival_id is None else rows[0] - rows[1]
-    again = float(written @ direction)
-    against = "" if rival_id is None else f" less that of {quoted(trace.vocabulary[rival_id])}"
-    less = "" if rival_id is None else " less the rival’s"
+def probability(trace: Trace, position: int, token_id: int, value: float, source: Source) -> Inspection:
+    """Of a token after a position, as it is drawn and by the line that works it out."""
+    logits, read = take(trace, "logits", position)
+    symbols, numbers, again = chance_of(logits, token_id)
     return Inspection(
-        name=f"what head {head} of layer {layer} adds",
-        place=f"after {at(trace, position)}, to the logit of {quoted(trace.vocabulary[token_id])}{against}",
+        name="probability",
+        place=f"of {quoted(trace.vocabulary[token_id])} (id {token_id}) after {at(trace, position)}",
         value=value,
         kind="drawn",
-        symbols=f"adds = norms(W_O z) · row of the unembedding{less}; each norm divides by what it did in this run",
-        numbers=f"adds = {products(written, direction)} = {number(again)}",
-        inputs=(*inputs, *from_rows),
+        symbols=symbols,
+        numbers=numbers,
+        inputs=(read,),
         recomputed=again,
-        source=Source("explorer/analysis/attribution.py", "heads[layer] = (z * (read @ weights["),
+        source=source,
     )
+
+
+def next_token_probability(trace: Trace, position: int, token_id: int) -> Inspection:
+    value = float(next_token(trace, position).plain[token_id])
+    return probability(trace, position, token_id, value, Source(NEXT, "plain=sampling_distribution(logits)"))
+
+
+def probability_of_actual(trace: Trace, position: int) -> Inspection:
+    """Of the token that does come next."""
+    value = 2 ** -element(surprisal(trace), position + 1)
+    return probability(trace, position, trace.token_ids[position + 1], value, Source(NEXT, LINES["surprisal"]))

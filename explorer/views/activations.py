@@ -3,8 +3,10 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.analysis.activations import Statistics, matrix_at
+from explorer.analysis.activations import Statistics, histogram_of, matrix_at
 from explorer.inspection import Inspection, Point, inspect
+from explorer.inspection.activations import share
+from explorer.inspection.inspection import nth
 from explorer.selection import Selection
 from explorer.style import RESIDUAL, SELECTED, around, figure, number, positions, quoted, token_axis
 from explorer.trace import Trace
@@ -62,11 +64,10 @@ def heatmap(
 def histogram(trace: Trace, tap: str, head: int = 0, query: int = 0) -> go.Figure:
     """How often each size of value occurs: over all tokens, and at the chosen one; each sums to 1."""
     values = matrix_at(trace, tap, head).astype(np.float64)
-    edges = np.linspace(values.min(), max(values.max(), values.min() + 1e-9), 61)
     traces = []
     for name, some, color in (("all tokens", values, RESIDUAL), ("the chosen token", values[query], SELECTED)):
-        counts, _ = np.histogram(some, edges)
-        bars = {"x": (edges[:-1] + edges[1:]) / 2, "y": counts / counts.sum()}
+        edges, shares = histogram_of(values, some)
+        bars = {"x": (edges[:-1] + edges[1:]) / 2, "y": shares}
         shape = {"mode": "lines", "line": {"shape": "hvh", "color": color}, "fill": "tozeroy"}
         hover = "about %{x:.3g}: %{y:.1%} of the values<extra></extra>"
         traces.append(go.Scatter(**bars, **shape, name=name, hovertemplate=hover))
@@ -128,6 +129,9 @@ VIEW = View(
             name="histogram",
             title="How its values are spread",
             draw=lambda trace, s: histogram(trace, s.tap, s.head, s.query),
+            inspect=lambda trace, s, point: share(
+                trace, s.tap, s.head, nth((None, s.query), point.of("curve")), point.of("item")
+            ),
             mark=recomputed("{tap}"),
             height=300,
         ),

@@ -6,7 +6,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.attention import PATTERNS, attention_cell, shown_pattern
+from explorer.errors import NoSuchPoint
+from explorer.inspection import Inspection, Point, inspect
 from explorer.inspection.attention import head_score, shown_weight, stage
+from explorer.inspection.scores import dimension
 from explorer.selection import Selection
 from explorer.style import SELECTED, around, figure, number, positions, quoted, token_axis
 from explorer.trace import Trace
@@ -136,6 +139,14 @@ def mark_of_dimensions(trace: Trace, selection: Selection) -> Mark:
     return worked_out(*names, "blocks.{layer}.attn.scores")(trace, selection)
 
 
+def inspect_line(trace: Trace, selection: Selection, point: Point) -> Inspection | None:
+    """A token at the left as the query of the chosen key, one at the right as the key of the chosen query."""
+    query, key = (point.row, selection.key) if point.x < 0.5 else (selection.query, point.row)
+    if max(query, key) >= len(trace):
+        raise NoSuchPoint(f"there is no token {max(query, key)}")
+    return inspect(trace, PATTERN.format(layer=selection.layer), (selection.head, query, key)) if key <= query else None
+
+
 VIEW = View(
     name="attention",
     title="Attention",
@@ -195,6 +206,7 @@ VIEW = View(
             name="dimensions",
             title="The chosen cell's score, dimension by dimension",
             draw=lambda trace, s: dimensions(trace, s.layer, s.head, s.query, s.key),
+            inspect=lambda trace, s, point: dimension(trace, s.layer, s.head, s.query, s.key, point.of("item")),
             mark=mark_of_dimensions,
             height=260,
         ),
@@ -213,8 +225,9 @@ VIEW = View(
         Panel(
             name="lines",
             title="The chosen head as lines: every query to the keys it looks at",
-            draw=lambda trace, s: lines(trace, s.layer, s.head, s.query),
-            selects={"customdata": "query"},
+            draw=lambda trace, s: lines(trace, s.layer, s.head, s.query, s.key),
+            selects={"customdata": ("query", "key")},
+            inspect=inspect_line,
             mark=recomputed(PATTERN),
             height=500,
             width="half",

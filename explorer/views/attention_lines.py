@@ -11,7 +11,7 @@ FAINTEST = 0.05  # weight of a line
 OPACITIES = np.linspace(FAINTEST, 1, 7)[:-1]
 
 
-def lines(trace: Trace, layer: int, head: int, query: int) -> go.Figure:
+def lines(trace: Trace, layer: int, head: int, query: int, key: int = 0) -> go.Figure:
     """A line from every query, left, to every key it looks at, right; the stronger the weight, the more opaque.
 
     Of a long run, the tokens around the chosen query.
@@ -39,23 +39,22 @@ def lines(trace: Trace, layer: int, head: int, query: int) -> go.Figure:
                     )
                 )
     names = [label(trace.tokens[i]) for i in shown]
-    for x, side in ((0, "middle left"), (1, "middle right")):
-        colors = [SELECTED if x == 0 and i == query else RESIDUAL for i in shown]
+    weights = trace[f"blocks.{layer}.attn.pattern"][head]
+    for x, side, word in ((0, "middle left", "query"), (1, "middle right", "key")):
+        chosen = key if x else query
+        told = [weight_told(weights, *((query, i) if x else (i, key))) for i in shown]
         traces.append(
             go.Scatter(
                 x=np.full(len(shown), x),
                 y=list(shown),
                 mode="markers+text",
-                marker={"size": 6, "color": colors},
+                marker={"size": 6, "color": [SELECTED if i == chosen else RESIDUAL for i in shown]},
                 text=names,
                 textposition=side,
                 textfont={"family": MONO, "size": 11},
-                customdata=list(shown),
+                customdata=[(max(query, i), i) if x else (i, min(i, key)) for i in shown],
                 hovertext=[
-                    f"{'query' if x == 0 else 'key'} {i} {name}<br>weight from the chosen query {weight:.3f}"
-                    for i, name, weight in zip(
-                        shown, names, weights_from(trace, layer, head, query, shown), strict=True
-                    )
+                    f"{word} {i} {name}<br>{weight}" for i, name, weight in zip(shown, names, told, strict=True)
                 ],
                 hovertemplate="%{hovertext}<extra></extra>",
                 showlegend=False,
@@ -78,5 +77,8 @@ def lines(trace: Trace, layer: int, head: int, query: int) -> go.Figure:
     )
 
 
-def weights_from(trace: Trace, layer: int, head: int, query: int, keys: range) -> np.ndarray:
-    return trace[f"blocks.{layer}.attn.pattern"][head, query, keys.start : keys.stop]
+def weight_told(weights: np.ndarray, query: int, key: int) -> str:
+    """The weight from a query to a key, at the end that is pointed at."""
+    if key > query:
+        return "not seen: after the query"
+    return f"from query {query} to key {key}: weight {weights[query, key]:.3f}"

@@ -7,6 +7,9 @@ import plotly.graph_objects as go
 
 from explorer.analysis.change import largest_score, next_token_change, pattern_change, resolution, score_change
 from explorer.analysis.next_token import surprisal
+from explorer.errors import NoSuchPoint
+from explorer.inspection import Inspection, Point
+from explorer.inspection.change import probability_in
 from explorer.selection import Selection
 from explorer.style import MONO, RESIDUAL, SELECTED, figure, label, number, positions, quoted, token_axis
 from explorer.trace import Trace
@@ -116,6 +119,13 @@ def next_tokens(trace: Trace, position: int) -> go.Figure:
         bargap=0.2,
         legend={"traceorder": "normal"},
     )
+
+
+def inspect_next_token(trace: Trace, selection: Selection, point: Point) -> Inspection:
+    shown = next_token_change(trace, selection.query).top(BARS)
+    if point.row >= len(shown):
+        raise NoSuchPoint(f"there is no bar {point.row}")
+    return probability_in(trace, selection.query, int(shown[point.row]), changed=point.of("curve") == 1)
 
 
 def words(trace: Trace) -> str:

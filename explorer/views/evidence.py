@@ -46,7 +46,7 @@ class Mark:
 
 MOST_TOLD = 2  # of the checks that failed
 Marking = Callable[[Trace, Selection], Mark]
-Inspect = Callable[[Trace, Selection, Point], Inspection | None]
+Inspect = Callable[[Trace, Selection, Point], Inspection | tuple[Inspection, ...] | None]
 
 
 def told(checks: Mapping[str, Check], dtype: str) -> str:

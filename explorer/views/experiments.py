@@ -6,8 +6,10 @@ from explorer.analysis.ablation import ablation, log_probability
 from explorer.analysis.recompute import Check
 from explorer.analysis.recompute.rounding import resolution
 from explorer.analysis.residual import stages
+from explorer.errors import NoSuchPoint
+from explorer.inspection import Inspection, Point
 from explorer.inspection.attention import changed_weight
-from explorer.inspection.change import attention_elsewhere, stream_moved, without_head
+from explorer.inspection.change import attention_elsewhere, stream_moved, surprisal_moved, without
 from explorer.selection import Selection
 from explorer.style import number, quoted
 from explorer.trace import Trace
@@ -70,6 +72,19 @@ def mark_of_ablation(trace: Trace, selection: Selection) -> Mark:
     return worked_out("logits", against=AGAIN)(unchanged(trace), selection)
 
 
+def inspect_head(trace: Trace, selection: Selection, point: Point) -> Inspection:
+    run = unchanged(trace)
+    if point.column >= run.config.num_heads:
+        raise NoSuchPoint(f"there is no head {point.column}")
+    return without(run, selection.query, explained(trace, selection), point.column, point.row)
+
+
+def inspect_sublayer(trace: Trace, selection: Selection, point: Point) -> Inspection:
+    layer, part = divmod(point.of("item"), 2)
+    run = unchanged(trace)
+    return without(run, selection.query, explained(trace, selection), run.config.num_heads + part, layer)
+
+
 VIEW = View(
     name="experiments",
     title="Experiments",
@@ -92,15 +107,14 @@ VIEW = View(
             draw=lambda trace, s: heads(unchanged(trace), s.query, explained(trace, s), s.layer, s.head),
             selects={"x": "head", "y": "layer"},
             mark=mark_of_ablation,
-            inspect=lambda trace, s, point: without_head(
-                unchanged(trace), s.query, explained(trace, s), point.row, point.column
-            ),
+            inspect=inspect_head,
             width="half",
         ),
         Panel(
             name="next_token_change",
             title="What the change did to the next token after the query",
             draw=lambda trace, s: change.next_tokens(trace, s.query),
+            inspect=change.inspect_next_token,
             compares=True,
             mark=compared("logits"),
             width="half",
@@ -109,6 +123,7 @@ VIEW = View(
             name="sublayers",
             title="All heads of a layer silenced, or its feed-forward",
             draw=lambda trace, s: sublayers(unchanged(trace), s.query, explained(trace, s)),
+            inspect=inspect_sublayer,
             selects={"customdata": "layer"},
             mark=mark_of_ablation,
             width="half",
@@ -147,6 +162,7 @@ VIEW = View(
             name="text_change",
             title="Which tokens of the text it made harder (up) or easier to predict",
             draw=lambda trace, s: text_change(trace, s.query),
+            inspect=lambda trace, s, point: surprisal_moved(trace, point.column),
             compares=True,
             selects={"x": "query"},
             mark=compared("logits"),

@@ -3,12 +3,15 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.analysis.feed_forward import ACTIVATIONS, BELL, NEAR, later_norms, neuron, sparsity
+from explorer.analysis.feed_forward import ACTIVATIONS, BELL, NEAR, later_norms, neuron, neurons, pushed, sparsity
+from explorer.errors import NoSuchPoint
+from explorer.inspection import Inspection, Point, inspect
+from explorer.inspection.feed_forward import push, share_near_zero
 from explorer.selection import Selection
 from explorer.style import FEED_FORWARD, RESIDUAL, SELECTED, figure, number, quoted
 from explorer.trace import Trace
 from explorer.views.evidence import Mark, cell, recomputed, worked_out
-from explorer.views.feed_forward_neurons import across_tokens, curve, promoted, strongest
+from explorer.views.feed_forward_neurons import across_tokens, curve, most_pushed, promoted, shown_neurons, strongest
 from explorer.views.view import Panel, View
 
 NEAR_MEANS = f"near 0: within {NEAR:g} × root mean square;<br>dotted: a bell curve's share, {BELL:.0%}"
@@ -92,6 +95,34 @@ def mark_of_promoted(trace: Trace, selection: Selection) -> Mark:
     return worked_out(*weights, "blocks.{layer}.ffn.hidden", *read)(trace, selection)
 
 
+def inspect_step(trace: Trace, s: Selection, point: Point) -> Inspection:
+    """A bar of a neuron: what came in, what the activation made of it, …"""
+    steps = ("gate", "up", "hidden") if trace.config.ffn == "swiglu" else ("up", "hidden")
+    shown, _ = shown_neurons(neurons(trace, s.layer, s.query), s.neuron)
+    step, item = point.of("curve"), point.of("item")
+    if step >= len(steps) or item >= len(shown):
+        raise NoSuchPoint("there is no such bar")
+    return inspect(trace, f"blocks.{s.layer}.ffn.{steps[step]}", (s.query, shown[item]))
+
+
+def inspect_dot(trace: Trace, s: Selection, point: Point) -> tuple[Inspection, Inspection]:
+    """A neuron before its activation, and after."""
+    curve, item = point.of("curve"), point.of("item")
+    if curve not in (1, 2) or (curve == 2 and item):
+        raise NoSuchPoint("there is no such neuron")
+    which = s.neuron if curve == 2 else item + (item >= s.neuron)
+    taps = ("gate_pre", "gate") if trace.config.ffn == "swiglu" else ("up", "hidden")
+    before, after = (inspect(trace, f"blocks.{s.layer}.ffn.{tap}", (s.query, which)) for tap in taps)
+    return before, after
+
+
+def inspect_push(trace: Trace, s: Selection, point: Point) -> Inspection:
+    shown = most_pushed(pushed(trace, s.layer, s.neuron, s.query))
+    if point.of("item") >= len(shown):
+        raise NoSuchPoint("there is no such bar")
+    return push(trace, s.layer, s.neuron, s.query, int(shown[point.of("item")]))
+
+
 VIEW = View(
     name="feed_forward",
     title="Feed-forward",
@@ -110,6 +141,7 @@ VIEW = View(
             name="strongest",
             title="The neurons that write most at the chosen token",
             draw=lambda trace, s: strongest(trace, s.layer, s.neuron, s.query),
+            inspect=inspect_step,
             selects={"customdata": "neuron"},
             mark=mark_of_neurons,
             height=320,
@@ -119,6 +151,7 @@ VIEW = View(
             name="curve",
             title="All neurons at the chosen token, on the activation function",
             draw=lambda trace, s: curve(trace, s.layer, s.neuron, s.query),
+            inspect=inspect_dot,
             selects={"customdata": "neuron"},
             mark=mark_of_neurons,
             height=460,
@@ -128,6 +161,7 @@ VIEW = View(
             name="promoted",
             title="Next tokens that the chosen neuron pushes up and down",
             draw=lambda trace, s: promoted(trace, s.layer, s.neuron, s.query),
+            inspect=inspect_push,
             mark=mark_of_promoted,
             height=460,
             width="half",
@@ -146,6 +180,7 @@ VIEW = View(
             name="layers",
             title="Sparsity: how many hidden values do next to nothing",
             draw=lambda trace, s: by_layer(trace, s.layer),
+            inspect=lambda trace, s, point: share_near_zero(trace, point.of("item"), point.of("curve") == 1),
             selects={"x": "layer"},
             mark=worked_out("blocks.*.ffn.hidden"),
             height=320,

@@ -3,7 +3,7 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.analysis.feed_forward import ACTIVATIONS, neuron, neurons, pushed
+from explorer.analysis.feed_forward import ACTIVATIONS, Neurons, neuron, neurons, pushed
 from explorer.style import FEED_FORWARD, MONO, RESIDUAL, SELECTED, figure, label, number, positions, quoted, token_axis
 from explorer.trace import Trace
 
@@ -16,11 +16,7 @@ PALE = "rgba(230, 159, 0, 0.45)"  # the feed-forward's orange; a legend shows no
 def strongest(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
     """The neurons that write most at a token, strongest first, step by step; the chosen one last if not among them."""
     all_neurons = neurons(trace, layer, query)
-    shown = all_neurons.top(MOST_NEURONS).tolist()
-    places = list(range(len(shown)))
-    if chosen not in shown:
-        shown.append(chosen)
-        places.append(len(places) + 1)  # after a gap
+    shown, places = shown_neurons(all_neurons, chosen)
     name = ACTIVATIONS[trace.config.ffn][0]
     if all_neurons.up is None:
         steps = [
@@ -70,6 +66,16 @@ def strongest(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
     place = places[shown.index(chosen)]
     fig.add_vrect(place - 0.5, place + 0.5, line={"color": SELECTED, "width": 2})
     return fig
+
+
+def shown_neurons(all_neurons: Neurons, chosen: int) -> tuple[list[int], list[int]]:
+    """Which neurons have bars, and their places along the axis."""
+    shown = all_neurons.top(MOST_NEURONS).tolist()
+    places = list(range(len(shown)))
+    if chosen not in shown:
+        shown.append(chosen)
+        places.append(len(places) + 1)  # after a gap
+    return shown, places
 
 
 def curve(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
@@ -142,13 +148,19 @@ def across_tokens(trace: Trace, layer: int, chosen: int, query: int) -> go.Figur
     return fig
 
 
+def most_pushed(push: np.ndarray) -> np.ndarray:
+    """Of what a neuron adds to all logits (V,), the ids of the tokens that it raises and lowers most."""
+    each = min(MOST_TOKENS, len(push) // 2)
+    order = np.argsort(-push, kind="stable")
+    return np.concatenate([order[:each], order[-each:]])
+
+
 def promoted(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
     """The tokens whose logits the neuron's output direction raises and lowers most."""
     push = pushed(trace, layer, chosen, query)  # (V,)
     hidden = neuron(trace, layer, chosen, query).hidden
-    each = min(MOST_TOKENS, len(push) // 2)
-    order = np.argsort(-push, kind="stable")
-    shown = np.concatenate([order[:each], order[-each:]])
+    shown = most_pushed(push)
+    each = len(shown) // 2
     names = [trace.vocabulary[token_id] for token_id in shown]
     turned = ",<br>below 0, so that all turns round" if hidden < 0 else ""
     fig = figure(

@@ -4,7 +4,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.kv_cache import cached_lengths, cached_name, step_flops, whole_lengths
-from explorer.inspection.kv_cache import NAMES, length
+from explorer.errors import NoSuchPoint
+from explorer.inspection import Inspection, Point
+from explorer.inspection.kv_cache import NAMES, computed, length, megabytes
 from explorer.selection import Selection
 from explorer.style import SELECTED, figure, number, positions, quoted, token_axis
 from explorer.trace import Trace
@@ -130,6 +132,13 @@ def panel_of_heads(part: str) -> Panel:
     )
 
 
+def inspect_size(trace: Trace, selection: Selection, point: Point) -> Inspection:
+    stored = point.of("item") + 1
+    if stored > trace.config.context_length:
+        raise NoSuchPoint(f"the context has no {stored} positions")
+    return megabytes(trace, stored, shared=point.of("curve") == 0)
+
+
 VIEW = View(
     name="kv_cache",
     title="KV cache",
@@ -158,6 +167,7 @@ VIEW = View(
             name="size",
             title="How large the cache grows",
             draw=lambda trace, s: size(trace, s.query),
+            inspect=inspect_size,
             mark=given("nothing captured is shown: counted from the model's shape, 4 bytes a number"),
             height=280,
             width="half",
@@ -166,6 +176,7 @@ VIEW = View(
             name="work",
             title="What is computed with the cache, and what would be without",
             draw=lambda trace, s: work(trace, s.query),
+            inspect=lambda trace, s, point: computed(trace, point.of("item") + 1, cached=point.of("curve") == 0),
             mark=given("nothing captured is shown: counted, n positions against n (n + 1) / 2"),
             height=280,
             width="half",

@@ -5,13 +5,15 @@ import plotly.graph_objects as go
 
 from explorer.analysis.next_token import next_token
 from explorer.analysis.overview import Overview, overview
+from explorer.inspection import Inspection, Point
 from explorer.selection import Selection
 from explorer.style import label, number, quoted
 from explorer.trace import Trace
 from explorer.views import overview_plan
 from explorer.views.evidence import worked_out
+from explorer.views.overview_inspect import inspect_part, inspect_step
 from explorer.views.overview_map import draw
-from explorer.views.overview_parts import CLICK
+from explorer.views.overview_parts import CLICK, Parts
 from explorer.views.overview_running import running_sum
 from explorer.views.prediction import PARTS, SUM, explained
 from explorer.views.prediction_parts import logit_of, summed
@@ -36,6 +38,11 @@ def map_of(trace: Trace, selection: Selection) -> go.Figure:
         f"{('attention', 'feed-forward')[part]} of layer {layer} {plain}, by {number(found.adds[layer, part])}."
     )
     return draw(trace, selection, found, score, alt)
+
+
+def inspect_map(trace: Trace, selection: Selection, point: Point) -> Inspection | None:
+    found, _, score = explanation(trace, selection)
+    return inspect_part(trace, selection, Parts(trace, selection, found, score), point)
 
 
 def sum_of(trace: Trace, selection: Selection) -> go.Figure:
@@ -90,8 +97,9 @@ VIEW = View(
     panels=(
         Panel(
             name="map",
-            title="The model, from the token at the left to the next token at the right; choose a part to open it",
+            title="The model, from the token to the next token; click a part to open it, with Shift for its working",
             draw=map_of,
+            inspect=inspect_map,
             selects={"customdata": CLICK},
             mark=MARK,
             height=overview_plan.HEIGHT + 16,
@@ -101,6 +109,7 @@ VIEW = View(
             name="sum",
             title="How the explained logit comes about, part by part: the sum so far",
             draw=sum_of,
+            inspect=inspect_step,
             selects={"customdata": CLICK},
             mark=MARK,
             height=240,

@@ -1,6 +1,6 @@
 """The map of the model: its parts as boxes and discs at their places, with this run's numbers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
@@ -30,10 +30,8 @@ DISCS = {"norm": NORM, "addition": RESIDUAL, "rotation": EMBEDDING}
 
 def draw(trace: Trace, selection: Selection, found: Overview, score: str, alt: str) -> go.Figure:
     """The map; `score` names the explained logit as plotly text, `alt` says in a sentence what is seen."""
-    plan, kinds = Plan(trace.config), {}
+    plan, kinds = Plan(trace.config), in_kinds(Parts(trace, selection, found, score))
     adds = "adds to the lead" if selection.rival else "adds to the logit"
-    for part in Parts(trace, selection, found, score):
-        kinds.setdefault(part.kind, []).append(part)
     return figure(
         [
             lines(wires(plan), RESIDUAL),
@@ -62,6 +60,19 @@ def draw(trace: Trace, selection: Selection, found: Overview, score: str, alt: s
             "itemdoubleclick": False,
         },
     )
+
+
+def in_kinds(parts: Iterable[Part]) -> dict[str, list[Part]]:
+    kinds = {}
+    for part in parts:
+        kinds.setdefault(part.kind, []).append(part)
+    return kinds
+
+
+def drawn_kinds(kinds: Mapping[str, Sequence[Part]]) -> list[str | None]:
+    """Which kind of parts each line or set of bars of the map is, in their order; None where it is of none."""
+    lines_and_bars = [None, None, *(kind for kind in BOXES if kind in kinds), None, None]
+    return [*lines_and_bars, *(kind for kind in DISCS if kind in kinds), None]
 
 
 def contributions(found: Overview, adds: str) -> dict:

@@ -6,6 +6,7 @@ import plotly.graph_objects as go
 from explorer.analysis.positions import PARTS, by_distance, context_vectors, cosine_of_waves, cosines, lengths
 from explorer.analysis.recompute.changes import first_position
 from explorer.inspection import Inspection, Point, inspect
+from explorer.inspection.inspection import nth
 from explorer.inspection.positions import cosine, length, mean_cosine
 from explorer.selection import Selection
 from explorer.style import (
@@ -200,7 +201,7 @@ def formula(trace: Trace, selection: Selection) -> str:
 def inspect_curve(trace: Trace, selection: Selection, point: Point) -> Inspection | None:
     dimensions = shown_dimensions(trace, selection.dim)
     line, is_dot = divmod(point.of("curve"), 2)
-    return inspect(trace, "position_embed", (point.of("item"), dimensions[line])) if is_dot else None
+    return inspect(trace, "position_embed", (point.of("item"), nth(dimensions, line))) if is_dot else None
 
 
 ADDED = ("position_embed",)
@@ -255,7 +256,7 @@ PANELS = (
         needs=ADDED,
         selects={"x": "query"},
         mark=worked_out("position_embed", "embed"),
-        inspect=lambda trace, s, point: length(trace, PARTS[point.of("curve")], point.column),
+        inspect=lambda trace, s, point: length(trace, nth(PARTS, point.of("curve")), point.column),
         height=320,
     ),
 )

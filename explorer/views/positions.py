@@ -55,6 +55,7 @@ VIEW = View(
             name="next_token_change",
             title="What it did to the next token after the query",
             draw=lambda trace, s: change.next_tokens(trace, s.query),
+            inspect=change.inspect_next_token,
             compares=True,
             mark=compared("logits"),
             height=420,

@@ -5,13 +5,18 @@ from explorer.analysis.lens import streams
 from explorer.analysis.next_token import next_token, ranking
 from explorer.analysis.norms import norm_scale, unembed
 from explorer.analysis.recompute import Check, sizes
-from explorer.inspection.prediction import head_part, lens_cell
+from explorer.errors import NoSuchPoint
+from explorer.inspection import Inspection, Point
+from explorer.inspection import rollout as shares
+from explorer.inspection.attribution import head_part, logit_part
+from explorer.inspection.inspection import nth
+from explorer.inspection.prediction import lens_cell, predicted, probability_of_actual
 from explorer.selection import Selection
 from explorer.style import number, quoted
 from explorer.trace import Trace
 from explorer.views.evidence import Mark, worked_out
 from explorer.views.prediction_lens import lens, path
-from explorer.views.prediction_parts import heads, logit_of, parts, summed
+from explorer.views.prediction_parts import heads, logit_of, parts, parts_in_order, summed
 from explorer.views.prediction_text import actual, followed
 from explorer.views.view import Panel, View
 
@@ -80,6 +85,29 @@ SUM = "the sum of all parts against the captured logit", sum_of_parts
 MARK_OF_PARTS = worked_out(*PARTS, "logits", against=SUM)
 
 
+def inspect_path(trace: Trace, s: Selection, point: Point) -> Inspection:
+    tokens = [token_id for token_id in explained(trace, s) if token_id is not None]
+    if point.of("curve") >= len(tokens):
+        raise NoSuchPoint("there is no such token")
+    return lens_cell(trace, point.of("item"), s.query, tokens[point.of("curve")], "target")
+
+
+def inspect_rollout(trace: Trace, s: Selection, point: Point) -> Inspection:
+    if point.column > s.query:
+        raise NoSuchPoint("no bar is after the query")
+    return shares.share(trace, s.query, point.column)
+
+
+def inspect_part(trace: Trace, s: Selection, point: Point) -> Inspection:
+    part, layer = nth(parts_in_order(trace), point.of("item"))
+    return logit_part(trace, s.query, *explained(trace, s), part, layer)
+
+
+def inspect_actual(trace: Trace, s: Selection, point: Point) -> Inspection:
+    position = point.of("item")
+    return predicted(trace, position + 1, "rank") if point.of("curve") else probability_of_actual(trace, position)
+
+
 VIEW = View(
     name="prediction",
     title="Prediction",
@@ -108,6 +136,7 @@ VIEW = View(
             name="path",
             title="The explained token's probability, depth by depth",
             draw=lambda trace, s: path(trace, s.query, *explained(trace, s)),
+            inspect=inspect_path,
             mark=mark_of_lens,
             height=320,
             width="half",
@@ -116,6 +145,7 @@ VIEW = View(
             name="rollout",
             title="Where it came from, by attention alone (attention rollout)",
             draw=lambda trace, s: followed(trace, s.query, s.key),
+            inspect=inspect_rollout,
             selects={"x": "key"},
             mark=worked_out("blocks.*.attn.pattern"),
             height=320,
@@ -125,6 +155,7 @@ VIEW = View(
             name="parts",
             title="What each part added to the logit (direct logit attribution)",
             draw=lambda trace, s: parts(trace, s.query, *explained(trace, s), s.layer),
+            inspect=inspect_part,
             selects={"customdata": "layer"},
             mark=MARK_OF_PARTS,
             height=360,
@@ -144,6 +175,7 @@ VIEW = View(
             name="actual",
             title="The token that does come next: its probability and rank, position by position",
             draw=lambda trace, s: actual(trace, s.query),
+            inspect=inspect_actual,
             selects={"x": "query"},
             mark=worked_out("logits"),
             height=360,

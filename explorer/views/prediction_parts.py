@@ -77,6 +77,16 @@ def summed(trace: Trace, taken: Attribution) -> dict[str, float]:
     return sums | ({"β of the norms": taken.shift} if trace.config.norm == "layernorm" else {})
 
 
+def parts_in_order(trace: Trace) -> list[tuple[str, int]]:
+    """What each bar is, as `logit_part` calls it, and its layer."""
+    bias = "blocks.0.attn.o_proj.bias" in trace.weights
+    each = ("heads", *["bias"] * bias, "feed_forward")
+    first = ("token", *["position"] * ("position_embed" in trace))
+    last = ["shift"] * (trace.config.norm == "layernorm")
+    layers = [(part, layer) for layer in range(trace.config.num_layers) for part in each]
+    return [*((part, 0) for part in first), *layers, *((part, 0) for part in last)]
+
+
 def legend(trace: Trace) -> str:
     """What the colours of the bars mean."""
     embedding = "embedding and position" if "position_embed" in trace else "embedding"

@@ -1,7 +1,19 @@
 """Residual stream: the vector of a token that every layer reads and adds to."""
 
 from explorer.analysis.residual import SUBLAYERS, norm_reading, updates
-from explorer.inspection.residual import cosine, length, outlier
+from explorer.inspection import Inspection, Point, inspect
+from explorer.inspection.inspection import nth
+from explorer.inspection.residual import (
+    cosine,
+    direction,
+    divisor,
+    length,
+    mean_taken_off,
+    median_length,
+    outlier,
+    stage_length,
+    written_length,
+)
 from explorer.selection import Selection
 from explorer.style import number, quoted
 from explorer.trace import Trace
@@ -64,6 +76,30 @@ def mark_of_gains(trace: Trace, selection: Selection) -> Mark:
     return given("weights as learned", norms)(trace, selection)
 
 
+def inspect_length(trace: Trace, s: Selection, point: Point) -> Inspection:
+    """The lines are of the stream, the bars of what is added."""
+    curve, item = point.of("curve"), point.of("item")
+    if curve == 0:
+        return median_length(trace, item)
+    return stage_length(trace, item, s.query) if curve == 1 else written_length(trace, item, s.query)
+
+
+def inspect_scale(trace: Trace, s: Selection, point: Point) -> Inspection:
+    """LayerNorm has a line for what it takes off after each of what it divides by."""
+    each = 2 if trace.config.norm == "layernorm" else 1
+    norm, is_mean = divmod(point.of("curve"), each)
+    sublayer = nth(list(SUBLAYERS), norm)
+    if is_mean:
+        return mean_taken_off(trace, s.layer, sublayer, point.of("item"))
+    return divisor(trace, norm_reading(trace, s.layer, sublayer).before, point.of("item"))
+
+
+def inspect_normalised(trace: Trace, s: Selection, point: Point) -> Inspection:
+    norm, is_after = divmod(point.of("curve"), 2)
+    reading = norm_reading(trace, s.layer, nth(list(SUBLAYERS), norm))
+    return inspect(trace, reading.name if is_after else reading.before, (s.query, point.of("item")))
+
+
 VIEW = View(
     name="residual",
     title="Residual stream",
@@ -91,6 +127,7 @@ VIEW = View(
             name="norms",
             title="The chosen token: its length, and what each sublayer adds",
             draw=lambda trace, s: norms(trace, s.query),
+            inspect=inspect_length,
             mark=mark_of_updates,
             height=340,
             width="half",
@@ -99,6 +136,7 @@ VIEW = View(
             name="directions",
             title="Which way it adds: along the stream, across it or against it",
             draw=lambda trace, s: directions(trace, s.query),
+            inspect=lambda trace, s, point: direction(trace, point.of("item"), s.query),
             selects={"customdata": "layer"},
             mark=mark_of_updates,
             height=340,
@@ -108,6 +146,7 @@ VIEW = View(
             name="scales",
             title="The chosen layer's two norms: what they divide each token by",
             draw=lambda trace, s: norm_scales(trace, s.layer, s.query),
+            inspect=inspect_scale,
             selects={"x": "query"},
             mark=mark_of_norms,
             height=340,
@@ -117,6 +156,7 @@ VIEW = View(
             name="gains",
             title="And what they multiply each dimension by after: the gains",
             draw=lambda trace, s: gains(trace, s.layer),
+            no_inspection="weights as they were learned: no other number gives them",
             mark=mark_of_gains,
             height=340,
             width="half",
@@ -125,6 +165,7 @@ VIEW = View(
             name="normalised",
             title="The chosen token's numbers before and after the chosen layer's norms",
             draw=lambda trace, s: before_and_after(trace, s.layer, s.query),
+            inspect=inspect_normalised,
             mark=mark_of_norms,
             height=420,
         ),

@@ -5,6 +5,9 @@ import plotly.graph_objects as go
 
 from explorer.analysis.recompute import Check, sizes
 from explorer.analysis.rope import rotated_pairs, score_by_pair, wrapped
+from explorer.errors import NoSuchPoint
+from explorer.inspection import Inspection, Point, inspect, scores
+from explorer.inspection.scores import dims_of_pair
 from explorer.selection import Selection
 from explorer.style import SELECTED, figure, number, positions, quoted, token_axis
 from explorer.trace import Trace
@@ -93,12 +96,39 @@ MARK_OF_PAIRS = worked_out(
 )
 
 
+def inspect_distance(trace: Trace, selection: Selection, point: Point) -> Inspection:
+    if point.column >= trace.config.context_length:
+        raise NoSuchPoint(f"no two positions are {point.column} apart")
+    return scores.at_distance(trace, selection.layer, selection.head, selection.query, selection.key, point.column)
+
+
+def inspect_hand(trace: Trace, selection: Selection, point: Point) -> tuple[Inspection, Inspection]:
+    """Both numbers of the pair at a hand's tip."""
+    vector, position, when = hand(selection, point.of("curve"))
+    name = f"blocks.{selection.layer}.attn.{vector}{when}"
+    first, second = np.arange(trace.config.d_head)[dims_of_pair(trace.config, point.of("item"))]
+    head = selection.head * len(trace[name]) // trace.config.num_heads
+    return inspect(trace, name, (head, position, first)), inspect(trace, name, (head, position, second))
+
+
+def hand(selection: Selection, curve: int) -> tuple[str, int, str]:
+    """Which vector's hands a line of the picture is, at which position, and "_rot" where they are turned."""
+    vectors = (("q", selection.query), ("k", selection.key))
+    tips = {
+        2 + 4 * i + 2 * j: (*vector, when) for i, vector in enumerate(vectors) for j, when in enumerate(("", "_rot"))
+    }
+    if curve not in tips:
+        raise NoSuchPoint(f"line {curve} has no tips")
+    return tips[curve]
+
+
 TURNED = ("rope.angles",)
 PANELS = (
     Panel(
         name="clocks",
         title="The chosen head's q and k, pair by pair, before (faint) and after rotation",
         draw=lambda trace, s: clocks(trace, s.layer, s.head, s.query, s.key),
+        inspect=inspect_hand,
         needs=TURNED,
         mark=recomputed(
             "rope.angles",
@@ -111,6 +141,7 @@ PANELS = (
         name="pairs",
         title="What each pair adds to the score of the chosen query and key",
         draw=lambda trace, s: by_pair(trace, s.layer, s.head, s.query, s.key),
+        inspect=lambda trace, s, point: scores.pair(trace, s.layer, s.head, s.query, s.key, point.of("item")),
         needs=TURNED,
         mark=MARK_OF_PAIRS,
         height=280,
@@ -120,6 +151,7 @@ PANELS = (
         name="distances",
         title="The same q and k at other distances",
         draw=lambda trace, s: by_distance(trace, s.layer, s.head, s.query, s.key),
+        inspect=inspect_distance,
         needs=TURNED,
         mark=MARK_OF_PAIRS,
         height=280,
@@ -140,6 +172,7 @@ PANELS = (
         name="wavelengths",
         title="How far a pair goes for a whole turn",
         draw=lambda trace, s: wavelengths(trace),
+        inspect=lambda trace, s, point: scores.wavelength(trace, point.of("item")),
         needs=TURNED,
         mark=worked_out("rope.angles"),
         once=True,

@@ -5,12 +5,14 @@ import numpy as np
 from explorer.analysis.embedding import embedding_parts
 from explorer.analysis.next_token import rank, surprisal
 from explorer.errors import NoSuchPoint
-from explorer.inspection import Inspection, Point
+from explorer.inspection import Inspection, Point, inspect
+from explorer.inspection.embedding import component, similar, table_row
+from explorer.inspection.inspection import nth
 from explorer.inspection.prediction import PREDICTED, predicted
 from explorer.selection import Selection
 from explorer.style import number, quoted
 from explorer.trace import Trace
-from explorer.views.embedding import nearest, position_table, spread, vector
+from explorer.views.embedding import MOST_NEIGHBOURS, nearest, position_table, spread, vector
 from explorer.views.evidence import Mark, cell, given, recomputed, worked_out
 from explorer.views.merges import in_hex, tree
 from explorer.views.token_facts import column_at, table
@@ -57,6 +59,25 @@ def mark_of_stream(trace: Trace, selection: Selection) -> Mark:
     return worked_out("blocks.{depth}.resid_pre" if inside else last)(trace, selection)
 
 
+def inspect_vector(trace: Trace, selection: Selection, point: Point) -> Inspection:
+    """Each row has the bars of all dimensions, and where one is chosen the same bar again in its colour."""
+    dim, rows = point.column, ("token", "position", "sum") if "position_embed" in trace else ("token",)
+    if dim >= trace.config.d_model:
+        raise NoSuchPoint(f"there is no dimension {dim}")
+    row = nth(rows, point.of("curve") // (1 + (selection.dim < trace.config.d_model)))
+    if row == "token":
+        return table_row(trace, selection.query, dim)
+    return inspect(trace, {"position": "position_embed", "sum": "embed"}[row], (selection.query, dim))
+
+
+def inspect_spread(trace: Trace, selection: Selection, point: Point) -> tuple[Inspection, Inspection]:
+    """Both coordinates of a token."""
+    first = int(selection.first_token == "hidden" and len(trace) > 1)
+    position = first + point.of("item")
+    across, up = (component(trace, selection.depth, position, which, first) for which in (0, 1))
+    return across, up
+
+
 VIEW = View(
     name="tokens",
     title="Tokens",
@@ -86,6 +107,7 @@ VIEW = View(
             name="merges",
             title="The merges that built the chosen token, and the id of what each made",
             draw=lambda trace, s: tree(trace, s.query),
+            no_inspection="it shows pieces of text and ids, and none of them is worked out",
             mark=given("nothing computed: as the tokenizer’s table has it"),
             height=340,
             width="half",
@@ -94,6 +116,7 @@ VIEW = View(
             name="nearest",
             title="The tokens with the most similar vectors",
             draw=lambda trace, s: nearest(trace, s.query),
+            inspect=lambda trace, s, point: similar(trace, s.query, point.of("item"), MOST_NEIGHBOURS),
             mark=worked_out("token_embedding.weight"),
             height=340,
             width="half",
@@ -102,6 +125,7 @@ VIEW = View(
             name="vector",
             title="The chosen token’s vector, dimension by dimension",
             draw=lambda trace, s: vector(trace, s.query, s.dim),
+            inspect=inspect_vector,
             selects={"x": "dim"},
             mark=recomputed("embed", "position_embed"),
             height=300,
@@ -110,6 +134,7 @@ VIEW = View(
             name="spread",
             title="All tokens at the chosen depth, along the two directions in which they differ most (PCA)",
             draw=lambda trace, s: spread(trace, s.depth, s.query, s.first_token == "hidden"),
+            inspect=inspect_spread,
             mark=mark_of_stream,
             selects={"customdata": "query"},
             height=420,

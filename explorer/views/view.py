@@ -42,8 +42,9 @@ class Panel:
             several for a "customdata" of as many values; with "view" among them another tab opens.
         mark: (trace, selection) -> whether the captured values that it shows or is worked out from, all of them, are
             what their own inputs give.
-        inspect: (trace, selection, clicked point) -> how the number there comes about, None where there is no number;
-            NoSuchPoint where the picture has no such point.
+        inspect: (trace, selection, clicked point) -> how the number there comes about, or the two numbers that a point
+            stands for; None where there is no number, NoSuchPoint where the picture has no such point.
+        no_inspection: why a click has no number to explain, where `inspect` is None.
         height: of the picture, pixels.
         min_width: of the picture, pixels; on a narrower screen it scrolls sideways.
         width: share of the row it takes on a wide screen.
@@ -59,6 +60,7 @@ class Panel:
     selects: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     mark: Marking | None = None
     inspect: Inspect | None = None
+    no_inspection: str = ""
     height: int = 360
     min_width: int = 0
     width: Literal["whole", "half"] = "whole"
