@@ -133,15 +133,16 @@ def spread(trace: Trace, depth: int, query: int, hide_first: bool = False) -> go
 
 
 def readable(points: np.ndarray, lengths: Sequence[int], chosen: int) -> set[int]:
-    """Which of (T, 2) points can have a label of so many characters above them with none over another: the chosen
-    first, then in their order. Sizes are those of a plot of 400 by 320 pixels."""
+    """Which of (T, 2) points can have a label of so many characters above them, on no other label and no other point:
+    the chosen first, whatever it lies on, then in their order. Sizes are those of a plot of 300 by 320 pixels."""
     extent = np.maximum(np.ptp(points, axis=0), 1e-12)
-    x, y = ((points - points.min(0)) / extent * [400, 320]).T
+    x, y = ((points - points.min(0)) / extent * [300, 320]).T
     widths = 7 * np.array(lengths)
     shown: list[int] = []
     for i in sorted(range(len(points)), key=lambda i: (i != chosen, i)):
         over = (np.abs(x[shown] - x[i]) < (widths[shown] + widths[i]) / 2) & (np.abs(y[shown] - y[i]) < 13)
-        if not over.any():
+        below = (np.abs(x - x[i]) < widths[i] / 2 + 4) & (y > y[i] + 1) & (y < y[i] + 20)  # points that it would hide
+        if i == chosen or not (over.any() or below.any()):
             shown.append(i)
     return set(shown)
 

@@ -144,6 +144,9 @@ def test_labels_do_not_lie_on_one_another():
     points = np.array([[0, 0], [0, 0], [1, 1], [0.001, 0.001], [0, 1]], float)
     assert embedding.readable(points, [5] * 5, chosen=1) == {1, 2, 4}
     assert embedding.readable(points[:1], [3], chosen=0) == {0}
+    close = np.array([[0, 0], [0, 0.04], [1, 1]], float)  # the second lies where the first one's label would
+    assert embedding.readable(close, [5] * 3, chosen=2) == {1, 2}
+    assert 0 in embedding.readable(close, [5] * 3, chosen=0)
     assert embedding.readable(np.zeros((3, 2)), [1, 1, 1], chosen=-1) == {0}
 
 

@@ -1,0 +1,54 @@
+"""What one presses stays in reach, and nothing covers it."""
+
+import pytest
+from playwright.sync_api import expect
+
+TELEPHONE = {"width": 390, "height": 844}
+PRESSED = "#prompt textarea, #run, #step, #generate, #stop, header button, #header button"
+COVERED = """(pressed) => {
+  const toast = document.querySelector(".toast-body").getBoundingClientRect();
+  return [...document.querySelectorAll(pressed)].filter((button) => {
+    const box = button.getBoundingClientRect();
+    return box.left < toast.right && box.right > toast.left && box.top < toast.bottom && box.bottom > toast.top;
+  }).map((button) => button.id || button.textContent);
+}"""
+
+
+@pytest.mark.parametrize("size", [{"width": 1440, "height": 900}, TELEPHONE], ids=["wide", "telephone"])
+def test_buttons_stay_in_sight_down_to_the_end_of_a_long_tab(newcomer, size):
+    person = newcomer(viewport=size).open()
+    for place in ("0", "document.body.scrollHeight / 2", "document.body.scrollHeight"):
+        person.page.evaluate(f"scrollTo(0, {place})")
+        for name in ("Step", "Generate", "Stop"):
+            expect(person.page.get_by_role("button", name=name, exact=True)).to_be_in_viewport(ratio=1)
+
+
+def test_a_telephone_shows_the_end_of_the_text_and_the_token_to_come(newcomer):
+    person = newcomer(viewport=TELEPHONE).open()
+    brief = person.page.locator("#brief .brief")
+    expect(brief).to_be_in_viewport(ratio=1)
+    drawn = person.prediction.locator("tr", has=person.page.locator(".tag", has_text="u")).locator(".text").first
+    expect(brief.locator(".next")).to_have_text(drawn.text_content())
+    person.page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    brief.click()
+    expect(person.prompt).to_be_focused()
+    expect(person.prompt).to_be_in_viewport()
+
+
+@pytest.mark.parametrize("size", [{"width": 1440, "height": 900}, TELEPHONE], ids=["wide", "telephone"])
+def test_what_is_told_covers_nothing_that_is_pressed(newcomer, size):
+    person = newcomer(viewport=size).open()
+    person.prompt.fill("")
+    person.page.get_by_role("button", name="Run").click()
+    expect(person.warning.last).to_contain_text("The prompt is empty")
+    assert person.page.evaluate(COVERED, PRESSED) == []
+
+
+def test_a_picture_wider_than_its_place_says_so(newcomer):
+    person = newcomer(viewport=TELEPHONE).open(view="overview")
+    place = person.page.locator("#overview-map .html-container")
+    expect(place).to_have_attribute("data-more", "right")
+    place.evaluate("place => { place.scrollLeft = place.scrollWidth; }")
+    expect(place).to_have_attribute("data-more", "left")
+    person.page.set_viewport_size({"width": 1440, "height": 900})
+    expect(place).to_have_attribute("data-more", "")
