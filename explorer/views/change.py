@@ -68,7 +68,7 @@ def why_none(trace: Trace, layer: int, head: int, change: np.ndarray) -> str:
 def say(fig: go.Figure, text: str):
     """Words in the middle of a picture that is empty."""
     fig.add_annotation(
-        text="<br>".join(textwrap.wrap(text, 44)), xref="paper", yref="paper", x=0.6, y=0.6, showarrow=False
+        text="<br>".join(textwrap.wrap(text, 34)), xref="paper", yref="paper", x=0.5, y=0.6, showarrow=False
     )
 
 
