@@ -25,9 +25,9 @@ from explorer.page import Page
 Page(Library("cpu"), "tiny").launch(server_port=int(sys.argv[2]), quiet=True)
 """
 ONE_MOMENT = """() => {
-  const chips = document.querySelectorAll("#strip .chip"), { prompt, generated } = Explorer.state;
-  return (chips.length === prompt.length + generated.length || document.querySelector("#strip .earlier"))
-    && document.querySelector("#attention-pattern .plot")._fullLayout.yaxis._categories.length === chips.length
+  const { prompt, generated } = window.Explorer?.state ?? {}, chips = document.querySelectorAll("#strip .chip");
+  return prompt && (chips.length === prompt.length + generated.length || document.querySelector("#strip .earlier"))
+    && document.querySelector("#attention-pattern .plot")?._fullLayout?.yaxis._categories.length === chips.length
     && document.querySelector("#next-token-words").textContent.includes(`(position ${chips.length - 1})`);
 }"""
 
