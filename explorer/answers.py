@@ -25,6 +25,8 @@ from explorer.selection import MOST_FOUND_BY
 from explorer.server_functions import server_function
 from explorer.settings import GenerationSettings
 from explorer.trace import Trace
+from explorer.views import view_named
+from explorer.views.choices import OF_TOKENS, choices
 from explorer.views.view import Panel, SmallMultiples
 from explorer.work import TooMuch, go_on
 
@@ -72,6 +74,7 @@ class Answers:
             trace = self.presenter.logits(question.run) if about == "token" else self.presenter.trace(question.run)
             shown |= self.prediction(question, settings, trace)
             shown |= self.tokens(question, trace) if about in ("token", "show") else {}
+            shown |= self.choosers(question, trace) if about == "token" else {}
         if about in ("tune", "token"):
             return {"contents": shown, "more": False}
         if about == "show" and part == 0:
@@ -124,6 +127,12 @@ class Answers:
             "story": {"prompt": prompt, "generated": generated},
             "playback": Playback.pack(strip["tokens"], strip["num_prompt"], len(question.run.generated)),
         }
+
+    def choosers(self, question: Question, trace: Trace) -> dict[str, Any]:
+        """The open view's lists that name tokens."""
+        view, selection = view_named(question.selection.view), question.selection.within(trace)
+        found = choices([field for field in view.controls if field in OF_TOKENS], trace, selection)
+        return {f"{view.name}-choosers": Choosers.pack(found, all_of_them=False)}
 
     def tree(self, question: Question) -> dict[str, Any]:
         _, tokenizer = self.presenter.library.model(question.run.checkpoint)

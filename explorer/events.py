@@ -8,14 +8,28 @@ from explorer.errors import UserError
 from explorer.examples import EXAMPLES
 from explorer.facts import facts
 from explorer.layout import Layout
-from explorer.presenter import Presenter, Question, turn_of, view_named
+from explorer.other_model import own_continuations, read_by
+from explorer.presenter import Presenter, Question, turn_of
 from explorer.run import Run
 from explorer.selection import Selection
 from explorer.settings import GenerationSettings
 from explorer.telling import VISITORS
 from explorer.toasts import telling, warn
+from explorer.views import unknown_view, view_named
 
 FIRST_PROMPT = EXAMPLES["a story"].text
+# What of a URL is left out, if all of it makes no sense -> what the visitor is told is done instead. Ids say nothing to
+# another model, so that of what they are left out with a `text` remains.
+TEXT = ("prompt", "generated", "branches", "began", "dropped")
+LEFT_OUT = {
+    (): "",
+    ("branches",): "the tree of continuations is left out.",
+    ("edits",): "the model is shown as it is.",
+    TEXT: "the text is begun anew.",
+    (*TEXT, "edits"): "the text is begun anew, and the model is shown as it is.",
+    ("checkpoint", "edits", *TEXT): "the first model is shown instead.",
+    ("checkpoint", "edits", "text", *TEXT): "the first example is shown instead.",
+}
 
 
 class Events:
@@ -33,44 +47,90 @@ class Events:
     @telling
     def on_load(self, request: gr.Request) -> dict:
         """What a visitor sees first: what the URL says, or else the first example."""
-        first = {"checkpoint": self.checkpoint, "text": FIRST_PROMPT}
         asked = dict(request.query_params)
-        settings = GenerationSettings.parse(asked)
-        try:
-            question = self.presenter.restored(first | asked | {"turn": 0})
-        except VISITORS as error:
-            warn(error)
-            question = self.presenter.restored(first)
-        prompt, _ = self.presenter.text(question.run)
+        question, settings = self.opened(asked), GenerationSettings.parse(asked)
+        change = question.as_change(question.selection.as_dict() | settings.as_dict())
+        return {self.layout.update: change} | self.widgets(question, settings)
+
+    def opened(self, asked: dict[str, str]) -> Question:
+        """The question in a URL; what of it makes no sense is told and left out, and the rest is kept."""
+        first = {"checkpoint": self.checkpoint, "text": FIRST_PROMPT}
+        if unknown := unknown_view(asked.get("view")):
+            warn(UserError(unknown))
+        wrong = None
+        for left_out, instead in LEFT_OUT.items():
+            kept = {name: value for name, value in asked.items() if name not in left_out}
+            try:
+                question = self.presenter.restored(first | kept | {"turn": 0})
+            except VISITORS as error:
+                wrong = wrong or error
+                continue
+            if wrong:
+                warn(UserError(f"{wrong}; {instead}"))
+            return question
+        raise wrong
+
+    def widgets(self, question: Question, settings: GenerationSettings) -> dict:
+        """Gradio's own widgets, as the state has them."""
         return {
-            self.layout.update: question.as_change(question.selection.as_dict() | settings.as_dict()),
             **{widget: getattr(settings, name) for name, widget in self.layout.sampling.settings.items()},
             **self.show_model(question.run.checkpoint, settings.top_k),
-            self.layout.prompt: prompt,
+            self.layout.prompt: self.presenter.text(question.run)[0],
             self.layout.tabs: gr.Tabs(selected=question.selection.view),
         }
 
     @telling
+    def on_follow(self, state: dict) -> dict:
+        """All that the state says, after the browser went back to it."""
+        return self.widgets(Question.parse(state), GenerationSettings.parse(state))
+
+    @telling
     def on_prompt(self, prompt: str, checkpoint: str, state: dict) -> dict:
-        """A new run, looked at as the last one was: at its last token or, if another model is to read the same tokens,
-        at the same ones."""
+        """A new run, looked at from its last token."""
         try:
-            run, selection = self.kept_changes(self.presenter.run_of(checkpoint, prompt), state), Selection.parse(state)
-            again = state.get("checkpoint") != checkpoint and state.get("prompt") == list(run.prompt)
-            look = self.presenter.within if again else self.presenter.at_end
-            question = look(Question(run, selection, turn=turn_of(state) + 1))
+            run = self.kept_changes(self.presenter.run_of(checkpoint, prompt), state)
+            question = self.presenter.at_end(Question(run, Selection.parse(state), turn=turn_of(state) + 1))
         except VISITORS as error:
             warn(error)
             return {self.layout.picker: state.get("checkpoint", self.checkpoint)}
+        return self.shown(question, state)
+
+    @telling
+    def on_model(self, prompt: str, checkpoint: str, state: dict) -> dict:
+        """The run read by another model, with what was written, looked at from the same token where it has the same.
+
+        Args:
+            state: and, as `own`, what of its own that model had written to the prompt when it was last here.
+        """
+        try:
+            before = Question.parse(state)
+            same = before.run.prompt and self.presenter.text(before.run)[0] == prompt
+            if not same and self.presenter.run_of(before.run.checkpoint, prompt).prompt != before.run.prompt:
+                return self.on_prompt(prompt, checkpoint, state)
+            question = read_by(
+                self.presenter, checkpoint, prompt, before, own_continuations(checkpoint, state.get("own"))
+            )
+            run = self.kept_changes(replace(question.run, edits=()), state)
+            question = replace(question, run=run, turn=before.turn + 1)
+            look = self.presenter.within if run.token_ids == before.run.token_ids else self.presenter.at_end
+            question = look(question)
+        except VISITORS as error:
+            warn(error)
+            return {self.layout.picker: state.get("checkpoint", self.checkpoint)}
+        return self.shown(question, state)
+
+    def shown(self, question: Question, state: dict) -> dict:
+        """A new run in place of the state's."""
+        run = question.run
         if run.dropped:
-            seen, (lm, _) = len(run.prompt), self.presenter.library.model(checkpoint)
+            seen, (lm, _) = len(run.prompt), self.presenter.library.model(run.checkpoint)
             gr.Warning(
                 f"The prompt has {run.dropped + seen:,} tokens; the model sees {lm.config.context_length:,} at once: "
                 f"the last {seen:,} are used."
             )
-        moved = dict(question.selection.as_dict().items() - selection.as_dict().items())  # what this model lacks
+        moved = dict(question.selection.as_dict().items() - Selection.parse(state).as_dict().items())  # what it lacks
         top_k = GenerationSettings.parse(state).top_k
-        return {self.layout.update: question.as_change(moved), **self.show_model(checkpoint, top_k)}
+        return {self.layout.update: question.as_change(moved), **self.show_model(run.checkpoint, top_k)}
 
     def kept_changes(self, run: Run, state: dict) -> Run:
         """The run with the state's edits, or without where the model has not what they change."""

@@ -98,7 +98,7 @@ def place_panel(view: str, panel: Panel) -> Figure | HeadGrid:
         "title": panel.title,
         "selects": panel.selects,
         "elem_id": f"{view}-{panel.name}",
-        "elem_classes": f"panel-{panel.width}",
+        "elem_classes": [f"panel-{panel.width}", *["once"] * panel.once],
     }
     if panel.kind == "head_grid":
         return HeadGrid(**place)

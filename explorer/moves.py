@@ -65,6 +65,7 @@ def undone(question: Question) -> Question:
 MOVES: dict[str, Callable[[Question, int, Mapping[str, Any]], Question]] = {
     "take": lambda question, place, move: taken(question, place, *parse_ids([move.get("token")])),
     "go": lambda question, place, move: gone_to(question, parse_ids(move.get("path") or ())),
+    "undo": lambda question, place, move: undone(question),
     "prune": lambda question, place, move: without(question, parse_ids(move.get("path") or ())),
 }
 

@@ -13,6 +13,7 @@ from starlette.middleware import Middleware
 
 from explorer.answers import Answers
 from explorer.api import Api
+from explorer.components.assets import theme_script
 from explorer.events import Events
 from explorer.gate import Gate
 from explorer.hosts import Hosts
@@ -47,7 +48,8 @@ class Page:
             presenter = Presenter(self.library)
             self.layout = Layout(self.library.checkpoints, self.checkpoint, Answers(presenter).functions)
             self.events = Events(self.layout, presenter, self.checkpoint)
-            self.writing = Writing(self.layout.update, self.layout.sampling.seed, presenter, self.limits)
+            boxes = self.layout.prompt, self.layout.sampling.seed
+            self.writing = Writing(self.layout.update, *boxes, presenter, self.limits)
             connect(blocks, self.layout, self.events, self.writing)
             api = Api(self.library, self.checkpoint, self.limits)
             gr.api(told_to_programs(api.explore), api_name="explore")
@@ -80,7 +82,7 @@ def served_with(hosts: Hosts) -> dict[str, Any]:
     """How Gradio serves the page, whoever asks for it."""
     return {
         "css": Path(__file__).with_suffix(".css").read_text(encoding="utf-8"),
-        "head": f"<style>{css_colours()}{BAR}</style>",
+        "head": f"<style>{css_colours()}{BAR}</style>{theme_script()}",
         "theme": page_theme(),
         "footer_links": ["api"],
         "ssr_mode": False,
@@ -99,27 +101,38 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Writing)
     first = [layout.update, *model, layout.prompt, layout.tabs, *settings]
     shown = blocks.load(events.on_load, None, first, **quiet)
     shown.then(None, layout.prompt, layout.prompt, js="(text) => Connection.prompt(text)")
+    seen = {"js": "() => Explorer.begin()"} | quiet  # of what is written as much as is shown
     makes = {
-        buttons.step: buttons.step.click(writing.on_step, layout.state, layout.update, **quiet),
-        buttons.generate: buttons.generate.click(writing.on_generate, layout.state, layout.update, **quiet),
+        buttons.step: buttons.step.click(writing.on_step, layout.state, layout.update, **seen),
+        buttons.generate: buttons.generate.click(writing.on_generate, layout.state, layout.update, **seen),
         buttons.regenerate: buttons.regenerate.click(
-            writing.on_regenerate, layout.state, [layout.update, layout.sampling.seed], **quiet
+            writing.on_regenerate, layout.state, [layout.update, layout.sampling.seed], **seen
         ),
-        buttons.compare: buttons.compare.click(writing.on_compare, layout.state, layout.update, **quiet),
+        buttons.compare: buttons.compare.click(writing.on_compare, layout.state, layout.update, **seen),
     }
     for button in makes:  # one thing is written at a time
         button.click(None, cancels=[event for other, event in makes.items() if other is not button])
     making = list(makes.values())
-    asking = [layout.prompt.submit, layout.run.click, layout.picker.input]
-    stopping = [buttons.stop.click, buttons.undo.click, *asking, *(button.click for button, _ in layout.examples)]
+    asking = [layout.prompt.submit, layout.run.click]
+    stopping = [
+        buttons.stop.click,
+        buttons.undo.click,
+        *asking,
+        layout.picker.input,
+        *(button.click for button, _ in layout.examples),
+    ]
     gr.on(stopping, None, cancels=making)  # before the events that ask: Gradio takes a trigger's in order
-    for trigger in (layout.state.move, layout.coach.apply):
+    for trigger in (layout.state.move, layout.state.halt, layout.coach.apply):
         trigger(None, cancels=making)
     buttons.stop.click(None, None, None, js="() => Explorer.stop()")
-    buttons.undo.click(writing.on_undo, layout.state, layout.update, **quiet)
-    layout.state.move(writing.on_move, layout.state, layout.update, **quiet)
-    ask = {"inputs": [layout.prompt, layout.picker, layout.state], "outputs": [layout.update, *model], **quiet}
+    buttons.undo.click(None, None, None, js="() => Explorer.move({ kind: 'undo' })")
+    moved = layout.state.move(writing.on_move, layout.state, [layout.update, layout.prompt], **quiet)
+    moved.then(None, layout.update, None, js="(update) => Explorer.moved(update)")
+    ask = {"inputs": [layout.prompt, layout.picker, layout.state], "outputs": [layout.update, *model]} | quiet
+    ask |= {"js": "async (prompt, checkpoint) => [prompt, checkpoint, await Explorer.begin()]"}
     gr.on(asking, events.on_prompt, **ask)
+    with_own = "async (prompt, checkpoint) => [prompt, checkpoint, await Explorer.beginWith(checkpoint)]"
+    layout.picker.input(events.on_model, **ask | {"js": with_own})
     for button, text in layout.examples:
         button.click(lambda text=text: text, None, layout.prompt, **quiet).then(events.on_prompt, **ask)
     layout.coach.apply(lambda offer: offer, layout.coach, layout.prompt, **quiet).then(events.on_prompt, **ask)
@@ -130,6 +143,7 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Writing)
     gr.on(tuned, None, settings, None, js=tune(layout.sampling.settings))
     layout.sampling.presets.choose(None, None, settings, js=tuned_to(layout.sampling.settings))
     layout.state.open(events.on_open, layout.state, layout.tabs, **quiet)
+    layout.state.follow(events.on_follow, layout.state, first[1:], **quiet)
     for name, tab in layout.tab.items():
         tab.select(None, None, None, js=f"() => Explorer.open({name!r})")
 

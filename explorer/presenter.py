@@ -9,6 +9,7 @@ import numpy as np
 from explorer.analysis.attribution import attribution
 from explorer.analysis.coach import advice
 from explorer.analysis.feed_forward import neurons
+from explorer.analysis.looking_back import furthest_look
 from explorer.analysis.next_token import NextToken, next_token
 from explorer.analysis.shades import SHADES, shaded
 from explorer.branches import Branches, parse_branches, written
@@ -22,10 +23,9 @@ from explorer.run import Run
 from explorer.selection import Selection, as_index
 from explorer.settings import GenerationSettings
 from explorer.trace import Trace
-from explorer.views import FORMERLY, VIEWS
+from explorer.views import view_named
 from explorer.views.next_token import summary
 from explorer.views.prediction import explained
-from explorer.views.view import View
 from model.generation import window_start
 from model.transformer_lm import TransformerLM
 
@@ -161,11 +161,6 @@ class Presenter:
             check_ids(lm.config, run.token_ids)  # those before are shown as text
         return run.window(lm.config.context_length)
 
-    def written_on(self, question: Question, run: Run) -> Question:
-        """The question about a run of more tokens, looked at from its last token to the one before."""
-        last = len(self.logits(run)) - 1
-        return replace(question, run=run, selection=replace(question.selection, query=last, key=max(0, last - 1)))
-
     def text(self, run: Run) -> tuple[str, str]:
         """The prompt and the generated text."""
         _, tokenizer = self.library.model(run.checkpoint)
@@ -186,8 +181,13 @@ class Presenter:
         }
 
     def coach(self, run: Run) -> tuple[str, dict[str, Any] | None, str]:
-        """What to look for in an example, or how to end the prompt better: a sentence, the selection that shows it, and
-        the better prompt; empty where there is none."""
+        """What to look for in an example, or how to end the prompt better, or once there is more than a prompt, at what
+        of it heads look back: a sentence, the selection that shows it, and the better prompt; empty where there is
+        none."""
+        if run.generated:
+            trace = self.trace(run)
+            look = furthest_look(trace, len(trace) - 1)
+            return (look.words(trace), look.as_selection(), "") if look else ("", None, "")
         if example := self._example(run):
             return example.hint, example.look, ""
         _, tokenizer = self.library.model(run.checkpoint)
@@ -231,9 +231,3 @@ class Presenter:
         )
         words = summary(prediction, trace.vocabulary, trace.tokens[position], position)
         return prediction, trace.vocabulary, words
-
-
-def view_named(name: str) -> View:
-    """The view of that name or former name, or else the one that is open at first."""
-    views = {view.name: view for view in VIEWS}
-    return views.get(FORMERLY.get(name, name), views[Selection.view])

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import wraps
 
 import gradio as gr
 
@@ -10,7 +11,7 @@ from explorer.branches import added
 from explorer.components.state_update import StateUpdate
 from explorer.editing import edited, edited_steps
 from explorer.errors import UserError
-from explorer.moves import after, rewritten, undone
+from explorer.moves import after, rewritten
 from explorer.presenter import Presenter, Question
 from explorer.run import MOST_TOKENS
 from explorer.settings import LIMITS, GenerationSettings, WritingLimits
@@ -18,9 +19,31 @@ from explorer.toasts import telling
 from model.beam import beam_search
 from model.generation import generate
 
-SECONDS_A_TOKEN = 1 / 18  # the pace at which new tokens are shown: eyes and browsers follow this, not 400 a second
+SECONDS_AN_ANSWER = 1 / 15  # or more: browsers follow this; tokens that are faster come several at a time
 COMPARED_TOKENS = 30
 NUM_BEAMS = 4
+
+
+def at_intervals(answers: Callable[..., Iterator[dict]]) -> Callable[..., Iterator[dict]]:
+    """Of answers that follow one another faster than browsers do the latest, each with all that is in those before; the
+    last in any case, also where an error ends them."""
+
+    @wraps(answers)
+    def latest(*args, **kwargs):
+        told, left = 0.0, None
+        try:
+            for left in answers(*args, **kwargs):
+                if time.monotonic() >= told + SECONDS_AN_ANSWER:
+                    yield left
+                    told, left = time.monotonic(), None
+        except Exception:
+            if left:
+                yield left
+            raise
+        if left:
+            yield left
+
+    return latest
 
 
 class Writing:
@@ -28,13 +51,16 @@ class Writing:
 
     Args:
         update: the widget that changes the state.
+        prompt: the box of the prompt, which a move may shorten.
         seed: the number box of the seed, which Regenerate counts on.
         presenter: knows the models.
         limits: of one generation.
     """
 
-    def __init__(self, update: StateUpdate, seed: gr.Number, presenter: Presenter, limits: WritingLimits):
-        self.update, self.seed, self.presenter, self.limits = update, seed, presenter, limits
+    def __init__(
+        self, update: StateUpdate, prompt: gr.Textbox, seed: gr.Number, presenter: Presenter, limits: WritingLimits
+    ):
+        self.update, self.prompt, self.seed, self.presenter, self.limits = update, prompt, seed, presenter, limits
 
     @telling
     def on_step(self, state: dict) -> Iterator[dict]:
@@ -56,10 +82,6 @@ class Writing:
         question = rewritten(question, question.run.generated[: question.began], question.began)
         for answer in self.written(question, settings, seed=settings.seed):
             yield answer | {self.seed: settings.seed}
-
-    @telling
-    def on_undo(self, state: dict) -> dict:
-        return self.answered(state, undone)
 
     @telling
     def on_move(self, state: dict) -> dict:
@@ -99,8 +121,10 @@ class Writing:
             question = replace(question, branches=branches)
             yield {self.update: question.as_change()}
 
+    @at_intervals
     def written(self, question: Question, settings: GenerationSettings, **change) -> Iterator[dict]:
-        """The run after each new token, at a pace that can be followed.
+        """The run after each new token, and in `steps` the place of each among the tokens that the model sees: the
+        browser shows them one by one (pace.js).
 
         Args:
             change: of the state besides.
@@ -114,18 +138,19 @@ class Writing:
         lm, tokenizer = self.presenter.library.model(run.checkpoint)
         how = settings.as_dict() | {"max_new_tokens": most, "tokenizer": tokenizer, "num_dropped": run.dropped}
         steps = generate(lm, run.token_ids, stop_tokens={tokenizer.end_of_text}, **how)
-        shown, end = 0.0, time.monotonic() + self.limits.seconds
+        places, end = [], time.monotonic() + self.limits.seconds
         for done, step in enumerate(edited_steps(lm, run.edits, steps), start=1):
             run = replace(run, generated=(*run.generated, step.token_id))
-            question = self.presenter.written_on(question, run)
+            if run.edits and lm.config.position == "learned":
+                self.presenter.trace(run)  # moved positions may have ended with it
+            places.append(len(run.window(lm.config.context_length)) - 1)
             complete = done == settings.max_new_tokens or step.token_id == tokenizer.end_of_text
             complete = complete or step.stopped_by is not None
-            time.sleep(max(0.0, shown + SECONDS_A_TOKEN - time.monotonic()))
-            shown = time.monotonic()
-            last = complete or done == most or shown >= end
+            last = complete or done == most or time.monotonic() >= end
             if last and not complete:
                 self.tell_why(done)
-            yield {self.update: question.as_change(change, ask="show" if last else "token")}
+            told = seen_from(places[-1], replace(question, run=run)).as_change(change, ask="show" if last else "token")
+            yield {self.update: told | {"steps": list(places)}}
             if last:
                 return
 
@@ -138,13 +163,21 @@ class Writing:
 
     def answered(self, state: dict, move: Callable[[Question], Question]) -> dict:
         """The question after a move, looked at from its last token."""
-        return {self.update: self.presenter.at_end(move(self.asked(state))).as_change()}
+        question = self.asked(state)
+        moved = self.presenter.at_end(move(question))
+        box = {} if moved.run.prompt == question.run.prompt else {self.prompt: self.presenter.text(moved.run)[0]}
+        return {self.update: moved.as_change()} | box
 
     def asked(self, state: dict) -> Question:
         """The state's question, in its next turn. UserError where it makes no sense."""
         question = Question.parse(state)
         self.presenter.trace(question.run)
         return replace(question, turn=question.turn + 1)
+
+
+def seen_from(place: int, question: Question) -> Question:
+    """Looked at from a token to the one before."""
+    return replace(question, selection=replace(question.selection, query=place, key=max(0, place - 1)))
 
 
 def begun(question: Question) -> Question:

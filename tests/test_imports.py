@@ -20,6 +20,7 @@ LAYERS = {
     "explorer.answers": 4,
     "explorer.continuations": 4,
     "explorer.moves": 4,
+    "explorer.other_model": 4,
     "explorer.layout": 4,
     "explorer.sampling_panel": 4,
     "explorer.writing_panel": 4,

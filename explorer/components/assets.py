@@ -12,7 +12,8 @@ import plotly
 
 from explorer.style import DARK, LIGHT, template
 
-SHARED = ("connection.js", "reach.js", "ink.js", "explorer.js")
+# In the order in which they need one another.
+SHARED = ("connection.js", "reach.js", "ink.js", "pace.js", "history.js", "explorer.js")
 
 
 @cache
@@ -24,6 +25,12 @@ def shared_script() -> str:
     }
     scripts = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in SHARED)
     return script_tag("explorer.js", "\n".join((f"window.ExplorerThemes = {json.dumps(themes)};", *scripts)))
+
+
+@cache
+def theme_script() -> str:
+    """Script tag for what chooses the theme before the page is drawn."""
+    return script_tag("theme.js", Path(__file__).with_name("theme.js").read_text(encoding="utf-8"))
 
 
 @cache

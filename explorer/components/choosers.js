@@ -1,8 +1,10 @@
 const box = element.querySelector(".choosers");
-let built = new Map(); // what a list shows, as JSON -> the list
+let built = new Map(), shown = []; // what a list shows, as JSON -> the list; what they show
 
-// A list that shows the same as before stays, and with it the keyboard's focus.
-function build(choices) {
+// A list that shows the same as before stays, and with it the keyboard's focus. While text is written those alone are
+// given that name its tokens; the others stay.
+function build({ choices, all }) {
+  shown = choices = all ? choices : shown.map((old) => choices.find(({ field }) => field === old.field) ?? old);
   const lists = choices.map((choice) => [JSON.stringify(choice), choice]);
   const before = built;
   built = new Map(lists.map(([text, choice]) => [text, before.get(text) || listOf(choice)]));
@@ -28,7 +30,10 @@ function listOf({ field, title, options, most }) {
 }
 
 function follow() {
-  for (const list of box.querySelectorAll("[data-field]")) list.value = Explorer.state[list.dataset.field];
+  for (const list of box.querySelectorAll("[data-field]")) {
+    list.value = Explorer.state[list.dataset.field];
+    if (list.selectedIndex < 0) list.selectedIndex = list.options.length - 1; // a token so new that it is not listed yet
+  }
 }
 
 box.addEventListener("change", ({ target: list }) => {

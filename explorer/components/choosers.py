@@ -16,13 +16,18 @@ class Choosers(Widget):
         super().__init__(html='<div class="choosers"></div>', **kwargs)
 
     @staticmethod
-    def pack(choices: Sequence[Choice]) -> list[dict[str, Any]]:
-        """Lists as (value, text) pairs; numbers too many for a list are typed instead, from 0 to `most`."""
-        return [
+    def pack(choices: Sequence[Choice], all_of_them: bool = True) -> dict[str, Any]:
+        """Lists as (value, text) pairs; numbers too many for a list are typed instead, from 0 to `most`.
+
+        Args:
+            all_of_them: or else the lists of other fields stay as they are.
+        """
+        packed = [
             {"field": choice.field, "title": choice.title}
             | ({"most": len(choice.options) - 1} if is_typed(choice) else {"options": list(map(list, choice.options))})
             for choice in choices
         ]
+        return {"choices": packed, "all": all_of_them}
 
 
 def is_typed(choice: Choice) -> bool:

@@ -3,18 +3,19 @@
   const STATE_EVENT = "explorer:state", THEME_EVENT = "explorer:theme";
   const QUESTIONS = ["tune", "token", "pick", "show"]; // in order of importance; the last asks for everything
   const contents = {}, receivers = {}; // of widgets, by element id
-  let state = {}, bus = null, wanted = -1, waiting = null, untold = false, urlTimer = 0, silence = 0;
+  let state = {}, bus = null, wanted = -1, waiting = null, untold = false, silence = 0;
 
   // Causal: a query looks at its own position and before.
   const tidy = (s) => (s.key > s.query ? { ...s, key: s.query } : s);
 
   function set(change, tell = true) {
+    const before = state;
     state = tidy({ ...state, ...change });
+    if (before.checkpoint && before.checkpoint !== state.checkpoint) past.own[before.checkpoint] = continuationsOf(before);
     if (bus) bus.write(state);
     untold = true;
     if (tell) tellState();
-    clearTimeout(urlTimer);
-    urlTimer = setTimeout(writeUrl, 250);
+    past.follow(state);
   }
   function tellState() {
     if (!untold) return;
@@ -26,6 +27,7 @@
   // on its way while an answer is drawn; what is left of an answer is not waited for once something newer is asked.
   async function ask(question) {
     wanted = Math.max(wanted, QUESTIONS.indexOf(question));
+    outdate(question);
     if (waiting?.part) waiting.abort();
     if (waiting || !bus || Connection.lost) return;
     const send = ({ now, part }) => {
@@ -35,10 +37,10 @@
     };
     let asked = following(null, false), coming = asked && send(asked);
     while (asked) {
-      const answer = await answered(coming);
+      const answer = await answered(coming), { number } = asked;
       asked = following(asked, answer.more);
       coming = asked && send(asked);
-      for (const [id, content] of Object.entries(answer.contents)) give(id, content);
+      for (const [id, content] of Object.entries(answer.contents)) give(id, content, number);
       tellState();
     }
     waiting = null;
@@ -56,34 +58,75 @@
   // The newest question, with what is left of the one before; or else the rest of that.
   function following(asked, more) {
     if (Connection.lost) return null;
-    if (wanted < 0) return more ? { now: asked.now, part: asked.part + 1 } : null;
+    if (wanted < 0) return more ? { ...asked, part: asked.part + 1 } : null;
     const now = more ? Math.max(wanted, asked.now) : wanted;
     wanted = -1;
-    return { now, part: 0 };
+    return { now, part: 0, number: questions };
+  }
+
+  // Pictures that a question is about are marked as old until what answers it, or a later one, is drawn.
+  let questions = 0;
+  function outdate(question) {
+    const { view } = state, all = `.panels > [id^="${view}-"], #${view}-formula, #coach`;
+    const old = { tune: "", token: all, pick: `.panels > [id^="${view}-"]:not(.once), #${view}-formula`, show: all }[question];
+    questions++;
+    for (const block of document.querySelectorAll(["#next-token", old].filter(Boolean).join())) {
+      block.classList.add("stale");
+      block.dataset.asked = questions;
+    }
   }
 
   // Tabs build their widgets when they are first opened: what came before that is kept for them. One that fails leaves
   // the others as they should be.
-  function give(id, content) {
+  async function give(id, content, number) {
     contents[id] = content;
-    try { receivers[id]?.(content); } catch (error) { broke(error); }
+    try { await receivers[id]?.(content); } catch (error) { return broke(error); }
+    const block = document.getElementById(id);
+    if (block?.dataset.asked <= number) block.classList.remove("stale");
   }
   function broke(error) {
     console.error(error);
     give("problem", "A part of the page could not be drawn. Reload the page to try again: its address holds all you chose.");
   }
 
-  function writeUrl() {
-    const url = new URL(location.href);
-    for (const [name, value] of Object.entries(state)) {
-      const text = Array.isArray(value) ? value.join(".") : String(value);
-      if (text) url.searchParams.set(name, text);
-      else url.searchParams.delete(name);
-    }
-    url.searchParams.delete("text"); // the ids say the same, exactly
-    url.searchParams.delete("turn");
-    if (url.href !== location.href) history.replaceState(null, "", url);
+  // While tokens stream in the prediction alone follows; once they stop coming, for whatever reason, all pictures do.
+  let written = null; // what Python has written so far, of which the first tokens are shown
+  const pace = ExplorerPace((count, isLast) => {
+    const { change, steps } = written, generated = change.generated.slice(0, change.generated.length - steps.length + count);
+    clearTimeout(silence);
+    const query = steps[count - 1];
+    set({ ...change, generated, query, key: Math.max(0, query - 1) }, false); // what is said of a new token is as it is drawn
+    ask(isLast ? "show" : "token");
+    if (!isLast && count === steps.length) silence = setTimeout(() => ask("show"), 300);
+  }, () => waiting);
+
+  // What is being written ends with what is seen: all that is on its way comes too late.
+  function stop() {
+    if (!state.checkpoint) return;
+    const playing = pace.drop();
+    clearTimeout(silence);
+    Connection.writes(false);
+    set({ turn: state.turn + 2 });
+    if (playing) ask("show");
   }
+
+  const moves = []; // of which the first is being made
+  let moved = Promise.resolve(), tellMoved; // whether all are made
+
+  // The browser's Back and Forward.
+  const past = ExplorerHistory((there, isSameRun) => {
+    if (isSameRun) {
+      set({ view: there.view });
+      bus.openTab();
+    } else {
+      pace.drop();
+      bus.halt();
+      set({ ...there, turn: state.turn + 2 });
+      bus.follow();
+    }
+    ask("show");
+  });
+  const continuationsOf = ({ prompt, dropped, generated, branches, began }) => ({ prompt, dropped, generated, branches, began });
 
   // Runs `listener` now and at every event, until the widget's element has left the page.
   function listen(event, element, listener) {
@@ -196,11 +239,37 @@
     mark: set,
     // Changes to the model's computation, as texts (edits.py).
     edits: () => (state.edits ? state.edits.split("~") : []),
-    change(edits) { set({ edits: edits.join("~") }); ask("show"); },
+    // What is being written under others ends.
+    change(edits) {
+      stop();
+      bus.halt();
+      set({ edits: edits.join("~") });
+      ask("show");
+    },
     // A move among the continuations (moves.py): Python answers with the run it leads to. What is being written stops.
-    move(move) { Connection.writes(false); bus.move({ ...state, move }); },
-    // What is being written ends here: tokens that are on their way come too late.
-    stop() { Connection.writes(false); set({ turn: state.turn + 1 }); },
+    move(move) {
+      if (moves.push(move) > 1) return;
+      stop();
+      moved = new Promise((resolve) => { tellMoved = resolve; });
+      bus.move({ ...state, move });
+    },
+    // Python has answered the first of the moves; the next is made of the run it led to.
+    moved(update) {
+      if (update?.change?.turn > state.turn) this.merge(update);
+      moves.shift();
+      while (moves[0]?.kind === "undo" && !state.generated.length) moves.shift(); // there was no more to be undone
+      if (moves.length) bus.move({ ...state, move: moves[0] });
+      else tellMoved();
+    },
+    stop,
+    // What is to be written, or run, begins with what is seen.
+    async begin() {
+      await moved;
+      stop();
+      return state;
+    },
+    // The same for another model, which may have been here before.
+    async beginWith(checkpoint) { return { ...await Explorer.begin(), own: past.own[checkpoint] ?? null }; },
     // Another token after the selected one.
     take(token) { Explorer.move({ kind: "take", token }); },
     // A slider moved: the next token's distribution follows.
@@ -210,26 +279,36 @@
       set({ view });
       ask("show");
     },
-    // Python's change. While tokens stream in the prediction alone follows; once they stop coming, for whatever reason,
-    // all pictures do.
-    merge(change, question) {
+    // Python's change of the state, and what to ask then. Where it comes with the steps that led to it, the place of each
+    // token that was written, they are shown one by one.
+    merge({ change, ask: question, steps }) {
       if (change.turn < state.turn) return; // of a generation that has been cancelled since
+      if (change.turn > state.turn) pace.drop();
       Connection.writes(question === "token");
       if (String(change.prompt) !== String(state.prompt)) Connection.ran();
-      set(change, question !== "token"); // a new token's marks move as it is drawn: a frame for both
       clearTimeout(silence);
+      if (steps) {
+        written = { change, steps };
+        return pace.play(steps.length, question === "show");
+      }
+      set(change, false);
       ask(question);
-      if (question !== "show") silence = setTimeout(() => ask("show"), 300);
     },
     async copyLink() {
-      writeUrl();
+      past.write();
       try { await navigator.clipboard.writeText(location.href); }
       catch { prompt("Copy this link:", location.href); } // browsers lend the clipboard to https and localhost alone
     },
     onState: (element, listener) => listen(STATE_EVENT, element, listener),
     onTheme: (element, listener) => listen(THEME_EVENT, element, listener),
     theme: () => window.ExplorerThemes[isDark() ? "dark" : "light"],
-    toggleTheme() { document.body.classList.toggle("dark"); },
+    // The visitor's choice outlives a reload (theme.js), and what the address said of it.
+    toggleTheme() {
+      const dark = document.body.classList.toggle("dark"), url = new URL(location.href);
+      url.searchParams.delete("__theme");
+      history.replaceState(history.state, "", url);
+      try { localStorage.setItem("explorer:theme", dark ? "dark" : "light"); } catch { /* for this visit, then */ }
+    },
     tokenNodes,
     inTurn,
   };

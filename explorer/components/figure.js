@@ -1,24 +1,32 @@
 const plot = element.querySelector(".plot");
 const CONFIG = { responsive: false, displaylogo: false, showSendToCloud: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
 const selects = JSON.parse(plot.dataset.selects), inspect = Explorer.evidence(element);
-let value, drawing = false, stale = false; // [data, layout] as JSON; null where the figure has no place
+let value, drawing = null, owed = false; // [data, layout] as JSON; null where the figure has no place
 let written = [], data = []; // what is drawn, as it came; its data
+let seen = () => {}; // called once the figure has a width
 
-// One draw at a time; what arrives meanwhile is drawn once, at the end, in its latest state.
-async function draw() {
-  stale = true;
-  if (drawing) return;
-  drawing = true;
-  while (stale) {
-    stale = false;
+// One draw at a time; what arrives meanwhile is drawn once, at the end, in its latest state, and what arrives while the
+// figure's tab is hidden when it is seen again. Resolved when the latest is drawn.
+function draw() {
+  owed = true;
+  if (!value) seen(); // it has no place: nothing to wait for
+  drawing ||= drawOwed().finally(() => { drawing = null; });
+  return drawing;
+}
+
+async function drawOwed() {
+  while (owed) {
+    element.hidden = value === null;
+    if (value && !plot.clientWidth) await new Promise((resolve) => { seen = resolve; });
     await Explorer.inTurn(element, drawOnce);
   }
-  drawing = false;
 }
 
 async function drawOnce() {
+  if (value && !plot.clientWidth) return; // hidden since
+  owed = false;
   element.hidden = value === null;
-  if (!value || !plot.clientWidth) return;
+  if (!value) return;
   const [dataText, layoutText] = value;
   const { shapes, meta, ...layout } = JSON.parse(layoutText);
   const { template } = Explorer.theme(), width = plot.clientWidth, height = plot.clientHeight;
@@ -75,8 +83,9 @@ plot.addEventListener("keydown", (event) => {
 });
 
 new ResizeObserver(() => {
+  if (plot.clientWidth) seen();
   if (value && plot.clientWidth && plot.clientWidth !== plot._fullLayout?.width) draw();
 }).observe(plot);
 Reach.sideways(element.closest(".html-container"), plot);
 Explorer.onTheme(element, draw);
-Explorer.onContent(element, (content) => { value = content; draw(); });
+Explorer.onContent(element, (content) => { value = content; return draw(); });

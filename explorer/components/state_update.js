@@ -1,6 +1,5 @@
 function merge() {
-  const { change, ask } = props.value || {};
-  if (change) Explorer.merge(change, ask);
+  if (props.value?.change) Explorer.merge(props.value);
 }
 watch("value", merge);
 merge();

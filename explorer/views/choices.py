@@ -61,6 +61,7 @@ def windows(trace: Trace, selection: Selection) -> list[tuple[int, str]]:
 
 WINDOWS = (16, 32, 64, 128)  # tokens
 LISTED = 20  # next tokens
+OF_TOKENS = ("query", "key", "target", "rival")  # what the logits suffice for
 TITLES = {
     "layer": "layer",
     "head": "head",

@@ -107,18 +107,80 @@ def test_undo_and_regenerate(writer):
     first = generated(writer)
     for left in (7, 6):
         press(writer, "Undo")
+        writer.page.wait_for_function("left => Explorer.state.generated.length === left", arg=left)
         assert generated(writer) == first[:left]
     expect(writer.chips.and_(writer.page.locator(".generated"))).to_have_count(6)
     expect(writer.branches).to_have_count(2)  # what is there, and what was taken back
     press(writer, "Regenerate")
     expect(writer.page.get_by_label("seed", exact=True)).to_have_value("1")
+    writer.page.wait_for_function("Explorer.state.generated.length === 8")
     assert len(generated(writer)) == 8 and kept(writer) == {tuple(first)}
     expect(writer.story.locator(".generated")).to_have_text(continuation(PROMPT, 8, seed=1))
 
 
 def test_there_is_nothing_to_undo_at_first(person):
-    person.page.get_by_role("button", name="Undo").click()
-    expect(person.warning).to_contain_text("nothing to undo")
+    undo = person.page.get_by_role("button", name="Undo")
+    expect(undo).to_be_disabled()
+    person.page.get_by_role("button", name="Step").click()
+    expect(undo).to_be_enabled()
+    undo.click()
+    expect(undo).to_be_disabled()
+
+
+def test_every_click_undoes_a_token(writer):
+    first = generated(writer)
+    writer.page.evaluate("for (let i = 0; i < 5; i++) document.querySelector('#undo').click()")
+    expect(writer.chips.and_(writer.page.locator(".generated"))).to_have_count(3)
+    assert (generated(writer), kept(writer)) == (first[:3], {tuple(first)})
+    writer.page.evaluate("for (let i = 0; i < 9; i++) document.querySelector('#undo').click()")
+    expect(writer.chips.and_(writer.page.locator(".generated"))).to_have_count(0)
+    expect(writer.page.get_by_role("button", name="Undo")).to_be_disabled()
+    assert not writer.warning.count()
+
+
+def test_undo_takes_back_what_is_seen_not_what_is_on_its_way(newcomer):
+    person = newcomer().open(**LONG)
+    person.page.get_by_role("button", name="Generate", exact=True).click()
+    person.page.wait_for_function("Explorer.state.generated.length > 5")
+    with person.rebranched():
+        seen = person.page.evaluate("document.querySelector('#undo').click(), Explorer.state.generated.length")
+    person.page.wait_for_function("seen => Explorer.state.generated.length === seen - 1", arg=seen)
+    expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(seen - 1)
+
+
+def test_a_change_taken_back_while_text_is_written_ends_it(newcomer):
+    person = newcomer().open(edits="blocks.0.attn.z.1*zero", **LONG)
+    person.page.get_by_role("button", name="Generate", exact=True).click()
+    person.page.wait_for_function("Explorer.state.generated.length > 2")
+    take_back = "document.querySelector('#changes button').click(), Explorer.state.generated.length"
+    with person.rebranched():
+        count = person.page.evaluate(take_back)
+    expect(person.page.locator("#changes").get_by_role("button")).to_have_count(0)
+    assert (person.page.evaluate("Explorer.state.edits"), len(generated(person))) == ("", count)
+    person.page.get_by_role("button", name="Step").click()
+    person.page.wait_for_function("count => Explorer.state.generated.length === count + 1", arg=count)
+    assert person.page.evaluate("Explorer.state.edits") == ""
+
+
+def test_lists_name_the_last_token_while_text_is_written(newcomer):
+    person = newcomer().open(**LONG)
+    person.page.evaluate("""() => {
+      window.empty = [];
+      const query = () => document.querySelector("#attention-choosers select[data-field=query]");
+      document.addEventListener("explorer:state", () => setTimeout(() => window.empty.push(query().selectedIndex < 0)));
+    }""")
+    person.page.get_by_role("button", name="Generate", exact=True).click()
+    person.page.wait_for_function("window.empty.length > 5 && Explorer.state.generated.length > 9")
+    person.page.get_by_role("button", name="Stop").click()
+    assert not any(person.page.evaluate("window.empty"))
+
+
+def test_the_box_follows_a_token_taken_within_the_prompt(person):
+    person.run(PROMPT)
+    take_another(person, after=1)
+    text = person.story.locator(".prompt").text_content()
+    expect(person.prompt).to_have_value(text)
+    assert PROMPT.startswith(text) and text != PROMPT
 
 
 def test_greedy_beam_and_sampling_are_compared(writer):
@@ -230,6 +292,7 @@ def test_a_closed_page_ends_its_generation(newcomer, monkeypatch):
 
     def counted(*args, **kwargs):
         for step in real(*args, **kwargs):
+            time.sleep(0.05)  # a model that takes its time
             drawn.append(step)
             yield step
 
@@ -242,7 +305,7 @@ def test_a_closed_page_ends_its_generation(newcomer, monkeypatch):
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         before = len(drawn)
-        time.sleep(1.5)  # at 18 tokens a second
+        time.sleep(1.5)  # at 20 tokens a second
         if len(drawn) == before:
             break
     assert len(drawn) == before < LONG["max_new_tokens"]

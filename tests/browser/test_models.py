@@ -67,11 +67,60 @@ def test_a_model_of_another_kind_does_all_it_can_and_says_what_it_cannot(person)
     person.page.get_by_role("button", name="Generate", exact=True).click()
     expect(generated).to_have_count(3)
     person.choose_model("tiny")
-    expect(generated).to_have_count(0)
     person.expect_selected(checkpoint="tiny", layer=1, head=1, tap="embed")
+    expect(generated).to_have_count(3)
     expect(heatmap).to_have_attribute("aria-label", re.compile("embed: "))
     person.tab("Positions")
     expect(person.page.locator("#positions-clocks .main-svg").first).to_be_visible()
+
+
+def test_every_model_keeps_its_own_continuations(person):
+    def seen():
+        return (
+            person.story.text_content(),
+            person.branches.all_inner_texts(),
+            person.page.evaluate("Explorer.state.began"),
+        )
+
+    person.generate(4)
+    text = person.story.text_content()
+    with person.rebranched():
+        person.page.get_by_role("button", name="Regenerate").click()
+    expect(person.branches).to_have_count(2)
+    of_tiny = seen()
+    with person.rebranched():
+        person.choose_model("gpt-twin")
+    person.page.wait_for_function("Explorer.state.checkpoint === 'gpt-twin'")
+    expect(person.story).to_have_text(of_tiny[0])  # it goes along
+    expect(person.branches).to_have_count(1)
+    with person.rebranched():
+        person.page.get_by_role("button", name="Step").click()
+    of_gpt = seen()
+    with person.rebranched():
+        person.choose_model("tiny")
+    expect(person.story).to_have_text(of_tiny[0])
+    assert seen() == of_tiny and text != of_tiny[0]
+    person.page.wait_for_url("**checkpoint=tiny**")
+    person.page.reload()
+    expect(person.branches).to_have_count(2)
+    with person.rebranched():
+        person.choose_model("gpt-twin")
+    expect(person.story).to_have_text(of_gpt[0])
+    assert seen() == of_gpt
+
+
+def test_a_change_of_the_model_ends_what_is_being_written_and_takes_what_is_seen_along(newcomer):
+    person = newcomer().open(temperature=0, max_new_tokens=512)
+    generated = person.chips.and_(person.page.locator(".generated"))
+    person.page.get_by_role("button", name="Generate", exact=True).click()
+    expect(generated.nth(2)).to_be_attached()
+    with person.rebranched():
+        person.choose_model("no-positions")
+    person.page.wait_for_function("Explorer.state.checkpoint === 'no-positions'")
+    count = person.page.evaluate("Explorer.state.generated.length")
+    assert 3 <= count < 512
+    person.page.get_by_role("button", name="Step").click()
+    person.page.wait_for_function("count => Explorer.state.generated.length === count + 1", arg=count)
 
 
 def test_a_link_opens_the_model_it_names(newcomer):
@@ -82,7 +131,8 @@ def test_a_link_opens_the_model_it_names(newcomer):
 
 def test_what_cannot_be_run_is_refused_and_the_page_keeps_what_it_had(person):
     def seen():
-        return person.strip.text_content(), person.story.text_content(), person.page.evaluate("Explorer.state")
+        state = person.page.evaluate("Explorer.state")
+        return person.strip.text_content(), person.story.text_content(), state | {"turn": None}
 
     person.run("The owl asked")
     before = seen()

@@ -55,6 +55,20 @@ def test_a_prompt_can_be_given_as_text(newcomer):
     expect(person.prompt).to_have_value("The lake is still")
 
 
+def test_a_text_is_kept_where_there_is_no_such_model(newcomer):
+    person = newcomer().open(checkpoint="nope", text="The lake is still", view="tokens", temperature=0.3)
+    expect(person.strip).to_have_text("The lake is still")
+    expect(person.picker).to_have_value("tiny")
+    expect(person.warning).to_contain_text("the first model is shown instead")
+    person.expect_selected(view="tokens", temperature=0.3, checkpoint="tiny")
+
+
+def test_an_unknown_tab_is_told(newcomer):
+    person = newcomer().open(view="nowhere")
+    expect(person.warning).to_contain_text("There is no tab")
+    person.expect_selected(view="overview")
+
+
 def test_a_link_can_be_copied(person):
     person.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     person.chips.nth(3).click()

@@ -99,7 +99,9 @@ def test_a_new_token_is_shown_with_the_text_and_the_prediction(asked, state):
     whole = asked("show", state)
     assert all(contents[part] == whole[part] for part in ("story", "playback"))
     assert contents["strip"]["tokens"] == whole["strip"]["tokens"]
-    assert set(contents) == {"strip", "story", "playback", "next-token", "next-token-words", "problem", "brief"}
+    lists = f"{state['view']}-choosers"
+    assert set(contents) == {"strip", "story", "playback", "next-token", "next-token-words", "problem", "brief", lists}
+    assert not contents[lists]["all"] and len(contents[lists]["choices"][0]["options"]) == len(state["prompt"]) + 2
     assert len(contents["strip"]["tokens"]) == len(state["prompt"]) + 2
     assert contents["story"]["prompt"] == "the fox asked the owl" and contents["story"]["generated"]
 

@@ -210,3 +210,12 @@ def test_the_prediction_is_that_after_the_selected_token(presenter, question):
     *_, words = presenter.next_token(presenter.at_end(question), GenerationSettings(top_k=7), trace)
     assert "7 of 300 tokens" in words
     assert "goes on" not in words
+
+
+def test_what_is_said_of_a_text_follows_what_is_written(presenter, question):
+    run = question.run
+    said = presenter.coach(replace(run, generated=(5, 6, 7)))
+    words, look, offer = said
+    last = len(run.prompt) + 2
+    assert f"({last})" in words and look["query"] == last and 0 < look["key"] < last - 1 and not offer
+    assert presenter.coach(replace(run, generated=(5, 6, 7, 8))) != said

@@ -7,7 +7,7 @@ from explorer.views.choices import OPTIONS, Choice, choices
 
 def test_lists_travel_as_json():
     sent = Choosers.pack([Choice("layer", "layer", [(0, "0"), (1, "1")]), Choice("tap", "value", [])])
-    assert sent == [
+    assert sent["choices"] == [
         {"field": "layer", "title": "layer", "options": [[0, "0"], [1, "1"]]},
         {"field": "tap", "title": "value", "options": []},
     ]
@@ -20,6 +20,6 @@ def test_all_lists_of_a_run_are_json(trace):
 
 def test_many_numbers_are_typed():
     sent = Choosers.pack([Choice("neuron", "neuron", [(i, str(i)) for i in range(512)])])
-    assert sent == [{"field": "neuron", "title": "neuron", "most": 511}]
+    assert sent["choices"] == [{"field": "neuron", "title": "neuron", "most": 511}]
     words = [Choice("tap", "value", [(f"tap {i}", f"tap {i}") for i in range(512)])]
-    assert len(Choosers.pack(words)[0]["options"]) == 512
+    assert len(Choosers.pack(words)["choices"][0]["options"]) == 512

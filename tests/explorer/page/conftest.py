@@ -16,9 +16,9 @@ def page(library) -> Page:
 
 
 @pytest.fixture(autouse=True)
-def unpaced(monkeypatch):
-    """New tokens do not wait for eyes."""
-    monkeypatch.setattr("explorer.writing.SECONDS_A_TOKEN", 0)
+def one_by_one(monkeypatch):
+    """Every new token is told alone."""
+    monkeypatch.setattr("explorer.writing.SECONDS_AN_ANSWER", 0)
 
 
 @pytest.fixture

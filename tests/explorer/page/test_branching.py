@@ -9,6 +9,7 @@ from explorer.settings import LIMITS, WritingLimits
 from explorer.writing import COMPARED_TOKENS, Writing
 
 PROMPT = "the fox asked the owl"
+UNDO = {"move": {"kind": "undo"}}
 
 
 @pytest.fixture
@@ -24,16 +25,16 @@ def change(page, answer: dict) -> dict:
 def test_undo_takes_tokens_back_until_none_is_left(page, once, told, merged):
     now = once
     for left in range(5, -1, -1):
-        now = merged(now, [page.writing.on_undo(now)])
+        now = merged(now, [page.writing.on_move(now | UNDO)])
         assert now["generated"] == once["generated"][:left]
         assert now["query"] == len(once["prompt"]) + left - 1
         assert [branch.path for branch in parse_branches(now["branches"])] == [tuple(once["generated"])]
-    assert page.writing.on_undo(now) == {} and "nothing to undo" in told[0]
+    assert page.writing.on_move(now | UNDO) == {} and "nothing to undo" in told[0]
 
 
 def test_what_was_undone_is_written_again_by_the_same_seed(page, once, merged):
-    now = merged(once, [page.writing.on_undo(once)])
-    now = merged(now, [page.writing.on_undo(now)])
+    now = merged(once, [page.writing.on_move(once | UNDO)])
+    now = merged(now, [page.writing.on_move(now | UNDO)])
     for _ in range(2):
         now = merged(now, page.writing.on_step(now))
     assert now["generated"] == once["generated"]
@@ -119,7 +120,7 @@ def test_what_changes_the_run_has_a_later_turn_than_what_it_follows(page, once, 
         assert {change(page, answer)["turn"] for answer in answers} == {now["turn"] + 1}
         now = merged(now, answers)
     take = now | {"move": {"kind": "take", "token": 5}}
-    for answer in (writing.on_undo(now), writing.on_move(take), page.events.on_prompt(PROMPT, "rope", now)):
+    for answer in (writing.on_move(now | UNDO), writing.on_move(take), page.events.on_prompt(PROMPT, "rope", now)):
         assert change(page, answer)["turn"] == now["turn"] + 1
 
 
@@ -145,7 +146,7 @@ def test_a_hostile_tree_is_told_and_not_shown(told, load, branches, page):
 
 
 def limited(page, limits: WritingLimits) -> Writing:
-    return Writing(page.layout.update, page.layout.sampling.seed, page.writing.presenter, limits)
+    return Writing(page.layout.update, page.layout.prompt, page.layout.sampling.seed, page.writing.presenter, limits)
 
 
 def test_no_more_is_written_than_a_deployment_allows(page, state, told, merged):

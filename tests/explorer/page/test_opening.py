@@ -8,6 +8,7 @@ from explorer.answers import Answers
 from explorer.run import Run
 from explorer.selection import Selection
 from explorer.settings import LIMITS, GenerationSettings
+from explorer.views import FORMERLY
 
 
 def test_a_link_opens_what_it_says(page, load):
@@ -51,6 +52,51 @@ def test_a_hostile_selection_or_setting_is_brought_within_its_limits(page, told,
     assert selection == selection.within(page.events.presenter.trace(Run.parse(change)))
     assert GenerationSettings.parse(change).checked()
     assert Answers(page.events.presenter).answer("show", change)["contents"]["problem"] == ""
+    assert ["There is no tab" in sentence and "<b>" not in sentence for sentence in told] == [True] * bool(value)
+
+
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        ({"checkpoint": "nope"}, "the first model is shown instead"),
+        ({"checkpoint": "nope", "prompt": "1.2"}, "the first model is shown instead"),
+        ({"edits": "<b>*zero"}, "the model is shown as it is"),
+        ({"branches": "-1"}, "the tree of continuations is left out"),
+        ({"prompt": "1.x"}, "the text is begun anew"),
+        ({"generated": "-1"}, "the text is begun anew"),
+    ],
+    ids=str,
+)
+def test_what_makes_no_sense_of_a_link_takes_nothing_else_with_it(page, told, load, wrong, words):
+    answer = load(text="the fox asked the owl", view="tokens", temperature="0.3", **wrong)
+    change = answer[page.layout.update]["change"]
+    assert answer[page.layout.prompt] == "the fox asked the owl"
+    assert (change["checkpoint"], change["view"], change["temperature"]) == ("rope", "tokens", 0.3)
+    assert len(told) == 1 and words in told[0] and "<" not in told[0]
+
+
+def test_ids_in_a_link_are_kept_without_the_tree_or_the_changes_that_make_no_sense(page, told, load):
+    change = load(prompt="5.6.7", generated="8", edits="x", checkpoint="none")[page.layout.update]["change"]
+    assert (change["checkpoint"], change["prompt"], change["generated"], change["edits"]) == (
+        "none",
+        [5, 6, 7],
+        [8],
+        "",
+    )
+
+
+def test_an_unknown_tab_is_told(page, told, load):
+    answer = load(view="<b>tab")
+    assert answer[page.layout.tabs].selected == Selection.view
+    assert len(told) == 1 and "There is no tab" in told[0] and "Attention" in told[0] and "<b>" not in told[0]
+
+
+def test_addresses_that_people_saved_go_on_working(page, told, load):
+    saved = {"prompt": "5.6.7", "view": "rope", "edits": "blocks.0.attn.z.1*zero", "query": "1", "temperature": "0.5"}
+    answer = load(**saved)
+    change = answer[page.layout.update]["change"]
+    assert (change["prompt"], change["edits"], change["query"]) == ([5, 6, 7], saved["edits"], 1)
+    assert change["view"] == answer[page.layout.tabs].selected == FORMERLY["rope"]
     assert told == []
 
 

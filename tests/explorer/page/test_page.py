@@ -10,6 +10,7 @@ import pytest
 from explorer.components.widget import Widget
 from explorer.errors import UserError
 from explorer.page import told_to_programs
+from explorer.run import Run
 from explorer.views import VIEWS
 
 PROMPT = "the fox asked the owl"
@@ -26,12 +27,13 @@ def test_handlers_only_answer_with_what_their_events_may_change(page, state, tol
     answers = {
         "on_load": [load(), load(checkpoint="missing")],
         "on_prompt": [page.events.on_prompt(PROMPT, "none", state), page.events.on_prompt("", "rope", state)],
+        "on_model": [page.events.on_model(PROMPT, "gpt", state), page.events.on_model("", "rope", state)],
+        "on_follow": [page.events.on_follow(state)],
         "on_open": [page.events.on_open(state), page.events.on_open({"view": "<b>"})],
         "on_step": list(page.writing.on_step(state)),
         "on_generate": list(page.writing.on_generate(state | {"max_new_tokens": 3})),
         "on_regenerate": list(page.writing.on_regenerate(state | {"generated": [5], "max_new_tokens": 3})),
         "on_compare": list(page.writing.on_compare(state)),
-        "on_undo": [page.writing.on_undo(state | {"generated": [5]}), page.writing.on_undo(state)],
         "on_move": [page.writing.on_move(state | {"move": {"kind": "take", "token": 5}}), page.writing.on_move(state)],
     }
     for handler, given in answers.items():
@@ -46,7 +48,7 @@ def test_handlers_only_answer_with_what_their_events_may_change(page, state, tol
 def test_python_never_writes_the_state_that_its_events_read(page):
     events = page.blocks.fns.values()
     assert all(page.layout.state not in event.outputs for event in events)
-    for handler in ("on_open", "on_step", "on_generate", "on_regenerate", "on_compare", "on_undo", "on_move"):
+    for handler in ("on_open", "on_follow", "on_step", "on_generate", "on_regenerate", "on_compare", "on_move"):
         inputs = [event.inputs for event in events if event.name == handler]
         assert inputs and all(given == [page.layout.state] for given in inputs)
 
@@ -84,10 +86,46 @@ def test_a_new_prompt_is_looked_at_from_its_last_token(page, state, merged):
 def test_another_model_is_looked_at_in_the_same_place(page, state, merged):
     at = state | {"query": 2, "key": 1, "layer": 1, "head": 5, "tap": "blocks.1.attn.k"}
     for checkpoint, head in (("grouped", 5), ("gpt", 2)):
-        now = merged(at, [page.events.on_prompt(PROMPT, checkpoint, at)])
+        now = merged(at, [page.events.on_model(PROMPT, checkpoint, at)])
         assert now == at | {"checkpoint": checkpoint, "head": head, "turn": at["turn"] + 1}
-    again = merged(at, [page.events.on_prompt(PROMPT, "rope", at), page.events.on_prompt(PROMPT + ".", "gpt", at)])
+    again = merged(at, [page.events.on_prompt(PROMPT, "rope", at), page.events.on_model(PROMPT + ".", "gpt", at)])
     assert again["query"] == len(again["prompt"]) - 1
+
+
+def test_what_was_written_goes_along_to_another_model(page, state, merged):
+    written = state | {"generated": [4, 5, 6], "branches": "4.9", "began": 1, "query": 3}
+    now = merged(written, [page.events.on_model(PROMPT, "gpt", written | {"own": None})])
+    assert (now["generated"], now["branches"], now["began"], now["query"]) == ([4, 5, 6], "", 3, 3)
+    typed = merged(written, [page.events.on_model("the owl", "gpt", written)])
+    assert typed["generated"] == [] and page.events.presenter.text(Run.parse(typed))[0] == "the owl"
+
+
+def test_a_model_finds_its_own_continuations_again(page, state, merged):
+    written = state | {"generated": [4, 5, 6], "checkpoint": "gpt"}
+    own = {"prompt": state["prompt"], "generated": [7, 8], "branches": "7.9~beam:3", "began": 1, "dropped": 0}
+    now = merged(written, [page.events.on_model(PROMPT, "rope", written | {"own": own})])
+    assert now["checkpoint"] == "rope" and own.items() <= now.items() and "own" not in now
+    nothing = own | {"generated": [], "branches": ""}
+    for nonsense in (nothing, own | {"prompt": state["prompt"][:-1]}, own | {"generated": "x"}, "<b>", [1], {}):
+        now = merged(written, [page.events.on_model(PROMPT, "rope", written | {"own": nonsense})])
+        assert (now["checkpoint"], now["generated"], now["branches"]) == ("rope", [4, 5, 6], "")
+
+
+def test_what_is_in_the_box_follows_a_move_within_the_prompt(page, state):
+    place = {"query": 1, "move": {"kind": "take", "token": 9}}
+    answer = page.writing.on_move(state | place)
+    assert answer[page.layout.prompt] == page.events.presenter.text(Run.parse(answer[page.layout.update]["change"]))[0]
+    assert PROMPT.startswith(answer[page.layout.prompt]) and answer[page.layout.prompt] != PROMPT
+    later = page.writing.on_move(state | place | {"query": len(state["prompt"]) - 1})
+    assert page.layout.prompt not in later
+
+
+def test_gradios_own_widgets_follow_the_state(page, state):
+    answer = page.events.on_follow(state | {"view": "tokens", "temperature": 0.3, "checkpoint": "gpt"})
+    assert (answer[page.layout.picker], answer[page.layout.prompt]) == ("gpt", PROMPT)
+    assert answer[page.layout.sampling.temperature] == 0.3
+    assert answer[page.layout.tabs].selected == "tokens"
+    assert "LayerNorm" in answer[page.layout.facts]
 
 
 def test_a_prompt_longer_than_the_context_is_told(page, state, told):
@@ -110,7 +148,7 @@ def test_our_mistakes_are_logged_and_told_as_ours(page, state, told, monkeypatch
     monkeypatch.setattr(page.events.presenter, "trace", slip)
     ours = (
         lambda: page.events.on_prompt("the owl", "rope", state),
-        lambda: page.writing.on_undo(state),
+        lambda: page.writing.on_move(state),
         lambda: list(page.writing.on_generate(state)),
         lambda: told_to_programs(lambda: slip(None))(),
     )
@@ -129,7 +167,7 @@ def test_our_mistakes_are_logged_and_told_as_ours(page, state, told, monkeypatch
     [{}, {"checkpoint": 1}, {"checkpoint": "missing", "prompt": [1]}, {"checkpoint": "rope", "prompt": [10**6]}],
 )
 def test_a_state_that_makes_no_sense_is_told(page, told, broken):
-    assert page.writing.on_undo(broken) == page.writing.on_move(broken) == {}
+    assert page.writing.on_move(broken) == page.events.on_follow(broken) == {}
     assert list(page.writing.on_step(broken)) == list(page.writing.on_generate(broken)) == []
     assert len(told) == 4
 

@@ -1,0 +1,117 @@
+"""Back and Forward go through tabs and runs, and lose nothing; the theme that was chosen stays."""
+
+from playwright.sync_api import expect
+
+from .test_generation import LONG
+
+
+def selected_tab(person):
+    return person.page.locator("[role=tab][aria-selected=true]")
+
+
+def test_back_goes_through_tabs_and_runs_without_a_reload(person):
+    person.page.evaluate("window.same = true")
+    first = person.strip.text_content()
+    person.tab("Tokens")
+    person.chips.nth(3).click()
+    person.expect_selected(view="tokens", query=3)
+    person.run("The owl asked")
+    person.tab("Attention")
+    person.expect_selected(view="attention")
+
+    person.page.go_back()
+    expect(selected_tab(person)).to_have_text("Tokens")
+    expect(person.strip).to_have_text("The owl asked")
+    person.page.go_back()
+    expect(person.strip).to_have_text(first)
+    expect(person.prompt).to_have_value(first)
+    person.expect_selected(view="tokens", query=3)
+    expect(person.chips.nth(3)).to_have_attribute("aria-selected", "true")
+    person.page.go_back()
+    expect(selected_tab(person)).to_have_text("Attention")
+    person.expect_selected(view="attention", query=3)
+    for _ in range(3):
+        person.page.go_forward()
+    expect(person.strip).to_have_text("The owl asked")
+    expect(person.prompt).to_have_value("The owl asked")
+    expect(selected_tab(person)).to_have_text("Attention")
+    assert person.page.evaluate("window.same")
+
+
+def test_clicks_and_sliders_are_no_steps_back(person):
+    before = person.page.evaluate("history.length")
+    for position in (2, 5):
+        person.chips.nth(position).click()
+        person.expect_selected(query=position)
+    person.set("temperature", 0.35)
+    person.page.get_by_role("button", name="Step").click()
+    expect(person.chips.last).to_contain_class("generated")
+    person.page.wait_for_url("**temperature=0.35**")
+    assert person.page.evaluate("history.length") == before
+
+
+def test_back_finds_what_was_written_since(person):
+    person.tab("Tokens")
+    person.generate(4)
+    person.run("The owl asked")
+    person.page.go_back()
+    expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(4)
+    person.page.go_back()
+    expect(selected_tab(person)).to_have_text("Attention")
+    expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(4)
+
+
+def test_back_to_another_run_ends_what_is_being_written_and_sets_the_widgets(newcomer):
+    person = newcomer().open(**LONG)
+    person.choose_model("one-head")
+    expect(person.page.locator("#facts")).to_contain_text("1 layer × 1 head")
+    person.run("The owl asked")
+    person.page.get_by_role("button", name="Generate", exact=True).click()
+    generated = person.chips.and_(person.page.locator(".generated"))
+    expect(generated.nth(2)).to_be_attached()
+    person.page.go_back()
+    expect(generated).to_have_count(0)
+    person.page.go_back()
+    expect(person.picker).to_have_value("tiny")
+    expect(person.page.locator("#facts")).to_contain_text("2 layers × 2 heads")
+    person.page.get_by_role("button", name="Step").click()
+    expect(generated).to_have_count(1)
+
+
+def test_a_reload_keeps_the_steps(person):
+    person.tab("Tokens")
+    person.run("The owl asked")
+    person.page.wait_for_url("**prompt=**")
+    person.page.reload()
+    expect(person.strip).to_have_text("The owl asked")
+    person.page.go_back()
+    expect(selected_tab(person)).to_have_text("Tokens")
+    expect(person.strip).not_to_have_text("The owl asked")
+    expect(person.strip).to_have_text(person.prompt.input_value())
+
+
+def test_the_chosen_theme_outlives_a_reload_and_is_there_from_the_first(newcomer):
+    person = newcomer(color_scheme="light").open()
+    assert not person.page.evaluate("document.body.classList.contains('dark')")
+    person.page.get_by_role("button", name="Light / dark").click()
+    person.page.reload()
+    expect(person.pattern).to_have_attribute("data-draws", "1")
+    drawn_in = person.page.evaluate("document.querySelector('#attention-pattern .plot')._fullLayout.font.color")
+    assert drawn_in == person.page.evaluate("ExplorerThemes.dark.template.layout.font.color")
+    assert person.page.evaluate("document.body.classList.contains('dark')")
+    person.page.emulate_media(color_scheme="dark")
+    person.page.emulate_media(color_scheme="light")  # Gradio follows the system's theme
+    person.page.wait_for_function("document.body.classList.contains('dark')")
+
+
+def test_the_address_and_the_system_say_the_theme_otherwise(newcomer):
+    person = newcomer(color_scheme="dark").open()
+    assert person.page.evaluate("document.body.classList.contains('dark')")
+    person.page.get_by_role("button", name="Light / dark").click()
+    person.open(__theme="dark")
+    assert person.page.evaluate("document.body.classList.contains('dark')")
+    person.page.get_by_role("button", name="Light / dark").click()
+    assert "__theme" not in person.url
+    person.page.reload()
+    expect(person.pattern).to_have_attribute("data-draws", "1")
+    assert not person.page.evaluate("document.body.classList.contains('dark')")

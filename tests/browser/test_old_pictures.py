@@ -1,0 +1,65 @@
+"""A picture of an earlier state is dimmed until the one of the present state is drawn."""
+
+from contextlib import contextmanager
+
+from playwright.sync_api import expect
+
+
+@contextmanager
+def held(person, about: str):
+    """Answers about something wait until the block ends."""
+    waiting, over = [], False
+
+    def hold(route):
+        if not over and f'"{about}"' in (route.request.post_data or ""):
+            waiting.append(route)
+        else:
+            route.continue_()
+
+    person.page.route("**/component_server/**", hold)
+    yield
+    over = True
+    for route in waiting:
+        route.continue_()
+
+
+def test_an_old_picture_is_dimmed_until_it_is_drawn_anew(person):
+    picture, prediction = person.page.locator("#attention-pattern"), person.page.locator("#next-token")
+    expect(picture).not_to_contain_class("stale")
+    with held(person, "pick"):
+        person.chips.nth(3).click()
+        for old in (picture, prediction, person.page.locator("#attention-formula")):
+            expect(old).to_contain_class("stale")
+            expect(old.locator(".html-container")).to_have_css("opacity", "0.4")
+        draws = person.pattern.get_attribute("data-draws")
+    expect(picture).not_to_contain_class("stale")
+    expect(person.pattern).not_to_have_attribute("data-draws", draws)
+    expect(picture.locator(".html-container")).to_have_css("opacity", "1")
+    expect(person.page.locator(".stale:visible")).to_have_count(0)
+
+
+def test_what_a_choice_leaves_as_it_is_is_not_dimmed(person):
+    with held(person, "pick"):
+        person.chips.nth(3).click()
+        expect(person.page.locator("#attention-pattern")).to_contain_class("stale")
+        expect(person.page.locator("#attention-heads")).not_to_contain_class("stale")
+
+
+def test_pictures_are_dimmed_while_text_is_written(person):
+    person.set_number("new tokens", 4)
+    with held(person, "show"):
+        person.page.get_by_role("button", name="Generate", exact=True).click()
+        expect(person.chips.last).to_contain_class("generated")
+        expect(person.page.locator("#attention-pattern")).to_contain_class("stale")
+        expect(person.page.locator("#attention-heads")).to_contain_class("stale")
+    expect(person.page.locator(".stale:visible")).to_have_count(0)
+
+
+def test_without_motion_it_is_dimmed_without_a_transition(newcomer):
+    person = newcomer(reduced_motion="reduce").open()
+    content = person.page.locator("#attention-pattern .html-container")
+    with held(person, "pick"):
+        person.chips.nth(3).click()
+        expect(content).to_have_css("opacity", "0.4")
+        expect(content).to_have_css("transition-duration", "0s")
+        expect(content).to_have_css("transition-delay", "0.15s")
