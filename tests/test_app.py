@@ -46,6 +46,7 @@ def test_a_server_that_is_told_to_end_leaves_no_files(tmp_path, end):
         [sys.executable, "-u", "app.py", "--port", str(port)],
         cwd=Path(__file__).parent.parent,
         env=os.environ | {"TMPDIR": str(tmp_path)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests may run where it is ignored
         stdout=subprocess.PIPE,
         text=True,
     )
