@@ -1,0 +1,80 @@
+"""What a visitor sees of a check: a tick where numbers are right, a warning where they are not, else neither."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from playwright.sync_api import Locator, expect
+
+from explorer.library import Library
+from explorer.trace import Trace
+
+from .person import Person
+
+WRONG = "blocks.1.attn.pattern"
+SIGN = "mark => getComputedStyle(mark, '::before').content"
+# The colours of a mark's text and of what is behind it, as [red, green, blue] from 0 to 255.
+COLOURS = r"""mark => {
+  const drawn = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const behind = [];
+  for (let at = mark; at; at = at.parentElement) behind.unshift(getComputedStyle(at).backgroundColor);
+  const painted = (...colours) => {
+    drawn.clearRect(0, 0, 1, 1);
+    for (const colour of colours) { drawn.fillStyle = colour; drawn.fillRect(0, 0, 1, 1); }
+    return [...drawn.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  };
+  return [painted(...behind, getComputedStyle(mark).color), painted("white", ...behind)];
+}"""
+
+
+@pytest.fixture
+def wrong(monkeypatch):
+    """The second layer's pattern is 1 % too large in every run, as long as the test lasts."""
+    right = Library.trace_of
+
+    def trace_of(*asked) -> Trace:
+        trace = right(*asked)
+        return replace(trace, values=trace.values | {WRONG: trace[WRONG] * np.float32(1.01)})
+
+    monkeypatch.setattr(Library, "trace_of", trace_of)
+
+
+def mark(person: Person, picture: str) -> Locator:
+    return person.page.locator(f"#{picture} .evidence-mark")
+
+
+def contrast(colours: list[list[int]]) -> float:
+    """WCAG 2.2, 1.4.3."""
+    parts = np.array(colours) / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    darker, lighter = sorted(linear @ (0.2126, 0.7152, 0.0722))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_wrong_number_is_warned_of_below_every_picture_that_is_drawn_from_it(newcomer, wrong, scheme):
+    person = newcomer(color_scheme=scheme).open(view="attention", layer=0)
+    for picture, sign, words in (
+        ("attention-heads", "⚠", f"Wrong numbers: {WRONG} is off by 0.0"),
+        ("attention-pattern", "✓", "recomputed, largest error"),
+    ):
+        found = mark(person, picture)
+        expect(found).to_contain_text(words)
+        assert sign in found.evaluate(SIGN)
+        assert contrast(found.evaluate(COLOURS)) >= 4.5, (picture, found.evaluate(COLOURS))
+    warning, tick = mark(person, "attention-heads"), mark(person, "attention-pattern")
+    assert warning.evaluate("it => parseFloat(getComputedStyle(it).borderTopWidth)") > 0
+    assert warning.evaluate(COLOURS)[1] != tick.evaluate(COLOURS)[1]
+    with person.redrawn(person.pattern):
+        person.chooser("layer").select_option("1")
+    expect(mark(person, "attention-pattern")).to_have_attribute("data-state", "off")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_nothing_checks_has_no_tick(newcomer, scheme):
+    person = newcomer(color_scheme=scheme).open(view="tokens")
+    found = mark(person, "tokens-merges")
+    expect(found).to_have_text(re.compile("^nothing computed"))
+    assert found.evaluate(SIGN) == "none"
+    assert contrast(found.evaluate(COLOURS)) >= 4.5
