@@ -82,7 +82,7 @@ class Events:
     @telling
     def on_follow(self, state: dict) -> dict:
         """All that the state says, after the browser went back to it."""
-        return self.widgets(Question.parse(state), GenerationSettings.parse(state))
+        return self.widgets(self.presenter.within(Question.parse(state)), GenerationSettings.parse(state))
 
     @telling
     def on_prompt(self, prompt: str, checkpoint: str, state: dict) -> dict:
@@ -104,9 +104,14 @@ class Events:
         """
         try:
             before = Question.parse(state)
-            same = before.run.prompt and self.presenter.text(before.run)[0] == prompt
-            if not same and self.presenter.run_of(before.run.checkpoint, prompt).prompt != before.run.prompt:
-                return self.on_prompt(prompt, checkpoint, state)
+            self.presenter.trace(before.run)
+            same = self.presenter.text(before.run)[0] == prompt
+            same = same or self.presenter.run_of(before.run.checkpoint, prompt).prompt == before.run.prompt
+        except VISITORS:  # nothing can be kept of it
+            same = False
+        if not same:
+            return self.on_prompt(prompt, checkpoint, state)
+        try:
             question = read_by(
                 self.presenter, checkpoint, prompt, before, own_continuations(checkpoint, state.get("own"))
             )
