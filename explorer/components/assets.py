@@ -13,7 +13,7 @@ import plotly
 from explorer.style import DARK, LIGHT, template
 
 # In the order in which they need one another.
-SHARED = ("connection.js", "reach.js", "ink.js", "pace.js", "history.js", "explorer.js")
+SHARED = ("connection.js", "reach.js", "ink.js", "lines.js", "pace.js", "history.js", "explorer.js")
 
 
 @cache

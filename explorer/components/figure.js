@@ -41,6 +41,7 @@ async function drawOnce() {
   for (const drawing of plot.querySelectorAll(".main-svg")) drawing.setAttribute("aria-hidden", true); // the label says it in a sentence
   Ink.legible(plot);
   if (!plot.dataset.draws) plot.on("plotly_click", click), plot.on("plotly_afterplot", () => Ink.legible(plot)); // after a zoom
+  if (meta.lines) Lines.drawn(plot, meta.lines);
   plot.dataset.draws = +(plot.dataset.draws || 0) + 1;
 }
 

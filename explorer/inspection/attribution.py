@@ -101,7 +101,8 @@ def final(trace: Trace, part: str, position: int, layer: int) -> Reads:
         return vector, [read]
     if part == "shift":
         return shifts(trace, position)
-    after = later_norms(trace, layer) if part == "feed_forward" else after_attention(trace, layer)
+    first = 0 if part in ("token", "position") else layer
+    after = later_norms(trace, layer) if part == "feed_forward" else after_attention(trace, first)
     return through(trace, written(trace, part, position, layer), after, position)
 
 

@@ -61,7 +61,7 @@ def lines(trace: Trace, layer: int, head: int, query: int, key: int = 0) -> go.F
             )
         )
     part = "" if len(shown) == len(trace) else f" (tokens {shown.start} to {end - 1} of {len(trace)})"
-    return figure(
+    fig = figure(
         traces,
         alt=f"Lines from queries to keys of layer {layer} head {head}{part}; {quoted(trace.tokens[query])} is chosen.",
         xaxis={
@@ -75,6 +75,8 @@ def lines(trace: Trace, layer: int, head: int, query: int, key: int = 0) -> go.F
         },
         yaxis={"visible": False, "range": [end - 0.5, shown.start - 0.5]},
     )
+    fig.layout.meta["lines"] = len(trace)  # so that the page shows some of them alone
+    return fig
 
 
 def weight_told(weights: np.ndarray, query: int, key: int) -> str:
