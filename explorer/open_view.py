@@ -43,8 +43,7 @@ class OpenView:
 
     @property
     def choices(self) -> list[Choice]:
-        run = self.trace.baseline if self.view.explains_unchanged and self.trace.baseline else self.trace
-        return choices(self.view.controls, run, self.selection) if self.applies else []
+        return choices(self.view.controls, self.trace, self.selection) if self.applies else []
 
     @property
     def what_ifs(self) -> list[tuple[WhatIf, float]]:

@@ -94,8 +94,19 @@ def next_token(
 
 def ranking(trace: Trace, position: int) -> np.ndarray:
     """All token ids (V,) by how likely they are after `position`: that of rank r is at r - 1; of equal ones the lower
-    id comes first."""
+    id comes first. Of a changed run as they are without its changes, so that a chosen rank goes on naming the same
+    token while those move."""
+    return likeliest(trace.baseline or trace, position)
+
+
+def likeliest(trace: Trace, position: int) -> np.ndarray:
+    """The same of the run itself, changed or not."""
     return np.argsort(-trace["logits"][position], kind="stable")
+
+
+def rank_of(trace: Trace, position: int, token_id: int) -> int:
+    """A token's rank in the run itself, from 1."""
+    return int(np.flatnonzero(likeliest(trace, position) == token_id)[0]) + 1
 
 
 def surprisal(trace: Trace) -> np.ndarray:

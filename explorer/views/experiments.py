@@ -36,8 +36,7 @@ def unchanged(trace: Trace) -> Trace:
 
 
 def explained(trace: Trace, selection: Selection) -> int:
-    """The token whose rank is chosen, by ranks without the changes: so it stays the same while they move."""
-    return prediction.explained(unchanged(trace), selection)[0]
+    return prediction.explained(trace, selection)[0]
 
 
 def formula(trace: Trace, selection: Selection) -> str:
@@ -99,7 +98,6 @@ VIEW = View(
     otherwise=lambda config: "Too little was captured of this model to change it.",
     controls=("query", "target", "layer", "head", "neuron"),
     what_ifs=(HEAD, HEADS, FEED_FORWARD, NEURON, ROTATION_SHIFT, VECTOR_SHIFT, BASE, ROTATION_OFF),
-    explains_unchanged=True,
     panels=(
         Panel(
             name="heads",

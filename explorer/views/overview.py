@@ -3,7 +3,7 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.analysis.next_token import next_token
+from explorer.analysis.next_token import next_token, rank_of
 from explorer.analysis.overview import Overview, overview
 from explorer.inspection import Inspection, Point
 from explorer.selection import Selection
@@ -70,7 +70,7 @@ def formula(trace: Trace, selection: Selection) -> str:
         f"{plain} = {added} = {number(parts.total)}"
         f"   captured {number(parts.logit)}, off by {number(parts.error)}\n"
         f"the model’s probability of {quoted(trace.vocabulary[token_id])} = e^logit / Σ e^logits "
-        f"= {number(next_token(trace, query).plain[token_id])}, rank {selection.target:,}"
+        f"= {number(next_token(trace, query).plain[token_id])}, rank {rank_of(trace, query, token_id):,}"
     )
 
 

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from explorer.analysis.next_token import next_token, ranking
+import numpy as np
+
+from explorer.analysis.next_token import likeliest, next_token, ranking
 from explorer.analysis.overview import Overview
 from explorer.analysis.residual import SUBLAYERS
 from explorer.selection import Selection
@@ -169,15 +171,16 @@ class Parts:
 
     def next_tokens(self) -> Iterator[Part]:
         """The likeliest, and those chosen wherever they rank."""
-        query, order = self.selection.query, ranking(self.trace, self.selection.query)
+        query = self.selection.query
+        ranked, now = ranking(self.trace, query), likeliest(self.trace, query)
         plain, logits = next_token(self.trace, query).plain, self.trace["logits"][query]
-        chosen = {self.selection.target, self.selection.rival} - {0}
-        ranks = sorted({*range(1, min(MOST_LISTED, len(order)) + 1), *chosen})
-        for row, rank in enumerate(ranks):
-            token_id = order[rank - 1]
-            middle = at.STREAM + at.ROW * ((len(ranks) - 1) / 2 - row)
+        chosen = {ranked[rank - 1] for rank in (self.selection.target, self.selection.rival) if rank}
+        rows = [row for row, token_id in enumerate(now) if row < MOST_LISTED or token_id in chosen]
+        for place, row in enumerate(rows):
+            token_id = now[row]
+            middle = at.STREAM + at.ROW * ((len(rows) - 1) / 2 - place)
             name = label(self.trace.vocabulary[token_id])
-            told = f"{name}: rank {rank:,}, probability {full(plain[token_id])}", f"logit {full(logits[token_id])}"
+            told = f"{name}: rank {row + 1:,}, probability {full(plain[token_id])}", f"logit {full(logits[token_id])}"
             edges = middle - at.ROW / 2 + 1, middle + at.ROW / 2 - 1
             yield self.part(
                 "next_token",
@@ -188,7 +191,7 @@ class Parts:
                 "click to explain it",
                 value=float(plain[token_id]),
                 written=label(self.trace.vocabulary[token_id], 7),
-                target=rank,
+                target=int(np.flatnonzero(ranked == token_id)[0]) + 1,
             )
 
 

@@ -2,7 +2,7 @@
 
 from explorer.analysis.attribution import attribution
 from explorer.analysis.lens import streams
-from explorer.analysis.next_token import next_token, ranking
+from explorer.analysis.next_token import next_token, rank_of, ranking
 from explorer.analysis.norms import norm_scale, unembed
 from explorer.analysis.recompute import Check, sizes
 from explorer.errors import NoSuchPoint
@@ -22,7 +22,7 @@ from explorer.views.view import Panel, View
 
 
 def explained(trace: Trace, selection: Selection) -> tuple[int, int | None]:
-    """Ids of the explained token and of the one it is compared with, None if with none."""
+    """Ids of the explained token and of the one it is compared with, None if with none; the same changed or not."""
     order = ranking(trace, selection.query)
     rival = int(order[selection.rival - 1]) if selection.rival else None
     return int(order[selection.target - 1]), rival
@@ -37,7 +37,7 @@ def formula(trace: Trace, selection: Selection) -> str:
     token = quoted(trace.vocabulary[token_id])
     return (
         f"after {quoted(trace.tokens[query])} ({query}): the model’s probability of {token} "
-        f"= e^logit / Σ e^logits = {number(plain[token_id])}, rank {selection.target:,}\n"
+        f"= e^logit / Σ e^logits = {number(plain[token_id])}, rank {rank_of(trace, query, token_id):,}\n"
         f"{logit_of(trace, token_id, rival_id)} = {added} = {number(taken.total)}\n"
         f"captured {number(taken.logit)}, off by {number(taken.error)}; {norms(trace, query)}"
         f"{TIED * trace.config.tie_embeddings}"

@@ -84,7 +84,6 @@ class View:
         controls: fields of the selection that get a chooser.
         what_ifs: what of the run can be changed here.
         needs_one_of: more such values, of which one suffices.
-        explains_unchanged: whether next tokens are chosen by their ranks in the run without its changes.
     """
 
     name: str
@@ -97,7 +96,6 @@ class View:
     controls: tuple[str, ...] = ()
     what_ifs: tuple[WhatIf, ...] = ()
     needs_one_of: tuple[str, ...] = ()
-    explains_unchanged: bool = False
 
     def applies_to(self, trace: Trace) -> bool:
         one = not self.needs_one_of or any(trace.has(name) for name in self.needs_one_of)

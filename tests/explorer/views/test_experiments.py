@@ -8,14 +8,14 @@ from numpy.testing import assert_allclose
 
 from explorer.analysis.ablation import ablation, log_probability
 from explorer.analysis.change import attention_moved, stream_change
-from explorer.analysis.next_token import ranking, surprisal
+from explorer.analysis.next_token import likeliest, rank_of, ranking, surprisal
 from explorer.analysis.residual import stages
 from explorer.capture import capture
 from explorer.edits import Edit, parse_edits
 from explorer.open_view import OpenView
 from explorer.selection import Selection
 from explorer.style import number
-from explorer.views import experiments
+from explorer.views import experiments, overview, prediction
 from explorer.views.experiments_effects import other_heads, spread, text_change
 from explorer.views.experiments_map import heads, sublayers
 
@@ -85,18 +85,30 @@ def test_the_map_stays_that_of_the_unchanged_model(trace, edited_trace):
         assert panels[name].draw(edited_trace, selection) == panels[name].draw(trace, selection)
 
 
-def test_a_change_does_not_change_which_token_is_explained(lms, trace, style):
+def test_a_change_does_not_change_which_token_is_explained_in_any_tab(lms, trace, style, tiny_tokenizer):
     selection = Selection(query=9, target=1)
     token_id = experiments.explained(trace, selection)
-    gone = capture(lms[style], trace.token_ids, [Edit("logits", "scale", -1.0)])  # now it is the least likely
-    changed = replace(gone, baseline=trace)
-    assert experiments.explained(changed, selection) == token_id == ranking(trace, 9)[0]
-    assert ranking(changed, 9)[0] != token_id
-    choices = {choice.field: choice.options for choice in OpenView(experiments.VIEW, changed, selection).choices}
-    assert (
-        choices["target"]
-        == {choice.field: choice.options for choice in OpenView(experiments.VIEW, trace, selection).choices}["target"]
-    )
+    reverse = [Edit("logits", "scale", -1.0)]  # now it is the least likely
+    changed = replace(capture(lms[style], trace.token_ids, reverse, tokenizer=tiny_tokenizer), baseline=trace)
+    assert likeliest(changed, 9)[0] != token_id == likeliest(trace, 9)[0]
+    for view in (experiments, prediction, overview):
+        assert view.explained(changed, selection) == view.explained(trace, selection)
+        before, after = (
+            {choice.field: choice.options for choice in OpenView(view.VIEW, run, selection).choices}
+            for run in (trace, changed)
+        )
+        assert before["target"] == after["target"]
+    assert rank_of(changed, 9, token_id) > trace.config.vocab_size - 3
+    for view in (prediction, overview):
+        assert f"rank {rank_of(changed, 9, token_id):,}" in view.formula(changed, selection)
+
+
+def test_the_map_lists_what_is_likeliest_now_and_chooses_it_by_its_rank_unchanged(edited_trace):
+    fig = overview.map_of(edited_trace, Selection(query=9))
+    listed = [click for one in fig.data for click in (one.customdata if one.customdata is not None else ())]
+    ranks = [target for view, *_, target in listed if view == "overview"]
+    ids = [int(ranking(edited_trace, 9)[rank - 1]) for rank in ranks]
+    assert set(likeliest(edited_trace, 9)[:5].tolist()) <= set(ids)
 
 
 def test_the_formula_tells_what_a_head_or_a_change_does_to_the_probability(lms, trace, style):
