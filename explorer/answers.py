@@ -33,6 +33,7 @@ from explorer.work import TooMuch, go_on
 SEEN_AT_ONCE = 2  # pictures that fill a screen: they do not wait for those below them
 ABOUT, PARTS = ("show", "pick", "token", "tune"), range(3)
 PROBLEM = "problem"  # the element that says why there is no answer
+RENEWED = "The model’s files were written anew: all that is shown is computed with the new ones."
 
 
 class Answers:
@@ -61,7 +62,9 @@ class Answers:
                 for the pictures' numbers.
 
         Returns:
-            `contents`, element id -> what it shows, None where it gives up its place; `more`, whether there is a rest.
+            `contents`, element id -> what it shows, None where it gives up its place; `more`, whether there is a rest;
+            `version`, of the model's files, which the browser names in the state that it asks about next. Where they
+            were written anew since, there are no contents but `ask`, what to ask in place of this.
 
         Raises:
             UserError, CheckpointError: there is no answer to that.
@@ -69,21 +72,25 @@ class Answers:
         if about not in ABOUT or part not in PARTS:
             raise UserError(f"an answer is about {', '.join(ABOUT)}, in parts 0 to 2, got {about!r:.40}, {part!r:.40}")
         question, settings = Question.parse(state), GenerationSettings.parse(state)
-        shown = {} if part else {PROBLEM: ""}
+        version, known = self.presenter.version(question.run.checkpoint), state.get("version")
+        renewed = isinstance(known, str) and known != version and known.partition("@")[0] == question.run.checkpoint
+        if renewed and (about != "show" or part):
+            return {"contents": {}, "more": False, "ask": "show"}
+        shown = {} if part else {PROBLEM: RENEWED if renewed else ""}
         if part == 0:
             trace = self.presenter.logits(question.run) if about == "token" else self.presenter.trace(question.run)
             shown |= self.prediction(question, settings, trace)
             shown |= self.tokens(question, trace) if about in ("token", "show") else {}
             shown |= self.choosers(question, trace) if about == "token" else {}
         if about in ("tune", "token"):
-            return {"contents": shown, "more": False}
+            return {"contents": shown, "more": False, "version": version}
         if about == "show" and part == 0:
             shown |= self.coach(question) | {"picker": Picker.pack(self.presenter.library.checkpoints)}
         open_view = self.presenter.open_view(question)
         shown |= self.part(open_view, about == "show", part)
         if about == "show" and part == 1:
             shown |= self.tree(question)
-        return {"contents": shown, "more": part < 2}
+        return {"contents": shown, "more": part < 2, "version": version}
 
     def part(self, open_view: OpenView, newly: bool, part: int) -> dict[str, Any]:
         """What the open view shows in a part of an answer."""

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from explorer.capture import check_ids
 from explorer.errors import UserError
 from explorer.examples import BUNDLED, Example, example_of
 from explorer.library import Library
+from explorer.models import identity_of
 from explorer.open_view import OpenView
 from explorer.predictions import Predictions
 from explorer.run import Run
@@ -204,6 +206,11 @@ class Presenter:
         _, tokenizer = self.library.model(run.checkpoint)
         known = run.checkpoint == BUNDLED and not run.edits
         return example_of(tokenizer.decode(run.prompt)) if known else None
+
+    def version(self, checkpoint: str) -> str:
+        """Tells a checkpoint's files from what they are once they were written anew, as in "llama-fables@0f3c9a12"."""
+        lm, _ = self.library.model(checkpoint)
+        return f"{checkpoint}@{crc32(repr(identity_of(lm)).encode()):08x}"
 
     def open_view(self, question: Question) -> OpenView:
         lm, trace = self.held(question.run)

@@ -4,6 +4,7 @@
   const QUESTIONS = ["tune", "token", "pick", "show"]; // in order of importance; the last asks for everything
   const contents = {}, receivers = {}; // of widgets, by element id
   let state = {}, bus = null, wanted = -1, waiting = null, untold = false, silence = 0;
+  let version = ""; // of the model's files that what is on show was computed with
 
   // Causal: a query looks at its own position and before.
   const tidy = (s) => (s.key > s.query ? { ...s, key: s.query } : s);
@@ -33,11 +34,13 @@
     const send = ({ now, part }) => {
       const unwanted = new AbortController();
       waiting = { part, abort: () => unwanted.abort() };
-      return Connection.call("answer", [QUESTIONS[now], state, part], unwanted.signal);
+      return Connection.call("answer", [QUESTIONS[now], { ...state, version }, part], unwanted.signal);
     };
     let asked = following(null, false), coming = asked && send(asked);
     while (asked) {
       const answer = await answered(coming), { number } = asked;
+      version = answer.version ?? version;
+      wanted = Math.max(wanted, QUESTIONS.indexOf(answer.ask)); // the model was written anew: all of it has changed
       asked = following(asked, answer.more);
       coming = asked && send(asked);
       for (const [id, content] of Object.entries(answer.contents)) give(id, content, number);

@@ -1,9 +1,11 @@
 """Choosing among models, some of which cannot be loaded; and prompts that cannot be run."""
 
 import re
+import shutil
 
 from playwright.sync_api import expect
 
+from explorer.answers import RENEWED
 from explorer.events import FIRST_PROMPT
 
 REFUSED = {
@@ -148,3 +150,22 @@ def test_what_cannot_be_run_is_refused_and_the_page_keeps_what_it_had(person):
     assert seen() == before
     person.run("The fox")
     expect(person.strip).to_have_text("The fox")
+
+
+def test_a_model_that_appears_can_be_chosen_and_is_told_to_be_another_once_it_is(person, checkpoints):
+    later = checkpoints / "later"
+    try:
+        shutil.copytree(checkpoints / "tiny", later)
+        person.run("the fox")
+        person.choose_model("later")
+        person.expect_selected(checkpoint="later")
+        told = person.page.locator("#problem")
+        expect(told).to_be_hidden()
+        shutil.copy(checkpoints / "gpt-twin" / "config.json", later)
+        shutil.copy(checkpoints / "gpt-twin" / "model.safetensors", later)
+        with person.redrawn(person.grid):
+            person.chips.first.click()
+        expect(told).to_have_text(RENEWED)
+        expect(person.grid.locator(".head")).to_have_count(3 * 4)
+    finally:
+        shutil.rmtree(later)

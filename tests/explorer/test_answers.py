@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from explorer.answers import SEEN_AT_ONCE, Answers
+from explorer.answers import RENEWED, SEEN_AT_ONCE, Answers
 from explorer.errors import UserError
 from explorer.presenter import Presenter
 from explorer.run import Run
@@ -141,3 +141,16 @@ def test_changes_of_the_run_are_told_and_followed(asked, state):
     assert (plain["changes"], changed["changes"]) == ([], [["rope.angles*zero", "rotation off"]])
     for part in ("strip", "attention-pattern", "next-token"):  # and not the prompt
         assert plain[part] != changed[part]
+
+
+def test_a_model_that_was_written_anew_is_told_and_all_is_asked_for_again(answers, state):
+    first = answers.answer("show", state)
+    assert first["version"].startswith("rope@") and first["contents"]["problem"] == ""
+    now, before = {"version": first["version"]}, {"version": "rope@00000000"}
+    for about in ("pick", "tune", "token"):
+        assert answers.answer(about, state | now)["contents"]
+        assert answers.answer(about, state | before) == {"contents": {}, "more": False, "ask": "show"}
+    again = answers.answer("show", state | before)
+    assert again["contents"]["problem"] == RENEWED and again["version"] == first["version"]
+    assert again["contents"].keys() == first["contents"].keys()
+    assert answers.answer("show", state | {"version": "gpt@00000000"})["contents"]["problem"] == ""  # of another model
