@@ -31,7 +31,7 @@ def test_a_reload_brings_everything_back(person):
     person.set("temperature", 0.35)
     person.set("top-k", 7)
     person.tab("Positions")
-    person.expect_selected(view="rope", layer=1, head=1, query=4, key=2, temperature=0.35, top_k=7)
+    person.expect_selected(view="positions", layer=1, head=1, query=4, key=2, temperature=0.35, top_k=7)
     strip, story, query = person.strip.text_content(), person.story.text_content(), person.url
     person.page.reload()
     expect(person.chooser("key")).to_have_value("2")
@@ -40,7 +40,7 @@ def test_a_reload_brings_everything_back(person):
     expect(person.prompt).to_have_value("The owl asked the moon")
     expect(person.chips.last).to_contain_class("generated")
     expect(person.chips.nth(4)).to_have_attribute("aria-selected", "true")
-    expect(person.page.get_by_role("tab", name="RoPE")).to_have_attribute("aria-selected", "true")
+    expect(person.page.get_by_role("tab", name="Positions")).to_have_attribute("aria-selected", "true")
     for field, value in {"layer": "1", "head": "1", "query": "4"}.items():
         expect(person.chooser(field)).to_have_value(value)
     expect(person.slider("temperature")).to_have_value("0.35")

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from explorer.inspection import Point
@@ -37,11 +39,12 @@ def test_a_panel_that_does_not_apply_is_not_drawn(trace_of):
 
 
 def test_a_view_that_does_not_apply_says_why_and_shows_nothing(trace_of):
-    trace, rope = trace_of("none"), VIEW["rope"]
-    shown = OpenView(rope, trace, Selection().within(trace))
-    assert shown.words == rope.otherwise(trace.config)
+    trace, view = trace_of("none"), VIEW["kv_cache"]
+    trace = replace(trace, values={name: value for name, value in trace.values.items() if not name.endswith("attn.k")})
+    shown = OpenView(view, trace, Selection().within(trace))
+    assert shown.words == view.otherwise(trace.config)
     assert (shown.formula, shown.choices) == ("", [])
-    assert [shown.draw(panel) for panel in rope.panels] == [None] * len(rope.panels)
+    assert [shown.draw(panel) for panel in view.panels] == [None] * len(view.panels)
 
 
 def test_a_clicked_number_is_explained(rope_trace):
