@@ -37,7 +37,8 @@ def test_axe_finds_nothing_wrong(newcomer, width, theme):
     for view in VIEWS:
         person.tab(view.title)
         person.page.wait_for_function(DRAWN, arg=theme.text)
-        found = Axe().run(person.page).response["violations"]
+        place = None if view is VIEWS[0] else "#views"  # what surrounds the tabs is the same for all
+        found = Axe().run(person.page, place).response["violations"]
         assert not [told(violation) for violation in found], view.title
 
 
