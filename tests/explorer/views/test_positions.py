@@ -6,7 +6,8 @@ from explorer.analysis.positions import by_distance, context_vectors, cosines, l
 from explorer.presenter import view_named
 from explorer.selection import Selection
 from explorer.style import number
-from explorer.views.position_vectors import alike, by_distances, curves, shares
+from explorer.views.position_likeness import alike, by_distances
+from explorer.views.position_vectors import curves, shares
 from explorer.views.positions import VIEW
 from tests.drawn import Picture, tells
 

@@ -1,0 +1,45 @@
+"""A click on what is no cell tells its working, too."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+# Bars and boxes as they are drawn
+MARKS = {"map": ".barlayer .point path", "sum": ".barlayer .point path"}
+
+
+@pytest.mark.parametrize("panel", MARKS)
+def test_a_click_with_shift_on_the_map_stays_and_tells(newcomer, panel):
+    person = newcomer().open(view="overview")
+    block = person.page.locator(f"#overview-{panel}")
+    block.scroll_into_view_if_needed()
+    expect(block.locator(".plot")).to_have_attribute("data-draws", re.compile(r"\d"))
+    box = block.locator(MARKS[panel]).first.bounding_box()
+    person.page.keyboard.down("Shift")
+    person.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    person.page.keyboard.up("Shift")
+    expect(block.locator(".inspection")).to_contain_text(
+        re.compile(r"what the token’s embedding adds = [\s\S]*recomputed")
+    )
+    assert person.page.evaluate("Explorer.state.view") == "overview"
+
+
+def test_a_clicked_bar_tells_its_working(newcomer):
+    person = newcomer().open(view="prediction")
+    block = person.page.locator("#prediction-parts")
+    block.scroll_into_view_if_needed()
+    expect(block.locator(".plot")).to_have_attribute("data-draws", re.compile(r"\d"))
+    box = block.locator(".barlayer .point path").first.bounding_box()
+    person.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(block.locator(".inspection")).to_contain_text("what the token’s embedding adds = ")
+
+
+def test_a_clicked_hand_of_a_clock_tells_both_its_numbers(newcomer):
+    person = newcomer().open(view="positions", layer=0, head=1)
+    block = person.page.locator("#positions-clocks")
+    block.scroll_into_view_if_needed()
+    expect(block.locator(".plot")).to_have_attribute("data-draws", re.compile(r"\d"))
+    box = block.locator(".scatterlayer .points path").last.bounding_box()
+    person.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(block.locator(".inspection")).to_contain_text(re.compile(r"attn\.[qk](_rot)?\[[\s\S]*attn\.[qk](_rot)?\["))
