@@ -99,6 +99,7 @@
     clearTimeout(silence);
     const query = steps[count - 1];
     set({ ...change, generated, query, key: Math.max(0, query - 1) }, false); // what is said of a new token is as it is drawn
+    Connection.writes(!isLast);
     ask(isLast ? "show" : "token");
     if (!isLast && count === steps.length) silence = setTimeout(() => ask("show"), 300);
   }, () => waiting);
@@ -287,8 +288,10 @@
     merge({ change, ask: question, steps }) {
       if (change.turn < state.turn) return; // of a generation that has been cancelled since
       if (change.turn > state.turn) pace.drop();
-      Connection.writes(question === "token");
-      if (String(change.prompt) !== String(state.prompt)) Connection.ran();
+      if (state.prompt) { // or else the page has just been loaded, and what was before is still told
+        Connection.writes(Boolean(steps));
+        if (String(change.prompt) !== String(state.prompt)) Connection.ran();
+      }
       clearTimeout(silence);
       if (steps) {
         written = { change, steps };

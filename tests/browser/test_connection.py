@@ -125,7 +125,8 @@ def test_a_server_that_was_started_anew_goes_on_where_the_other_ended(somebody, 
     person.page.wait_for_function(ONE_MOMENT)
     assert person.page.evaluate("Explorer.state.generated") == written
     expect(person.prompt).to_have_value("typed <b>meanwhile</b>")
-    write(person, len(written))
+    person.page.get_by_role("button", name="Generate", exact=True).click()
+    person.page.wait_for_function("(before) => Explorer.state.generated.length > before", arg=len(written))
     expect(banner(person)).to_have_text("")
     person.page.get_by_role("button", name="Stop").click()
     person.page.reload()
