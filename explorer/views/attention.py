@@ -141,8 +141,8 @@ def mark_of_dimensions(trace: Trace, selection: Selection) -> Mark:
 
 def inspect_line(trace: Trace, selection: Selection, point: Point) -> Inspection | None:
     """A token at the left as the query of the chosen key, one at the right as the key of the chosen query."""
-    query, key = (point.row, selection.key) if point.x < 0.5 else (selection.query, point.row)
-    if max(query, key) >= len(trace):
+    query, key = (point.row, selection.key) if point.column == 0 else (selection.query, point.row)
+    if point.column > 1 or max(query, key) >= len(trace):
         raise NoSuchPoint(f"there is no token {max(query, key)}")
     return inspect(trace, PATTERN.format(layer=selection.layer), (selection.head, query, key)) if key <= query else None
 

@@ -36,7 +36,7 @@ def curves(trace: Trace, query: int, dim: int = 0) -> go.Figure:
     start, dimensions = first_position(trace), shown_dimensions(trace, dim)
     lines, axes = [], {}
     for i, dimension in enumerate(dimensions):
-        color, axis = SELECTED if dimension == dim else EMBEDDING, f"y{i + 1}" if i else "y"
+        color, axis = SELECTED if i == 0 else EMBEDDING, f"y{i + 1}" if i else "y"
         line = {"x": np.arange(len(table)), "y": table[:, dimension], "line": {"color": color, "width": 1.2}}
         lines.append(go.Scatter(**line, yaxis=axis, mode="lines", hoverinfo="skip"))
         lines.append(
@@ -58,8 +58,8 @@ def curves(trace: Trace, query: int, dim: int = 0) -> go.Figure:
     fig = figure(
         lines,
         alt=(
-            f"{len(dimensions)} dimensions of what is added at {len(table)} positions, {kind}: dimension {dim} is "
-            f"{number(run[query, dim])} at {quoted(trace.tokens[query])}."
+            f"{len(dimensions)} dimensions of what is added at {len(table)} positions, {kind}: dimension "
+            f"{dimensions[0]} is {number(run[query, dimensions[0]])} at {quoted(trace.tokens[query])}."
         ),
         xaxis={
             "title": {"text": "position (dots: this run)"},
@@ -76,9 +76,10 @@ def curves(trace: Trace, query: int, dim: int = 0) -> go.Figure:
 
 
 def shown_dimensions(trace: Trace, dim: int) -> list[int]:
-    """The chosen dimension, and four from the first to the middle: of waves ever slower ones."""
+    """The chosen dimension, or the last where a wider value's was chosen, and four from the first to the middle: of
+    waves ever slower ones."""
     d = trace.config.d_model
-    return list(dict.fromkeys([dim, 0, d // 8, d // 4, d // 2]))
+    return list(dict.fromkeys([min(dim, d - 1), 0, d // 8, d // 4, d // 2]))
 
 
 def shares(trace: Trace, query: int) -> go.Figure:

@@ -181,7 +181,7 @@ def test_a_slider_stands_where_the_run_was_changed(answers, shown):
 def test_lists_write_what_they_are_called(answers, shown):
     for view in ("attention", "tokens", "experiments"):
         state = shown["state"] | {"view": view, "query": 9, "key": 4}
-        lists = {c["field"]: c for c in answers.answer("show", state)["contents"][f"{view}-choosers"]}
+        lists = {c["field"]: c for c in answers.answer("show", state)["contents"][f"{view}-choosers"]["choices"]}
         tokens = shown["contents"]["strip"]["tokens"]
         assert [value for value, _ in lists["query"]["options"]] == list(range(len(tokens)))
         for field in {"query", "key"} & set(lists):

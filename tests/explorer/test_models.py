@@ -3,6 +3,7 @@
 import gc
 import pickle
 import shutil
+from contextlib import suppress
 from weakref import ref
 
 import numpy as np
@@ -13,6 +14,7 @@ from explorer.api import Api
 from explorer.capture import capture
 from explorer.continuations import Continuations
 from explorer.edits import parse_edits
+from explorer.errors import NoSuchPoint
 from explorer.library import Library
 from explorer.models import identity_of, living, named
 from explorer.presenter import Presenter, Question
@@ -88,7 +90,8 @@ def shown(library: Library):
             for part in range(3):
                 assert answers.answer("show", state, part)["contents"]
             for panel in view.panels:
-                answers.inspect(state, f"{view.name}-{panel.name}", {"x": 0, "y": 0})
+                with suppress(NoSuchPoint):
+                    answers.inspect(state, f"{view.name}-{panel.name}", {"x": 0, "y": 0, "curve": 0})
     answers.answer("token", run.as_dict())
 
 

@@ -20,6 +20,6 @@ def test_of_a_long_run_the_tokens_around_the_query_are_joined(trace_of, monkeypa
     monkeypatch.setattr("explorer.views.attention_lines.MOST_LINES", 8)
     trace = trace_of("rope", 32)
     for query, shown in ((0, range(0, 8)), (20, range(15, 23)), (31, range(24, 32))):
-        ends = lines(trace, 0, 0, query).data[-1]
-        assert list(ends.customdata) == list(shown) and query in shown
+        keys = lines(trace, 0, 0, query).data[-1]
+        assert list(keys.y) == [key for _, key in keys.customdata] == list(shown) and query in shown
     assert MOST_LINES > 8

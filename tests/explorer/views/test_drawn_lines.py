@@ -172,14 +172,16 @@ def test_tokens_are_spread_along_two_directions_at_right_angles(look, style):
 
 
 @pytest.mark.parametrize("style", PRE_NORM)
-def test_dots_at_the_lines_tell_the_weight_from_the_chosen_query(look, style):
+def test_dots_at_the_lines_tell_the_weight_to_the_chosen_key_and_from_the_chosen_query(look, style):
     seen = look(style)
-    weights = seen.trace["blocks.1.attn.pattern"][2, 9]
+    weights = seen.trace["blocks.1.attn.pattern"][2]
     points = seen.picture("attention", "lines").points()
     assert [(p.x, p.y) for p in points] == [(x, i) for x in (0, 1) for i in range(12)]
     for p in points:
         assert p.told.startswith(f"{('query', 'key')[int(p.x)]} {int(p.y)} ")
-        assert tells(p.told, weights[int(p.y)]) and p.change == {"query": p.y}
+        query, key = (9, int(p.y)) if p.x else (int(p.y), 4)
+        assert tells(p.told, weights[query, key]) if key <= query else "not seen" in p.told
+        assert p.change == {"query": max(query, key) if p.x else query, "key": key if p.x else min(query, key)}
 
 
 @pytest.mark.parametrize("style", PRE_NORM)

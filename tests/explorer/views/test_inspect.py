@@ -1,6 +1,7 @@
 """What a panel says of its numbers is true: every heatmap's cell, clicked, is worked out to what is drawn there."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -111,11 +112,13 @@ def test_a_clicked_cell_is_worked_out_to_what_is_drawn_there(trace_of, edited_tr
 
 
 @pytest.fixture(scope="module")
-def long_trace() -> Trace:
+def long_trace() -> Iterator[Trace]:
     """More tokens and dimensions than any picture shows at once."""
     torch.manual_seed(0)
     sizes = {"vocab_size": 1300, "context_length": 100, "d_model": 32, "num_layers": 2, "num_heads": 4, "d_ff": 64}
-    return capture(TransformerLM(ModelConfig.llama_style(**sizes)).eval(), [7 * i % 1300 for i in range(100)])
+    lm = TransformerLM(ModelConfig.llama_style(**sizes)).eval()
+    yield capture(lm, [7 * i % 1300 for i in range(100)])
+    del lm  # which lived so long, for its weights
 
 
 @pytest.mark.parametrize("name", ["attention-stages", "prediction-lens", "activations-heatmap", "tokens-table"])
