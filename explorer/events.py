@@ -81,8 +81,10 @@ class Events:
 
     @telling
     def on_follow(self, state: dict) -> dict:
-        """All that the state says, after the browser went back to it."""
-        return self.widgets(self.presenter.within(Question.parse(state)), GenerationSettings.parse(state))
+        """All that the state says but the tab, which has an event of its own, after the browser went back to it."""
+        widgets = self.widgets(self.presenter.within(Question.parse(state)), GenerationSettings.parse(state))
+        del widgets[self.layout.tabs]
+        return widgets
 
     @telling
     def on_prompt(self, prompt: str, checkpoint: str, state: dict) -> dict:

@@ -142,8 +142,9 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Writing)
     tuned.append(layout.sampling.stop_strings.blur)  # text pasted into the fresh box makes no input either
     gr.on(tuned, None, settings, None, js=tune(layout.sampling.settings))
     layout.sampling.presets.choose(None, None, settings, js=tuned_to(layout.sampling.settings))
-    layout.state.open(events.on_open, layout.state, layout.tabs, **quiet)
-    layout.state.follow(events.on_follow, layout.state, first[1:], **quiet)
+    last = {"trigger_mode": "always_last"} | quiet  # Back and Forward may come faster than answers
+    layout.state.open(events.on_open, layout.state, layout.tabs, **last)
+    layout.state.follow(events.on_follow, layout.state, [*model, layout.prompt, *settings], **last)
     for name, tab in layout.tab.items():
         tab.select(None, None, None, js=f"() => Explorer.open({name!r})")
 

@@ -102,7 +102,7 @@
     Connection.writes(!isLast);
     ask(isLast ? "show" : "token");
     if (!isLast && count === steps.length) silence = setTimeout(() => ask("show"), 300);
-  }, () => waiting);
+  }, () => waiting || Connection.lost);
 
   // What is being written ends with what is seen: all that is on its way comes too late.
   function stop() {
@@ -119,15 +119,14 @@
 
   // The browser's Back and Forward.
   const past = ExplorerHistory((there, isSameRun) => {
-    if (isSameRun) {
-      set({ view: there.view });
-      bus.openTab();
-    } else {
+    if (isSameRun) set({ view: there.view });
+    else {
       pace.drop();
       bus.halt();
       set({ ...there, turn: state.turn + 2 });
       bus.follow();
     }
+    bus.openTab();
     ask("show");
   });
   const continuationsOf = ({ prompt, dropped, generated, branches, began }) => ({ prompt, dropped, generated, branches, began });

@@ -87,7 +87,7 @@ def test_a_reload_keeps_the_steps(person):
     person.page.go_back()
     expect(selected_tab(person)).to_have_text("Tokens")
     expect(person.strip).not_to_have_text("The owl asked")
-    expect(person.strip).to_have_text(person.prompt.input_value())
+    expect(person.prompt).to_have_value(person.strip.text_content())
 
 
 def test_the_chosen_theme_outlives_a_reload_and_is_there_from_the_first(newcomer):

@@ -1,4 +1,4 @@
-"""From every part of the map to every tab: what is painted there is what the selection says."""
+"""From every part of the map to its tab and others: what is painted there is what the selection says."""
 
 import numpy as np
 from playwright.sync_api import TimeoutError, expect
@@ -37,13 +37,13 @@ def test_every_tab_paints_what_the_map_chose(newcomer):
     visit(person, presenter, VIEWS[0])
     parts = overview.evaluate(PARTS)
     assert {part["view"] for part in parts} >= {"tokens", "attention", "feed_forward", "residual", "prediction"}
-    for part in parts:
+    for i, part in enumerate(parts):
         overview.click(position={"x": part["x"], "y": part["y"]})
         person.page.wait_for_function("view => Explorer.state.view === view", arg=part["view"])
         tab = person.page.locator(f"[role=tab][data-tab-id={part['view']}]")
         expect(tab).to_have_attribute("aria-selected", "true")
         expect_painted(person, presenter)
-        for view in (*VIEWS[1:], VIEWS[0]):
+        for view in (*VIEWS[1 + i % 4 :: 4], VIEWS[0]):  # from four parts to every tab
             visit(person, presenter, view)
 
 

@@ -35,10 +35,11 @@ def words(person: Person) -> Locator:
 
 def test_temperature_changes_the_columns_and_resamples_nothing(person, undrawn):
     before = [float(p) for p in column(person, "probability")]
-    assert headings(person) == ["token", "logit", "÷ 0.8", "top-k 40", "probability", "sum so far"]
+    drawn_with = "after temperature and filters"
+    assert headings(person) == ["token", "logit", "model", "÷ 0.8", "top-k 40", drawn_with, "sum so far"]
     with person.redrawn(person.prediction):
         person.set("temperature", 0.3)
-    assert headings(person)[2] == "÷ 0.3"
+    assert headings(person)[3] == "÷ 0.3"
     assert float(column(person, "probability")[0]) > before[0]
     person.expect_selected(temperature=0.3)
 
@@ -155,6 +156,8 @@ def test_numbers_are_explained_to_the_keyboard(person):
     expect(rows(person).nth(1).locator(".logit")).to_be_focused()
     person.page.keyboard.press("ArrowRight")
     note = person.prediction.locator(".note")
+    expect(note).to_contain_text("/ Σ e^logits =")
+    person.page.keyboard.press("ArrowRight")
     expect(note).to_contain_text("/ 0.8 =")
     with person.redrawn(person.prediction):
         person.set("temperature", 0.5)

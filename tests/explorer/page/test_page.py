@@ -124,7 +124,7 @@ def test_gradios_own_widgets_follow_the_state(page, state):
     answer = page.events.on_follow(state | {"view": "tokens", "temperature": 0.3, "checkpoint": "gpt"})
     assert (answer[page.layout.picker], answer[page.layout.prompt]) == ("gpt", PROMPT)
     assert answer[page.layout.sampling.temperature] == 0.3
-    assert answer[page.layout.tabs].selected == "tokens"
+    assert page.layout.tabs not in answer  # it has an event of its own
     assert "LayerNorm" in answer[page.layout.facts]
 
 
