@@ -25,7 +25,7 @@ UNPAINTED = """(pictures) => Object.entries(pictures).filter(([id, data]) => {
   return !plot?.clientWidth || JSON.stringify(plot.data, given) !== JSON.stringify(JSON.parse(data));
 }).map(([id]) => id).join()"""
 LARGE_PATTERN = """() => Array.from(
-  document.querySelector("#attention-pattern .plot")._fullData[0].z, (row) => Array.from(row, (weight) => weight ?? 0)
+  document.querySelector("#attention-pattern .plot")._fullData[0].z, (row) => Array.from(row, (weight) => weight || 0)
 )"""
 
 
