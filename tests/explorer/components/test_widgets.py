@@ -63,5 +63,5 @@ def test_shared_scripts_have_relative_addresses():
 def test_plotly_leaves_gradio_s_own_copy_alone():
     path = re.search(r"file=([^\"]+)", plotly_script())[1]
     source = Path(path).read_text(encoding="utf-8")
-    assert "window.ExplorerPlotly = module.exports" in source
-    assert "plotly.js v" in source[:1000]
+    assert "plotly.js v" in source[:1000] and "MIT license" in source[:1000]
+    assert source.count("window.ExplorerPlotly=") == 1 and not re.search(r"window\.Plotly\s*=", source)
