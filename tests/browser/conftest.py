@@ -1,9 +1,11 @@
 """The app and a browser, started once; people with a page each, who fail the test where the page complains."""
 
 import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import BrowserContext, Playwright, expect, sync_playwright
 
 from explorer.library import Library
 from explorer.page import Page
@@ -11,7 +13,9 @@ from explorer.page import Page
 from .checkpoints import write_checkpoints
 from .person import Person
 
+DESK = {"width": 1440, "height": 900}
 PATIENCE = 40_000  # milliseconds until a test gives up; for busy machines, as nothing takes long where all is well
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")  # the first starts fastest
 ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -46,24 +50,50 @@ def address(checkpoints):
 
 
 @pytest.fixture(scope="package")
-def browser():
+def playwright() -> Iterator[Playwright]:
     expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
-        yield browser
-        browser.close()
+        yield playwright
+
+
+@pytest.fixture(scope="package")
+def profile(playwright, tmp_path_factory) -> Iterator[BrowserContext]:
+    """The profile that everybody's page is in: a browser keeps there what it compiled of the page's scripts, which is
+    half of the time that the page takes to open. Nothing else stays between tests."""
+    context = playwright.chromium.launch_persistent_context(
+        tmp_path_factory.mktemp("profile"), executable_path=executable(playwright), args=ARGUMENTS
+    )
+    yield context
+    context.close()
+
+
+def executable(playwright: Playwright) -> str:
+    """The system's Chromium, or Playwright's own; where there is neither the tests are skipped, which is said."""
+    installed = next(filter(None, map(shutil.which, BROWSERS)), playwright.chromium.executable_path)
+    if not Path(installed).exists():
+        pytest.skip(f"needs a browser: apt-get install {BROWSERS[0]}, or playwright install chromium")
+    return installed
 
 
 @pytest.fixture
-def newcomer(browser, address):
-    """Makes a person with a browser profile of their own; at the end, nobody's page may have complained."""
-    contexts, complaints = [], []
+def touchscreen(playwright) -> Iterator[BrowserContext]:
+    """A profile on a device that is touched."""
+    browser = playwright.chromium.launch(executable_path=executable(playwright), args=ARGUMENTS)
+    yield browser.new_context(has_touch=True)
+    browser.close()
 
-    def arrive(address=address, **options) -> Person:
-        context = browser.new_context(**({"viewport": {"width": 1440, "height": 900}} | options))
-        contexts.append(context)
-        context.add_init_script(TELL_ERROR_TOASTS)
-        page = context.new_page()
+
+@pytest.fixture
+def newcomer(profile, address) -> Iterator[Callable[..., Person]]:
+    """Makes a person with a page of their own; at the end, nobody's page may have complained."""
+    people, complaints = [], []
+
+    def arrive(address=address, viewport=DESK, profile=profile, **media) -> Person:
+        profile.set_offline(False)  # which a test that failed may have left it
+        page = profile.new_page()
+        page.set_viewport_size(viewport)
+        page.emulate_media(**media)
+        page.add_init_script(TELL_ERROR_TOASTS)
         page.set_default_timeout(PATIENCE)
         page.on(
             "console",
@@ -72,11 +102,15 @@ def newcomer(browser, address):
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: (complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         page.on("request", lambda request: at_home(request.url) or complaints.append(f"asks {request.url}"))
-        return Person(page, address)
+        people.append(Person(page, address))
+        return people[-1]
 
     yield arrive
-    for context in contexts:
-        context.close()
+    for person in people:
+        if not person.page.is_closed():
+            if at_home(person.page.url):
+                person.page.evaluate("localStorage.clear()")
+            person.page.close()
     assert complaints == []
 
 

@@ -21,6 +21,14 @@ SHADES = """(strip) => [...strip.querySelectorAll(".chip")].map((chip) => {
   context.fillRect(0, 0, 1, 1);
   return [...context.getImageData(0, 0, 1, 1).data.slice(0, 3)];
 })"""
+# Of names of the page's colours: what they are painted as.
+PAINTED = """(strip, names) => names.map((name) => {
+  const sample = strip.appendChild(document.createElement("i"));
+  sample.style.background = `var(${name})`;
+  const colour = getComputedStyle(sample).backgroundColor;
+  sample.remove();
+  return colour.match(/[\\d.]+/g).slice(0, 3).map(Number);
+})"""
 ROWS = """(box) => [...box.querySelectorAll("tbody tr")].map((row) => {
   const boxOf = (part) => row.querySelector(part).getBoundingClientRect();
   const [around, bar, tick] = [".bars", ".bars b", ".bars i"].map(boxOf);
@@ -52,6 +60,9 @@ def test_chips_are_as_full_of_colour_as_their_tokens_were_unexpected(newcomer):
             colours = np.array(settled(person.strip).evaluate(SHADES))
             share = np.nan_to_num(share).clip(0, 1)
             full = (colours[1:] - colours[0]).T @ share[1:] / (share @ share)  # how far the full colour is from none
+            none, most = np.array(person.strip.evaluate(PAINTED, ["--background-fill-secondary", "--feed-forward"]))
+            assert np.abs(colours[0] - none).max() <= 2  # nothing came before the first, which is as bare as can be
+            assert full @ (most - none) > 0.99 * np.linalg.norm(full) * np.linalg.norm(most - none)
             assert np.abs(full).max() > 30
             assert np.abs(colours - colours[0] - np.outer(share, full)).max() <= 2
             titles = person.chips.evaluate_all("(chips) => chips.map((chip) => chip.title)")
