@@ -37,6 +37,7 @@ def test_a_server_may_be_given_names_and_told_what_to_tell():
     assert (parse_arguments([]).allowed_hosts, parse_arguments([]).log_level) == ([], "info")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
 def test_a_server_that_is_told_to_end_leaves_no_files(tmp_path, end):
     with socket.socket() as free:

@@ -1,5 +1,6 @@
 """A run with edits is the run of a model that was built or weighted so, and leaves the model as it was."""
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import replace
@@ -16,7 +17,8 @@ from model.config import RopeScaling
 from model.generation import CachedLogits, UncachedLogits, generate
 from model.layers.sinusoidal import SinusoidalPositionalEmbedding
 from model.transformer_lm import TransformerLM
-from tests.explorer.conftest import POSITION_EDITS, ROTATING
+from tests import specimens
+from tests.specimens import POSITION_EDITS, ROTATING
 
 IDS = list(range(40, 52))
 SCALINGS = [None] + [
@@ -194,7 +196,6 @@ def test_the_edits_are_gone_after_an_exception_in_the_pass(tiny_lm):
 
 
 EDITS_OF_GENERATION = [
-    "positions",
     "rope.angles*shift*40",
     "rope.angles*zero",
     "blocks.0.attn.z.1*zero",
@@ -205,12 +206,17 @@ EDITS_OF_GENERATION = [
 ]
 
 
-@pytest.mark.parametrize("text", EDITS_OF_GENERATION)
+def generation_edits() -> Iterator[tuple[str, str]]:
+    """Each kind of model with its own edit of positions, and with those of the others that name what it has."""
+    for style, lm in specimens.models().items():
+        for text in [POSITION_EDITS[lm.config.position], *EDITS_OF_GENERATION]:
+            if all(edit.tap in lm.taps for edit in parse_edits(text)):
+                yield style, text
+
+
+@pytest.mark.parametrize(("style", "text"), generation_edits())
 def test_with_and_without_a_cache_the_edited_logits_are_those_of_the_capture(lms, style, text):
-    lm = lms[style]
-    edits = parse_edits(POSITION_EDITS[lm.config.position] if text == "positions" else text)
-    if any(edit.tap not in lm.taps for edit in edits):
-        return
+    lm, edits = lms[style], parse_edits(text)
     cached, uncached = CachedLogits(lm), UncachedLogits(lm)
     for length in range(5, 36):  # past the context of 32 the window moves
         ids = [*range(100, 100 + length)]

@@ -32,6 +32,7 @@ print(resident() - before)
 MOST, BESIDE, PROMPTS = 150, 250, 64  # MB, MB; some 2.2 GB are captured
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads the resident memory from /proc, as on Linux")
 def test_a_server_s_memory_is_what_its_traces_are_counted_at_and_little_beside():
     command = [sys.executable, "-c", SCRIPT, str(MOST), str(PROMPTS)]

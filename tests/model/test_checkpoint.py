@@ -223,6 +223,7 @@ def test_nothing_is_drawn_at_random_on_the_way(
     torch.testing.assert_close(lm(token_ids), saved(token_ids), rtol=0, atol=0)
 
 
+@pytest.mark.exhaustive
 def test_loading_imports_no_compiler():
     """PyTorch imports hundreds of modules, SymPy among them, where some operations meet the meta device first."""
     script = (

@@ -20,6 +20,7 @@ def served(library):
     blocks.close(verbose=False)
 
 
+@pytest.mark.exhaustive
 def test_the_ninth_does_not_wait_until_another_has_read(served, library, monkeypatch):
     """Nobody's place is held longer than computing takes; what each of them reads takes 3.3 seconds to show."""
     monkeypatch.undo()  # at the pace of a visitor's server

@@ -1,7 +1,7 @@
 """What a panel says of its numbers is true: every heatmap's cell, clicked, is worked out to what is drawn there."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -18,14 +18,13 @@ from explorer.inspection import Point
 from explorer.selection import Selection
 from explorer.style import number
 from explorer.trace import Trace
-from explorer.views import VIEWS
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
+from tests.panels import PANELS, each_panel_and_style, run_of, shows
+from tests.specimens import STYLES
 
-PANELS = {f"{view.name}-{panel.name}": (view, panel) for view in VIEWS for panel in view.panels}
+PATTERN_PANELS = {"attention-pattern", "positions-pattern_change", "experiments-pattern_change"}  # query by key
 TOLERANCE = 2e-4  # of the drawn value's size: what is drawn is worked out in float32 in places
-
-every_panel = pytest.mark.parametrize("name", PANELS)
 
 
 def selections(name: str, trace: Trace) -> list[Selection]:
@@ -45,12 +44,23 @@ def selections(name: str, trace: Trace) -> list[Selection]:
 
 
 def drawn_heatmaps(name: str, trace: Trace) -> list[tuple[Selection, go.Figure]]:
-    """What a panel draws of a run, if that is heatmaps."""
-    view, panel = PANELS[name]
-    if panel.kind != "figure" or not (view.applies_to(trace) and panel.applies_to(trace)):
-        return []
-    figures = [(selection, panel.draw(trace, selection)) for selection in selections(name, trace)]
-    return [(selection, fig) for selection, fig in figures if any(isinstance(part, go.Heatmap) for part in fig.data)]
+    """What a panel of heatmaps draws of a run."""
+    panel = PANELS[name][1]
+    return [(selection, panel.draw(trace, selection)) for selection in selections(name, trace)]
+
+
+def is_heatmap(name: str) -> bool:
+    """Whether a panel draws heatmaps, seen in what it draws of the first run that it applies to."""
+    run = next(run for run in (run_of(name, style) for style in STYLES) if shows(name, run))
+    fig = PANELS[name][1].draw(run, selections(name, run)[0])
+    return isinstance(fig, go.Figure) and any(isinstance(part, go.Heatmap) for part in fig.data)
+
+
+HEATMAPS = [name for name in PANELS if is_heatmap(name)]
+
+
+def each_heatmap_and_style(lengths: Iterable[int] = (12,)) -> pytest.MarkDecorator:
+    return each_panel_and_style(lengths, where=lambda view, panel: f"{view.name}-{panel.name}" in HEATMAPS)
 
 
 def places(values, axis, size: int) -> list[float]:
@@ -103,10 +113,9 @@ def check_cells(name: str, trace: Trace, selection: Selection, fig: go.Figure):
             assert as_drawn(name, selection, trace, inspection.value) == pytest.approx(z, abs=TOLERANCE * scale)
 
 
-@every_panel
-@pytest.mark.parametrize("length", [1, 12], ids="{} tokens".format)
-def test_a_clicked_cell_is_worked_out_to_what_is_drawn_there(trace_of, edited_trace_of, style, name, length):
-    trace = (edited_trace_of if PANELS[name][1].compares else trace_of)(style, length)
+@each_heatmap_and_style(lengths=[1, 12])
+def test_a_clicked_cell_is_worked_out_to_what_is_drawn_there(name, style, length):
+    trace = run_of(name, style, length)
     for selection, fig in drawn_heatmaps(name, trace):
         check_cells(name, trace, selection, fig)
 
@@ -136,11 +145,9 @@ def test_what_heads_do_is_worked_out_where_tokens_come_again_and_again(lms, styl
         check_cells("attention-scores", trace, selection, fig)
 
 
-@every_panel
-def test_every_heatmap_answers_a_click(trace_of, edited_trace_of, style, name):
-    _, panel = PANELS[name]
-    if panel.kind == "head_grid" or drawn_heatmaps(name, (edited_trace_of if panel.compares else trace_of)(style)):
-        assert panel.inspect
+@pytest.mark.parametrize("name", [*HEATMAPS, "attention-heads"])
+def test_every_heatmap_answers_a_click(name):
+    assert PANELS[name][1].inspect
 
 
 def test_a_small_picture_answers_for_its_own_head(trace):
@@ -162,17 +169,14 @@ def test_a_bar_of_captured_values_answers_too(trace, name, point, expected):
     assert PANELS[name][1].inspect(trace, selection, point).value == expected(trace)
 
 
-@every_panel
-def test_a_point_outside_is_refused(trace_of, style, name):
-    view, panel = PANELS[name]
-    trace = trace_of(style)
-    if not (view.applies_to(trace) and panel.applies_to(trace) and panel.inspect):
-        return
+@each_panel_and_style(where=lambda view, panel: bool(panel.inspect))
+def test_a_point_outside_is_refused(name, style, length):
+    panel, trace = PANELS[name][1], run_of(name, style, length)
     selection = Selection().within(trace)
     for x, y in ((10**6, 0), (0, 10**6), (-1, 0), (10**6, 10**6)):
-        if (x, y) == (0, 10**6) and not drawn_heatmaps(name, trace):
+        if (x, y) == (0, 10**6) and name not in HEATMAPS:
             continue  # the height of a bar says nothing about which bar it is
-        if name in ("attention-pattern", "positions-pattern_change") and (x, y) == (10**6, 0):
+        if name in PATTERN_PANELS and (x, y) == (10**6, 0):
             assert panel.inspect(trace, selection, Point(x, y)) is None  # after the query
             continue
         with pytest.raises(IndexError):
@@ -210,13 +214,12 @@ def test_the_text_of_an_inspection_has_the_trace_s_own_numbers(trace):
     assert "layer 1 head 2, query “" in text and " (7) → key “" in text
 
 
-@every_panel
-def test_a_worked_out_number_points_at_the_line_that_works_it_out(trace_of, style, name):
-    _, panel = PANELS[name]
-    trace = trace_of(style)
+@each_heatmap_and_style()
+def test_a_worked_out_number_points_at_the_line_that_works_it_out(name, style, length):
+    trace = run_of(name, style, length)
     for selection, fig in drawn_heatmaps(name, trace):
         for _, _, point in cells(fig):
-            if inspection := panel.inspect(trace, selection, point):
+            if inspection := PANELS[name][1].inspect(trace, selection, point):
                 source = inspection.source
                 lines = (ROOT / source.path).read_text("utf-8").splitlines()
                 assert source.path.startswith("model/" if inspection.kind == "captured" else "explorer/")

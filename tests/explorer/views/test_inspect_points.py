@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -10,17 +11,14 @@ from explorer.errors import NoSuchPoint
 from explorer.inspection import Inspection, Point
 from explorer.selection import Selection
 from explorer.trace import Trace
-from explorer.views import VIEWS
 from tests.drawn import Picture, numbers
 from tests.drawn import Point as Seen
+from tests.panels import PANELS, each_panel_and_style, fitting_run, run_of, shows
+from tests.specimens import edited_trace_of
 
-PANELS = {f"{view.name}-{panel.name}": (view, panel) for view in VIEWS for panel in view.panels}
 UNEXPLAINED = {"tokens-merges", "residual-gains"}
-POINTED_AT = [name for name, (_, panel) in PANELS.items() if panel.inspect and panel.kind == "figure"]
 TOLERANCE = 2e-4  # of the drawn value's size: what is drawn is worked out in float32 in places
 NO_NUMBER = ("not seen", "nothing precedes it", "every head’s q and k are turned")  # told where there is none
-
-every_picture = pytest.mark.parametrize("name", POINTED_AT)
 
 
 def test_every_picture_of_numbers_explains_them():
@@ -41,13 +39,9 @@ def selections(name: str, trace: Trace) -> list[Selection]:
 def clicks(name: str, trace: Trace) -> Iterator[tuple[Selection, Seen]]:
     """What a click selects and what is then told there: of every line and set of bars its first, middle and last point;
     heatmaps have a test of their own."""
-    view, panel = PANELS[name]
-    if not (view.applies_to(trace) and panel.applies_to(trace)):
-        return
+    _, panel = PANELS[name]
     for selection in selections(name, trace):
         drawn = Picture(panel.draw(trace, selection), panel.selects)
-        if has_cells(drawn):
-            return
         parts: dict[int, list[Seen]] = {}
         for p in drawn.points():
             parts.setdefault(p.part, []).append(p)
@@ -64,13 +58,28 @@ def has_cells(picture: Picture) -> bool:
     return any(part["type"] == "heatmap" for part in picture.parts)
 
 
+def is_pointed_at(name: str) -> bool:
+    """Whether it is a figure of lines, bars or dots that a click explains."""
+    _, panel = PANELS[name]
+    if not panel.inspect or panel.kind == "head_grid":
+        return False
+    trace = fitting_run(name)
+    return not has_cells(Picture(panel.draw(trace, selections(name, trace)[0])))
+
+
+POINTED_AT = list(filter(is_pointed_at, PANELS))
+each_picture_and_style = partial(
+    each_panel_and_style, where=lambda view, panel: f"{view.name}-{panel.name}" in POINTED_AT
+)
+
+
 def same_place(p: Seen, q: Seen, before: Picture, after: Picture) -> bool:
     """Whether it is the same point after a click, which may have changed how many lines there are."""
     same_lines = len(before.parts) == len(after.parts)
     return (p.part, p.item) == (q.part, q.item) if same_lines else (p.x, p.y, p.item) == (q.x, q.y, q.item)
 
 
-def shows(seen: Seen, value: float) -> bool:
+def tells_of(seen: Seen, value: float) -> bool:
     """Whether a number is told or drawn there."""
     expected = -value if "takes" in seen.told else value
     told = (abs(number - expected) <= unit * 0.51 + 1e-4 * abs(value) for number, unit in numbers(seen.told))
@@ -88,7 +97,7 @@ def check(name: str, trace: Trace) -> int:
     for selection, seen, told in answers(name, trace):
         assert told or any(words in seen.told for words in NO_NUMBER), (selection, seen)
         for inspection in told:
-            assert shows(seen, inspection.value), (selection, seen, inspection)
+            assert tells_of(seen, inspection.value), (selection, seen, inspection)
             assert inspection.difference <= TOLERANCE * max(1.0, abs(inspection.value)), (selection, seen, inspection)
             source = inspection.source
             assert source.path.startswith("model/" if inspection.kind == "captured" else "explorer/")
@@ -97,41 +106,28 @@ def check(name: str, trace: Trace) -> int:
     return count
 
 
-@every_picture
-def test_a_clicked_point_is_worked_out_to_what_is_told_there(trace_of, edited_trace_of, style, name):
-    check(name, (edited_trace_of if PANELS[name][1].compares else trace_of)(style))
+@each_picture_and_style()
+def test_a_clicked_point_is_worked_out_to_what_is_told_there(name, style, length):
+    assert check(name, run_of(name, style, length))
 
 
-@every_picture
-def test_so_it_is_of_a_single_token(trace_of, edited_trace_of, name):
-    check(name, (edited_trace_of if PANELS[name][1].compares else trace_of)("gpt", 1))
+@pytest.mark.parametrize("name", POINTED_AT)
+def test_so_it_is_of_a_single_token(name):
+    check(name, fitting_run(name, length=1))
 
 
-@every_picture
-@pytest.mark.parametrize("style", ["rope", "gpt"])
-def test_so_it_is_in_a_changed_run(edited_trace_of, style, name):
-    check(name, edited_trace_of(style))
+@pytest.mark.parametrize("name", POINTED_AT)
+def test_so_it_is_in_a_changed_run(name):
+    styles = [style for style in ("rope", "gpt") if shows(name, edited_trace_of(style))]
+    assert styles
+    for style in styles:
+        check(name, edited_trace_of(style))
 
 
-def test_the_points_of_every_picture_are_asked(trace_of, edited_trace_of):
-    """None of them passes for want of points."""
-    for name in POINTED_AT:
-        trace = (edited_trace_of if PANELS[name][1].compares else trace_of)("gpt")
-        if not PANELS[name][1].applies_to(trace):
-            trace = trace_of("rope")
-        drawn = Picture(PANELS[name][1].draw(trace, selections(name, trace)[0]))
-        assert has_cells(drawn) or check(name, trace), name
-
-
-@every_picture
-def test_a_point_that_is_not_there_is_refused(trace_of, edited_trace_of, style, name):
-    view, panel = PANELS[name]
-    trace = (edited_trace_of if panel.compares else trace_of)(style)
-    if not (view.applies_to(trace) and panel.applies_to(trace)):
-        return
+@each_picture_and_style()
+def test_a_point_that_is_not_there_is_refused(name, style, length):
+    trace, panel = run_of(name, style, length), PANELS[name][1]
     selection = selections(name, trace)[0]
-    if has_cells(Picture(panel.draw(trace, selection))):
-        return
     far = 10**6
     for point in (Point(far, far, curve=0, item=far), Point(-1, -1, curve=0, item=-1)):
         with pytest.raises(NoSuchPoint):

@@ -15,11 +15,7 @@ from explorer.analysis.heads import HEAD_SCORES
 from explorer.analysis.lens import LENSES
 from explorer.selection import Selection
 from explorer.trace import Trace
-from explorer.views import VIEWS
-from tests.explorer.conftest import STYLES
-
-PANELS = {f"{view.name}-{panel.name}": (view, panel) for view in VIEWS for panel in view.panels}
-every_panel = pytest.mark.parametrize("name", PANELS)
+from tests.panels import PANELS, each_panel_and_style, run_of
 
 
 class Seen(Mapping):
@@ -58,14 +54,6 @@ def selections(name: str, trace: Trace) -> list[Selection]:
     return [Selection(**choice, **places[i % 2]).within(trace) for i, choice in enumerate(choices)]
 
 
-def shown(name: str, trace_of, edited_trace_of, length: int = 12) -> list[tuple[Trace, Selection]]:
-    """The runs, of each kind of model, that a panel has something to show of, and where it is looked at."""
-    view, panel = PANELS[name]
-    runs = [(edited_trace_of if panel.compares else trace_of)(style, length) for style in STYLES]
-    runs = [run for run in runs if view.applies_to(run) and panel.applies_to(run)]
-    return [(run, selection) for run in runs for selection in selections(name, run)]
-
-
 def drawn_from(name: str, trace: Trace, selection: Selection) -> tuple[set[str], set[str]]:
     """The captured values that a picture is drawn from, of the run and of its baseline."""
     values, unchanged = Seen(trace.values), Seen(trace.baseline.values if trace.baseline else {})
@@ -95,12 +83,11 @@ def spoiled():
     return spoiled
 
 
-@every_panel
-def test_a_mark_warns_of_every_wrong_value_that_is_drawn(trace_of, edited_trace_of, spoiled, name):
+@each_panel_and_style()
+def test_a_mark_warns_of_every_wrong_value_that_is_drawn(spoiled, name, style, length):
     _, panel = PANELS[name]
-    looks = shown(name, trace_of, edited_trace_of)
-    assert looks
-    for trace, selection in looks:
+    trace = run_of(name, style, length)
+    for selection in selections(name, trace):
         read, read_of_baseline = drawn_from(name, trace, selection)
         wrong = {tap: spoiled(trace, tap) for tap in read if trace[tap].any()}
         for tap in read_of_baseline:
@@ -110,10 +97,8 @@ def test_a_mark_warns_of_every_wrong_value_that_is_drawn(trace_of, edited_trace_
         assert wrong or panel.mark(trace, selection).state == "unchecked"
 
 
-@every_panel
-@pytest.mark.parametrize("length", [1, 12, 32], ids="{} tokens".format)
-def test_no_mark_warns_of_what_is_right(trace_of, edited_trace_of, name, length):
-    _, panel = PANELS[name]
-    marks = [panel.mark(*look) for look in shown(name, trace_of, edited_trace_of, length)]
-    assert marks
+@each_panel_and_style(lengths=[1, 12, 32])
+def test_no_mark_warns_of_what_is_right(name, style, length):
+    trace = run_of(name, style, length)
+    marks = [PANELS[name][1].mark(trace, selection) for selection in selections(name, trace)]
     assert {mark.state for mark in marks} <= {"recomputed", "unchecked"}, marks

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import fields, replace
-from itertools import chain
 
 import plotly.graph_objects as go
 import pytest
@@ -19,15 +18,26 @@ from explorer.views.choices import OPTIONS, TITLES
 from explorer.views.view import SmallMultiples
 from model.config import CHOICES, ModelConfig
 from model.transformer_lm import TransformerLM
+from tests.panels import PANELS, each_panel_and_style, every_panel, fitting_run, shows
+from tests.specimens import STYLES, edited_trace_of, trace_of
 
-PANELS = {f"{view.name}-{panel.name}": (view, panel) for view in VIEWS for panel in view.panels}
+TAPS_OF_EACH_SIZE = ["logits", "blocks.0.ffn.hidden", "blocks.0.attn.scores"]  # V, F and T numbers a row
 LARGEST = 3_000_000  # bytes of JSON
 FIELDS = {field.name: field.type for field in fields(Selection)}
 CLICKED = {"figure": {"x", "y", "customdata"}, "head_grid": {"x", "y", "layer", "head"}}
 HOSTILE = "\u202e\n<b>{}&lt;"  # turns the text, breaks the line, and is markup and an entity
 
 every_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
-every_panel = pytest.mark.parametrize(("view", "panel"), PANELS.values(), ids=PANELS)
+SEVERAL = {name: panel for name, (_, panel) in PANELS.items() if isinstance(panel.selects.get("customdata"), tuple)}
+FIGURES = [name for name, (_, panel) in PANELS.items() if panel.kind == "figure"]
+
+
+def unchanged(name: str, style: str, length: int = 12) -> Trace:
+    return trace_of(style, length)
+
+
+def changed(name: str, style: str, length: int = 12) -> Trace:
+    return edited_trace_of(style, length)
 
 
 def selections(trace: Trace) -> list[Selection]:
@@ -91,7 +101,8 @@ def test_every_control_is_a_field_that_can_be_chosen(view):
 
 
 @every_panel
-def test_a_click_selects_what_there_is(view, panel):
+def test_a_click_selects_what_there_is(name):
+    _, panel = PANELS[name]
     assert set(panel.selects) <= CLICKED[panel.kind]
     for source, names in panel.selects.items():
         several = isinstance(names, tuple)
@@ -99,51 +110,47 @@ def test_a_click_selects_what_there_is(view, panel):
         assert all(FIELDS.get(name) is int or (several and name == "view") for name in (names if several else [names]))
 
 
-@every_panel
-def test_a_click_that_selects_several_things_knows_them_all(trace_of, style, view, panel):
-    names = panel.selects.get("customdata")
-    trace = trace_of(style)
-    if not (isinstance(names, tuple) and view.applies_to(trace) and panel.applies_to(trace)):
-        return
+@each_panel_and_style(run=unchanged, where=lambda view, panel: panel in SEVERAL.values())
+def test_a_click_that_selects_several_things_knows_them_all(name, style, length):
+    trace, panel = trace_of(style, length), SEVERAL[name]
     for selection in selections(trace):
         rows = [row for part in panel.draw(trace, selection).data for row in part.customdata or ()]
         assert rows
         for row in rows:
-            clicked = replace(selection, **dict(zip(names, row, strict=True)))
+            clicked = replace(selection, **dict(zip(panel.selects["customdata"], row, strict=True)))
             assert clicked == clicked.within(trace)
             assert clicked.view in {view.name for view in VIEWS}
 
 
-@every_panel
-@pytest.mark.parametrize("length", [1, 12, 32], ids="{} tokens".format)
-def test_every_panel_can_be_drawn(trace_of, style, view, panel, length):
-    trace = trace_of(style, length)
+@each_panel_and_style(lengths=[1, 12, 32], run=unchanged)
+def test_every_panel_can_be_drawn(name, style, length):
+    trace, panel = trace_of(style, length), PANELS[name][1]
     assert len(trace) == length
-    if not (view.applies_to(trace) and panel.applies_to(trace)):
-        return
     for selection in selections(trace):
         check(panel.draw(trace, selection), panel)
 
 
-@every_panel
-@pytest.mark.parametrize("length", [1, 12], ids="{} tokens".format)
-def test_every_panel_can_be_drawn_of_a_changed_run(edited_trace_of, style, view, panel, length):
-    trace = edited_trace_of(style, length)
-    if view.applies_to(trace) and panel.applies_to(trace):
-        check(panel.draw(trace, selections(trace)[-1]), panel)
+@each_panel_and_style(lengths=[1, 12], run=changed)
+def test_every_panel_can_be_drawn_of_a_changed_run(name, style, length):
+    trace, panel = edited_trace_of(style, length), PANELS[name][1]
+    check(panel.draw(trace, selections(trace)[-1]), panel)
 
 
 @every_panel
-def test_a_panel_that_compares_has_a_place_only_in_a_changed_run(trace_of, edited_trace_of, style, view, panel):
-    assert panel.applies_to(trace_of(style)) is (not panel.compares and panel.applies_to(edited_trace_of(style)))
+def test_a_panel_that_compares_has_a_place_only_in_a_changed_run(name):
+    _, panel = PANELS[name]
+    for style in STYLES:
+        in_a_changed_run = panel.applies_to(edited_trace_of(style))
+        assert panel.applies_to(trace_of(style)) is (not panel.compares and in_a_changed_run)
 
 
 @every_view
 @pytest.mark.parametrize("length", [1, 12, 32], ids="{} tokens".format)
-def test_every_formula_has_numbers_in_it(trace_of, edited_trace_of, style, view, length):
-    for trace in (trace_of(style, length), edited_trace_of(style, length)):
-        if not view.applies_to(trace):
-            return
+def test_every_formula_has_numbers_in_it(view, length):
+    runs = [run_of(style, length) for style in STYLES for run_of in (trace_of, edited_trace_of)]
+    fitting = [run for run in runs if view.applies_to(run)]
+    assert fitting
+    for trace in fitting:
         for selection in selections(trace):
             formula = view.formula(trace, selection)
             assert re.search(r"= −?\d", formula)
@@ -169,27 +176,18 @@ def test_only_a_model_that_knows_positions_has_some_to_show(trace):
     assert names == [view.name for view in VIEWS if knows or view.name != "positions"]
 
 
-@pytest.fixture
-def fitting_trace(trace_of, edited_trace_of, lms, view, panel) -> Trace:
-    """12 tokens through the first kind of model that has what the panel shows, changed only if it compares."""
-    return first_fitting(chain(map(trace_of, lms), map(edited_trace_of, lms)), view, panel)
-
-
-def first_fitting(traces, view, panel) -> Trace:
-    return next(trace for trace in traces if view.applies_to(trace) and panel.applies_to(trace))
-
-
 @every_panel
-def test_a_panel_has_no_place_where_what_it_needs_was_not_captured(fitting_trace, view, panel):
+def test_a_panel_has_no_place_where_what_it_needs_was_not_captured(name):
+    trace, (_, panel) = fitting_run(name), PANELS[name]
     for needed in panel.needs:
-        rest = {name: value for name, value in fitting_trace.values.items() if name != needed}
-        assert not panel.applies_to(replace(fitting_trace, values=rest))
+        rest = {tap: value for tap, value in trace.values.items() if tap != needed}
+        assert not panel.applies_to(replace(trace, values=rest))
 
 
 @every_panel
-def test_no_token_is_read_as_markup(fitting_trace, view, panel):
-    vocabulary = tuple(HOSTILE.format(i) for i in range(len(fitting_trace.vocabulary)))
-    hostile = replace(fitting_trace, vocabulary=vocabulary)
+def test_no_token_is_read_as_markup(name):
+    trace, (_, panel) = fitting_run(name), PANELS[name]
+    hostile = replace(trace, vocabulary=tuple(HOSTILE.format(i) for i in range(len(trace.vocabulary))))
     for selection in selections(hostile):
         for text in texts(json.loads(check(panel.draw(hostile, selection), panel) or "{}")):
             assert not re.search(r"<(?!br>|/?extra>)", text), text
@@ -197,14 +195,13 @@ def test_no_token_is_read_as_markup(fitting_trace, view, panel):
             assert not re.search(r"[\n\u202e]", text), text
 
 
-@every_panel
-def test_no_token_is_part_of_a_template(fitting_trace, view, panel):
+@pytest.mark.parametrize("name", FIGURES)
+def test_no_token_is_part_of_a_template(name):
     """Plotly fills in what stands in %{braces}, in a token too."""
-    if panel.kind == "head_grid":
-        return
-    hostile = replace(fitting_trace, vocabulary=("%{x}",) * len(fitting_trace.vocabulary))
+    trace, (_, panel) = fitting_run(name), PANELS[name]
+    hostile = replace(trace, vocabulary=("%{x}",) * len(trace.vocabulary))
     for selection in selections(hostile):
-        plain, filled = (panel.draw(trace, selection).data for trace in (fitting_trace, hostile))
+        plain, filled = (panel.draw(run, selection).data for run in (trace, hostile))
         assert [t.hovertemplate for t in plain] == [t.hovertemplate for t in filled]
         assert [texttemplate(t) for t in plain] == [texttemplate(t) for t in filled]
 
@@ -214,9 +211,9 @@ def texttemplate(trace) -> str | None:
 
 
 @every_panel
-def test_the_same_question_draws_the_same_picture(fitting_trace, view, panel):
-    selection = selections(fitting_trace)[-1]
-    first, second = (panel.draw(fitting_trace, selection) for _ in range(2))
+def test_the_same_question_draws_the_same_picture(name):
+    trace, (_, panel) = fitting_run(name), PANELS[name]
+    first, second = (panel.draw(trace, selections(trace)[-1]) for _ in range(2))
     if panel.kind == "figure":
         assert first.to_json() == second.to_json()
     else:
@@ -224,8 +221,9 @@ def test_the_same_question_draws_the_same_picture(fitting_trace, view, panel):
 
 
 @every_panel
-def test_what_is_drawn_once_is_the_same_whatever_is_selected(fitting_trace, view, panel):
-    drawn = [panel.draw(fitting_trace, selection) for selection in selections(fitting_trace)]
+def test_what_is_drawn_once_is_the_same_whatever_is_selected(name):
+    trace, (_, panel) = fitting_run(name), PANELS[name]
+    drawn = [panel.draw(trace, selection) for selection in selections(trace)]
     same = [d.to_json() if panel.kind == "figure" else d.values.tobytes() for d in drawn]
     assert panel.once is (len(set(same)) == 1)
 
@@ -245,9 +243,9 @@ def long_traces() -> Iterator[list[Trace]]:
     del lms  # which lived so long, for their weights
 
 
-@every_panel
-@pytest.mark.parametrize("tap", ["logits", "blocks.0.ffn.hidden", "blocks.0.attn.scores"])
-def test_a_picture_of_many_numbers_is_small_enough_to_send(long_traces, view, panel, tap):
-    long_trace = first_fitting(long_traces, view, panel)
-    selection = Selection(query=255, key=100, tap=tap, dim=5999).within(long_trace)
-    assert len(check(panel.draw(long_trace, selection), panel)) < LARGEST
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_picture_of_many_numbers_is_small_enough_to_send(long_traces, name):
+    long_trace, (_, panel) = next(run for run in long_traces if shows(name, run)), PANELS[name]
+    for tap in TAPS_OF_EACH_SIZE if name.startswith("activations") else ["logits"]:
+        selection = Selection(query=255, key=100, tap=tap, dim=5999).within(long_trace)
+        assert len(check(panel.draw(long_trace, selection), panel)) < LARGEST

@@ -16,6 +16,7 @@ def read_curve(folder: Path) -> list[dict]:
     return [json.loads(line) for line in (folder / "training.jsonl").open()]
 
 
+@pytest.mark.exhaustive
 def test_two_processes_have_the_loss_curve_of_one(options, tmp_path):
     """Of the same global batches; without dropout, which every process draws for itself."""
     options = replace(options, model=options.model | {"dropout": 0.0}, steps=20, evaluate_every=5)

@@ -93,6 +93,7 @@ def test_where_nothing_was_begun_there_is_nothing_to_go_on_with(options, checkpo
         train(replace(options, resume=True))
 
 
+@pytest.mark.exhaustive
 def test_a_process_killed_outright_goes_on(options, tmp_path):
     """SIGKILL, which no code can catch; the files it left are whole."""
     out = tmp_path / "out"

@@ -1,0 +1,52 @@
+"""Which panels there are, and which kinds of models have what they show: the pairs that tests are parametrised over."""
+
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from explorer.trace import Trace
+from explorer.views import VIEWS
+from explorer.views.view import Panel, View
+from tests.specimens import STYLES, edited_trace_of, trace_of
+
+PANELS = {f"{view.name}-{panel.name}": (view, panel) for view in VIEWS for panel in view.panels}
+CORE = ("rope", "gpt")  # the styles of the bundled checkpoints
+
+every_panel = pytest.mark.parametrize("name", PANELS)
+
+
+def shows(name: str, trace: Trace) -> bool:
+    """Whether the panel has something to show of the run."""
+    view, panel = PANELS[name]
+    return view.applies_to(trace) and panel.applies_to(trace)
+
+
+def run_of(name: str, style: str, length: int = 12) -> Trace:
+    """The run that a panel is looked at in: a changed one if it compares."""
+    return (edited_trace_of if PANELS[name][1].compares else trace_of)(style, length)
+
+
+def fitting_run(name: str, length: int = 12) -> Trace:
+    """The run of the first style that has what the panel shows."""
+    return next(run for run in (run_of(name, style, length) for style in STYLES) if shows(name, run))
+
+
+def each_panel_and_style(
+    lengths: Iterable[int] = (12,),
+    run: Callable[[str, str], Trace] = run_of,
+    where: Callable[[View, Panel], bool] = lambda view, panel: True,
+) -> pytest.MarkDecorator:
+    """Parametrise over (name, style, length) where the style has what the panel shows.
+
+    The styles of the bundled checkpoints at the middle length are in the core suite, and so is the first style that
+    fits a panel that suits neither of those; the product of everything is exhaustive.
+    """
+    lengths, cases = list(lengths), []
+    for name, pair in PANELS.items():
+        styles = [style for style in STYLES if where(*pair) and shows(name, run(name, style))]
+        core = [style for style in styles if style in CORE] or styles[:1]
+        for style in styles:
+            for length in lengths:
+                marks = () if style in core and length == lengths[len(lengths) // 2] else pytest.mark.exhaustive
+                cases.append(pytest.param(name, style, length, marks=marks, id=f"{name}-{style}-{length}"))
+    return pytest.mark.parametrize(("name", "style", "length"), cases)

@@ -1,0 +1,82 @@
+"""One small model of each kind that the explorer shows, and their captured runs: shared, not to be changed."""
+
+from dataclasses import replace
+from functools import cache
+
+import torch
+
+from explorer.capture import capture
+from explorer.edits import parse_edits
+from explorer.trace import Trace
+from model.config import ModelConfig, RopeScaling
+from model.tokenizer import Tokenizer
+from model.training.bpe import train_bpe
+from model.transformer_lm import TransformerLM
+
+SENTENCES = [
+    "Once upon a time there was a fox who wanted the moon.",
+    "The fox asked the owl, and the owl asked the moon, and the moon said nothing.",
+    "“Wait,” said the owl, “until the lake is still: then the moon comes down to you.”",
+]
+TEXT = "Once upon a time there was <b>a fox</b> &amp; the moon.\n\tשלום 🌙 é"  # all kinds of characters
+
+TIED = {"tie_embeddings": True, "scale_embeddings": True}
+SLOWED = {"rope_scaling": RopeScaling(kind="linear", factor=4)}
+# Whatever is asked of every kind of model is tested once for each of these; a new kind is a new line.
+STYLES = {
+    "rope": {},
+    "none": {"position": "none"},
+    "gpt": {"norm": "layernorm", "position": "sinusoidal", "ffn": "relu", "bias": True},
+    "learned": {"position": "learned", "ffn": "gelu_tanh", "qkv_bias": True} | TIED,
+    "grouped": {"d_model": 48, "num_heads": 6, "num_kv_heads": 3, "qk_norm": True, "rope_layout": "half_split"}
+    | SLOWED,
+    "post": {"norm": "layernorm", "norm_placement": "post", "ffn": "gelu"},
+}
+ROTATING = [style for style, choices in STYLES.items() if choices.get("position", "rope") == "rope"]
+# Changes that each model's kind of positions allows, at any length; a head is silenced in all of them.
+POSITION_EDITS = {
+    "rope": "rope.angles*shift*3~rope.angles*base*500",
+    "sinusoidal": "position_embed*shift*3",
+    "learned": "position_embed*scale*0.5",
+    "none": "embed*scale*2",
+}
+
+
+@cache
+def tokenizer() -> Tokenizer:
+    """The 256 bytes, 43 merges and the end-of-text token."""
+    return train_bpe(SENTENCES, vocab_size=300)
+
+
+def config() -> ModelConfig:
+    """Every size different from every other, so that no two axes can be confused."""
+    return ModelConfig.llama_style(
+        vocab_size=tokenizer().vocab_size, context_length=32, d_model=24, num_layers=2, num_heads=3, d_ff=40
+    )
+
+
+@cache
+def models() -> dict[str, TransformerLM]:
+    """A model of each style."""
+    torch.manual_seed(0)
+    lms = {style: TransformerLM(replace(config(), **choices)).eval() for style, choices in STYLES.items()}
+    for lm in lms.values():
+        for parameter in lm.parameters():
+            if parameter.ndim == 1:  # gains that are 1 and biases that are 0 would hide their absence
+                torch.nn.init.normal_(parameter, mean=parameter.mean().item(), std=0.2)
+    return {style: lm.requires_grad_(False) for style, lm in lms.items()}
+
+
+@cache
+def trace_of(style: str, length: int = 12) -> Trace:
+    """The run of a style's model over the first tokens of `TEXT`."""
+    return capture(models()[style], tokenizer().encode(TEXT)[:length], tokenizer=tokenizer())
+
+
+@cache
+def edited_trace_of(style: str, length: int = 12) -> Trace:
+    """The same run with edits, and with what `trace_of` gives as its baseline."""
+    baseline = trace_of(style, length)
+    edits = parse_edits(f"{POSITION_EDITS[baseline.config.position]}~blocks.1.attn.z.1*zero")
+    changed = capture(models()[style], baseline.token_ids, edits, tokenizer=tokenizer())
+    return replace(changed, baseline=baseline)
