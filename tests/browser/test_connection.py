@@ -11,7 +11,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from .conftest import PATIENCE
+from .conftest import DESK, PATIENCE
 from .person import Person
 
 ROOT = Path(__file__).parents[2]
@@ -66,20 +66,22 @@ def server(checkpoints):
 
 
 @pytest.fixture
-def somebody(browser, address):
+def somebody(profile, address):
     """Makes a person whose page may fail to load what it asks for, and nothing else."""
-    contexts, errors = [], []
+    pages, errors = [], []
 
     def arrive(address=address, **query) -> Person:
-        contexts.append(browser.new_context(viewport={"width": 1440, "height": 900}))
-        page = contexts[-1].new_page()
+        page = profile.new_page()
+        pages.append(page)
+        page.set_viewport_size(DESK)
         page.set_default_timeout(PATIENCE)
         page.on("pageerror", lambda error: errors.append(str(error)))
         return Person(page, address).open(**query)
 
     yield arrive
-    for context in contexts:
-        context.close()
+    profile.set_offline(False)
+    for page in pages:
+        page.close()
     assert errors == []
 
 
