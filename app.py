@@ -8,9 +8,9 @@ import sys
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 
-from explorer.library import Library
-from explorer.page import Page
-from explorer.settings import WritingLimits
+from explorer.state.settings import WritingLimits
+from explorer.tracing.library import Library
+from explorer.web.page import Page
 from model import CheckpointError
 
 

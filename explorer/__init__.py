@@ -1,7 +1,7 @@
 """The instrument: capture, analysis, views and the page that shows them."""
 
-from explorer.capture import capture
-from explorer.edits import Edit
-from explorer.trace import Trace
+from explorer.state.interventions import Edit
+from explorer.tracing.capture import capture
+from explorer.tracing.trace import Trace
 
 __all__ = ["Edit", "Trace", "capture"]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.components.figure import Figure
+from explorer.web.widgets.figure import Figure
 
 PLACEHOLDER = re.compile(r"%\{(\w+)(?:\[(\d+)\])?(?::([^}]*))?\}")
 NUMBER = re.compile(r"(?<![\w.])[+−-]?(\d[\d,]*(?:\.\d+)?)(?:e([+−-]?\d+))?(%?)")

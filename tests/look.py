@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from explorer.selection import Selection
-from explorer.style import positions
-from explorer.trace import Trace
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
 from explorer.views import VIEWS
+from explorer.views.style import positions
 from explorer.views.view import Panel, View
 from model.transformer_lm import TransformerLM
 from tests.drawn import Picture, Point, tells

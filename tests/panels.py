@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from explorer.trace import Trace
+from explorer.tracing.trace import Trace
 from explorer.views import VIEWS
 from explorer.views.view import Panel, View
 from tests.specimens import STYLES, edited_trace_of, trace_of

@@ -5,9 +5,9 @@ from functools import cache
 
 import torch
 
-from explorer.capture import capture
-from explorer.edits import parse_edits
-from explorer.trace import Trace
+from explorer.state.interventions import parse_edits
+from explorer.tracing.capture import capture
+from explorer.tracing.trace import Trace
 from model.config import ModelConfig, RopeScaling
 from model.tokenizer import Tokenizer
 from model.training.bpe import train_bpe

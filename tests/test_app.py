@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app import parse_arguments
-from explorer.settings import LIMITS
+from explorer.state.settings import LIMITS
 
 
 def test_without_arguments_only_the_page_limits_what_is_written():

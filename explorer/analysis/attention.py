@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.heads import without_first
-from explorer.trace import Trace
+from explorer.tracing.trace import Trace
 
 
 @dataclass(frozen=True)

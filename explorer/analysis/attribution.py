@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.norms import centred, norm_scale
-from explorer.trace import Trace
+from explorer.tracing.trace import Trace
 
 
 @dataclass(frozen=True)

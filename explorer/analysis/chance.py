@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from explorer.analysis.heads import targets_of, without_first
-from explorer.trace import Trace
+from explorer.tracing.trace import Trace
 
 TRIES, AT_ONCE, SEED = 100, 20, 0
 SHARE = 0.95  # of the tries that stay within what counts as chance

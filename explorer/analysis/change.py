@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.next_token import next_token, surprisal
-from explorer.analysis.recompute.rounding import resolution as resolution_of
 from explorer.analysis.residual import stream
-from explorer.trace import Trace
+from explorer.analysis.rounding import resolution as resolution_of
+from explorer.tracing.trace import Trace
 
 
 def resolution(trace: Trace) -> float:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.trace import Trace
+from explorer.tracing.trace import Trace
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.norms import centred, norm_scale, unembed
-from explorer.trace import Trace
+from explorer.tracing.trace import Trace
 
 
 def gelu(x: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.trace import Trace
+from explorer.tracing.trace import Trace
 
 # name -> what a head with a high score does
 HEAD_SCORES = {

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.trace import Trace
+from explorer.tracing.trace import Trace
 from model.config import ModelConfig
 from model.counting import flops_table
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from explorer.analysis.norms import apply_norm, unembed
 from explorer.analysis.residual import stages
-from explorer.trace import Trace
+from explorer.tracing.trace import Trace
 
 # name -> what the colour of a cell then is
 LENSES = {

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.trace import Trace
+from explorer.tracing.trace import Trace
 from model.sampling import SamplingStages, draw, luck, sampling_distribution, sampling_stages
 
 

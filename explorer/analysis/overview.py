@@ -7,7 +7,7 @@ import numpy as np
 from explorer.analysis.attribution import Attribution, attribution
 from explorer.analysis.norms import norm_scale
 from explorer.analysis.residual import stages
-from explorer.trace import Trace
+from explorer.tracing.trace import Trace
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.embedding import embedding_parts
-from explorer.trace import Trace
+from explorer.tracing.trace import Trace
 
 
 def context_vectors(trace: Trace) -> np.ndarray:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.norms import apply_norm, norm_scale
-from explorer.trace import Trace
+from explorer.tracing.trace import Trace
 
 SUBLAYERS = {"attn": "attention", "ffn": "feed-forward"}  # of a block, in their order -> as shown
 

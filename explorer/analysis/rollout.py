@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.trace import Trace
+from explorer.tracing.trace import Trace
 
 
 def rollout(trace: Trace, query: int) -> np.ndarray:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.next_token import entropy, rank, surprisal
-from explorer.trace import Trace
+from explorer.tracing.trace import Trace
 
 MOST_BITS = 12.0  # of surprisal, at which a token has its full colour: that of 1 in 4,096
 

@@ -1,6 +1,6 @@
 """The views, in tab order, and by their names."""
 
-from explorer.selection import Selection
+from explorer.state.selection import Selection
 from explorer.views import (
     activations,
     attention,

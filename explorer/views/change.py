@@ -7,12 +7,12 @@ import plotly.graph_objects as go
 
 from explorer.analysis.change import largest_score, next_token_change, pattern_change, resolution, score_change
 from explorer.analysis.next_token import surprisal
-from explorer.errors import NoSuchPoint
-from explorer.inspection import Inspection, Point
-from explorer.inspection.change import probability_in
-from explorer.selection import Selection
-from explorer.style import MONO, RESIDUAL, SELECTED, figure, label, number, positions, quoted, token_axis
-from explorer.trace import Trace
+from explorer.explain.inspection import Inspection, Point
+from explorer.explain.inspection.change import probability_in
+from explorer.state.errors import NoSuchPoint
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
+from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label, number, positions, quoted, token_axis
 
 BARS = 8
 

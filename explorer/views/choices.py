@@ -8,9 +8,9 @@ from explorer.analysis.attention import PATTERNS
 from explorer.analysis.heads import HEAD_SCORES
 from explorer.analysis.lens import LENSES
 from explorer.analysis.next_token import ranking
-from explorer.selection import Selection
-from explorer.style import visible
-from explorer.trace import Trace
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
+from explorer.views.style import visible
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.style import ATTENTION, figure, number
+from explorer.views.style import ATTENTION, figure, number
 
 
 def score_parts(parts: np.ndarray, score: float, part: str, alt: str, **xaxis) -> go.Figure:

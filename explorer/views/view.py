@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from explorer.selection import Selection
-from explorer.trace import Trace
-from explorer.views.evidence import Inspect, Marking
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
+from explorer.views.checks import Inspect, Marking
 from explorer.views.what_if import WhatIf
 from model.config import ModelConfig
 

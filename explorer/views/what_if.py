@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from explorer.edits import Edit
-from explorer.selection import Selection
-from explorer.trace import Trace
+from explorer.state.interventions import Edit
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
 
 
 @dataclass(frozen=True)

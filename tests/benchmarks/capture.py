@@ -4,7 +4,7 @@ import argparse
 
 import torch
 
-from explorer.capture import capture
+from explorer.tracing.capture import capture
 from tests.benchmarks.models import prompt, reference
 from tests.benchmarks.timing import alternate
 

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, models
 from transformer_lens.model_bridge import TransformerBridge
 from transformers import PreTrainedTokenizerFast
 
-from explorer.capture import capture
+from explorer.tracing.capture import capture
 from model import TransformerLM
 from tests.benchmarks.models import prompt, reference
 from tests.benchmarks.timing import alternate

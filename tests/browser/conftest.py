@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, Playwright, expect, sync_playwright
 
-from explorer.library import Library
-from explorer.page import Page
+from explorer.tracing.library import Library
+from explorer.web.page import Page
 
 from .checkpoints import write_checkpoints
 from .person import Person

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from playwright.sync_api import Locator
 
-from explorer.capture import capture
-from explorer.library import Library
-from explorer.style import DARK, LIGHT, Theme
-from explorer.trace import Trace
+from explorer.tracing.capture import capture
+from explorer.tracing.library import Library
+from explorer.tracing.trace import Trace
+from explorer.views.style import DARK, LIGHT, Theme
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 

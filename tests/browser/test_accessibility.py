@@ -9,8 +9,8 @@ from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
 from playwright.sync_api import expect
 
-from explorer.style import DARK, LIGHT
 from explorer.views import VIEWS
+from explorer.views.style import DARK, LIGHT
 
 DRAWN = """(colour) => [...document.querySelectorAll("#views .plot")].filter((plot) => plot.clientWidth)
   .every(({ dataset, clientWidth, _fullLayout: { font, width } = {} }) =>

@@ -8,9 +8,9 @@ from playwright.sync_api import expect
 
 from explorer.analysis.attribution import attribution
 from explorer.analysis.next_token import ranking
-from explorer.style import DARK
-from explorer.views import overview_plan as at
-from explorer.views.overview_plan import Plan
+from explorer.views.overview import plan as at
+from explorer.views.overview.plan import Plan
+from explorer.views.style import DARK
 from tests.drawn import tells
 
 from .painted import BARS, HOVERED, TICKS, cell_colours, in_both_themes, on_scale, run_on_show

@@ -3,7 +3,7 @@
 import numpy as np
 from playwright.sync_api import Locator, expect
 
-from explorer.style import LIGHT
+from explorer.views.style import LIGHT
 
 from .painted import in_both_themes, on_scale, pixels, run_on_show
 from .person import Person

@@ -3,10 +3,10 @@
 import numpy as np
 from playwright.sync_api import TimeoutError, expect
 
-from explorer.answers import packed
-from explorer.library import Library
-from explorer.presenter import Presenter, Question
+from explorer.tracing.library import Library
 from explorer.views import VIEWS
+from explorer.web.endpoints import packed
+from explorer.web.presenter import Presenter, Question
 
 # The parts of the map that open another tab: its name, and where on the map they are; once for every layer and head.
 PARTS = """plot => {

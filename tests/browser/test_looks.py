@@ -2,8 +2,8 @@
 
 from playwright.sync_api import expect
 
-from explorer.style import DARK, LIGHT
 from explorer.views import VIEWS
+from explorer.views.style import DARK, LIGHT
 
 FONT = "plot => plot._fullLayout.font.color"
 ACCENT = "table => getComputedStyle(table).getPropertyValue('--accent')"

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, expect
 
-from explorer.library import Library
-from explorer.trace import Trace
+from explorer.tracing.library import Library
+from explorer.tracing.trace import Trace
 
 from .person import Person
 

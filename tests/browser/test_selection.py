@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
-from explorer.examples import EXAMPLES
+from explorer.lessons.examples import EXAMPLES
 
 OPEN_AND_CHOOSE = """async ([view, layer]) => {
   document.querySelector(`[role=tab][data-tab-id=${view}]`).click();

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Locator, expect
 
-from explorer.components.distribution import ROWS
+from explorer.web.widgets.distribution import ROWS
 
 from .person import Person, draws
 

@@ -8,8 +8,8 @@ import uvicorn
 from fastapi import FastAPI, Response
 from playwright.sync_api import expect
 
-from explorer.library import Library
-from explorer.page import Page
+from explorer.tracing.library import Library
+from explorer.web.page import Page
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from explorer.library import Library
-from explorer.trace import Trace
+from explorer.tracing.library import Library
+from explorer.tracing.trace import Trace
 from model.checkpoint import save_checkpoint
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 
 from explorer.analysis.ablation import ablation, log_probability
 from explorer.analysis.next_token import next_token
-from explorer.capture import capture
-from explorer.edits import Edit
+from explorer.state.interventions import Edit
+from explorer.tracing.capture import capture
 
 
 def test_the_log_probability_is_that_of_the_softmax(trace):

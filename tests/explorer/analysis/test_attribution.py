@@ -3,7 +3,7 @@ import pytest
 
 from explorer.analysis.attribution import attribution
 from explorer.analysis.norms import apply_norm, norm_scale
-from explorer.trace import Trace
+from explorer.tracing.trace import Trace
 
 TOKEN, RIVAL = 17, 230
 

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 from explorer.analysis.chance import chance
 from explorer.analysis.heads import HEAD_SCORES, head_scores, targets_of, without_first
-from explorer.capture import capture
+from explorer.tracing.capture import capture
 
 IDS = [5, 6, 5, 5, 7, 6, 5, 9, 6, 6]
 

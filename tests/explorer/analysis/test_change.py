@@ -13,8 +13,8 @@ from explorer.analysis.change import (
     surprisal_change,
 )
 from explorer.analysis.residual import stages
-from explorer.capture import capture
-from explorer.edits import Edit
+from explorer.state.interventions import Edit
+from explorer.tracing.capture import capture
 
 
 @pytest.fixture

@@ -85,7 +85,7 @@ def test_scores_are_shares_of_every_kind_of_model(trace_of, style, name):
 
 
 def test_copying_scores_are_those_that_training_logs(lms, style):
-    from explorer.capture import capture
+    from explorer.tracing.capture import capture
 
     lm = lms[style]
     ids = torch.randint(

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from explorer.analysis.next_token import entropy, next_token, rank, surprisal
-from explorer.trace import Trace
+from explorer.tracing.trace import Trace
 from model.generation import generate
 from model.sampling import luck, sampling_stages
 

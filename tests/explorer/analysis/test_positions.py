@@ -4,8 +4,8 @@ import torch
 from numpy.testing import assert_allclose
 
 from explorer.analysis.positions import by_distance, context_vectors, cosine_of_waves, cosines, lengths, waves
-from explorer.capture import capture
-from explorer.edits import parse_edits
+from explorer.state.interventions import parse_edits
+from explorer.tracing.capture import capture
 from model.layers.sinusoidal import SinusoidalPositionalEmbedding
 
 ADDING = ["gpt", "learned"]

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.analysis.recompute import check
-from explorer.analysis.recompute.rounding import Check, largest_error, resolution, tolerance
-from explorer.capture import capture
+from explorer.analysis.rounding import Check, largest_error, resolution, tolerance
+from explorer.explain.recompute import check
+from explorer.tracing.capture import capture
 
 
 def test_a_number_that_is_off_by_rounding_passes():

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from explorer.selection import Selection
+from explorer.state.selection import Selection
 from tests.look import Look
 
 

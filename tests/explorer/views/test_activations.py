@@ -5,11 +5,11 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from explorer.analysis.activations import Statistics
-from explorer.selection import Selection
-from explorer.style import number, positions
-from explorer.trace import Trace
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
 from explorer.views import activations
 from explorer.views.activations import MOST_COLUMNS
+from explorer.views.style import number, positions
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.attention import PATTERNS, attention_cell, shown_pattern
-from explorer.inspection import Point
-from explorer.selection import Selection
-from explorer.style import number, positions
+from explorer.explain.inspection import Point
+from explorer.state.selection import Selection
 from explorer.views import attention
+from explorer.views.style import number, positions
 
 
 def only(figure, kind: str):

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from explorer.capture import capture
-from explorer.edits import Edit
-from explorer.style import label
+from explorer.state.interventions import Edit
+from explorer.tracing.capture import capture
+from explorer.views.style import label
 from tests.look import PRE_NORM, Look, Parts, Seen, at_tokens, check
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.capture import capture
-from explorer.edits import Edit
-from explorer.style import positions
+from explorer.state.interventions import Edit
+from explorer.tracing.capture import capture
+from explorer.views.style import positions
 from tests.drawn import tells
 from tests.look import PRE_NORM, Look
 

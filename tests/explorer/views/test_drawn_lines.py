@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from explorer.analysis.next_token import next_token
-from explorer.style import label, positions
 from explorer.views import VIEWS
+from explorer.views.style import label, positions
 from model.counting import kv_cache_bytes_per_token
 from tests.drawn import tells
 from tests.look import PRE_NORM, Look, Parts, Seen, at_tokens, check

@@ -6,9 +6,9 @@ import re
 import numpy as np
 import pytest
 
-from explorer.style import ATTENTION, FEED_FORWARD, label
-from explorer.views import overview_plan as at
-from explorer.views.overview_plan import Plan
+from explorer.views.overview import plan as at
+from explorer.views.overview.plan import Plan
+from explorer.views.style import ATTENTION, FEED_FORWARD, label
 from tests.drawn import Picture, Point, tells
 from tests.look import PRE_NORM, Look
 

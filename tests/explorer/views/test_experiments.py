@@ -10,14 +10,14 @@ from explorer.analysis.ablation import ablation, log_probability
 from explorer.analysis.change import attention_moved, stream_change
 from explorer.analysis.next_token import likeliest, rank_of, ranking, surprisal
 from explorer.analysis.residual import stages
-from explorer.capture import capture
-from explorer.edits import Edit, parse_edits
-from explorer.open_view import OpenView
-from explorer.selection import Selection
-from explorer.style import number
+from explorer.state.interventions import Edit, parse_edits
+from explorer.state.selection import Selection
+from explorer.tracing.capture import capture
 from explorer.views import experiments, overview, prediction
-from explorer.views.experiments_effects import other_heads, spread, text_change
-from explorer.views.experiments_map import heads, sublayers
+from explorer.views.experiments.effects import other_heads, spread, text_change
+from explorer.views.experiments.map import heads, sublayers
+from explorer.views.style import number
+from explorer.web.open_view import OpenView
 
 
 @pytest.fixture

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from explorer.analysis.kv_cache import step_flops, whole_lengths
-from explorer.inspection.kv_cache import length
-from explorer.selection import Selection
+from explorer.explain.inspection.kv_cache import length
+from explorer.state.selection import Selection
 from explorer.views.kv_cache import VIEW, cells, heads
-from explorer.views.kv_cache_savings import size, work
+from explorer.views.kv_cache.savings import size, work
 from model.counting import flops_table
 from model.kv_cache import KVCache
 

@@ -13,8 +13,8 @@ import pytest
 from explorer.analysis.attention import PATTERNS
 from explorer.analysis.heads import HEAD_SCORES
 from explorer.analysis.lens import LENSES
-from explorer.selection import Selection
-from explorer.trace import Trace
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
 from tests.panels import PANELS, each_panel_and_style, run_of
 
 

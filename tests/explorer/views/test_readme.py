@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer.selection import Selection
+from explorer.state.selection import Selection
 from explorer.views.view import View
 
 README = Path(__file__).parents[3] / "explorer" / "views" / "README.md"

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from explorer.capture import capture
-from explorer.edits import parse_edits
-from explorer.views.rope_detail import by_distance, by_pair, wavelengths
+from explorer.state.interventions import parse_edits
+from explorer.tracing.capture import capture
+from explorer.views.positions.rope_detail import by_distance, by_pair, wavelengths
 
 
 def test_the_bars_add_up_to_the_score_and_say_so(rope_trace):

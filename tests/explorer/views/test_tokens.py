@@ -8,9 +8,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.embedding import nearest_tokens, principal_components, stream_at
 from explorer.analysis.next_token import entropy, rank, surprisal
-from explorer.selection import Selection
-from explorer.style import SELECTED, label, number
-from explorer.views import embedding, merges, token_facts, tokens
+from explorer.state.selection import Selection
+from explorer.views import tokens
+from explorer.views.style import SELECTED, label, number
+from explorer.views.tokens import embedding, merges
+from explorer.views.tokens import table as token_facts
 
 QUERY = 9
 

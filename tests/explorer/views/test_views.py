@@ -9,10 +9,10 @@ import plotly.graph_objects as go
 import pytest
 import torch
 
-from explorer.capture import capture
-from explorer.edits import Edit
-from explorer.selection import Selection
-from explorer.trace import Trace
+from explorer.state.interventions import Edit
+from explorer.state.selection import Selection
+from explorer.tracing.capture import capture
+from explorer.tracing.trace import Trace
 from explorer.views import VIEWS
 from explorer.views.choices import OPTIONS, TITLES
 from explorer.views.view import SmallMultiples

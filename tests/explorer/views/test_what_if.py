@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.capture import capture
-from explorer.edits import OPERATIONS, Edit, parse_edits
-from explorer.selection import Selection
+from explorer.state.interventions import OPERATIONS, Edit, parse_edits
+from explorer.state.selection import Selection
+from explorer.tracing.capture import capture
 from explorer.views import VIEWS
 from explorer.views.what_if import (
     BASE,

@@ -1,6 +1,0 @@
-"""Every captured value, worked out again from the values before it."""
-
-from explorer.analysis.recompute.rounding import Check
-from explorer.analysis.recompute.taps import check, formula_of, inputs_of, recompute, sizes, work_out
-
-__all__ = ["Check", "check", "formula_of", "inputs_of", "recompute", "sizes", "work_out"]

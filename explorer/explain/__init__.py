@@ -1,0 +1,1 @@
+"""How a number comes about: its formula, its inputs, and the same number worked out again."""

@@ -1,0 +1,128 @@
+"""What is asked about a number, and what is answered."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from explorer.explain.recompute.source import Source
+from explorer.explain.recompute.working import Input
+from explorer.state.errors import NoSuchPoint, UserError
+from explorer.views.style import number
+
+
+@dataclass(frozen=True)
+class Point:
+    """What was clicked.
+
+    Attributes:
+        x, y: its coordinates; on an axis of tokens or of other names, places counted from 0.
+        layer, head: of the small picture it lies in, where there are many.
+        curve: which line, set of bars or heatmap of the figure it is of.
+        item: its place in that, counted from 0; of a heatmap none.
+    """
+
+    x: float
+    y: float
+    layer: int | None = None
+    head: int | None = None
+    curve: int | None = None
+    item: int | None = None
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Any]) -> "Point":
+        """The point in a mapping that anybody may have written; UserError where it makes no sense."""
+        if not isinstance(values, Mapping):
+            raise UserError(f"a point is an object with an x and a y, got {values!r:.80}")
+        known = {name: values[name] for name in cls.__dataclass_fields__ if values.get(name) is not None}
+        for name, value in known.items():
+            if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 10**9:
+                raise UserError(f"{name} of a point must be a number, got {value!r:.80}")
+        if not {"x", "y"} <= set(known):
+            raise UserError(f"a point has an x and a y, got {', '.join(known) or 'neither'}")
+        return cls(**known)
+
+    def index(self, axis: str) -> int | None:
+        """A coordinate as a place counted from 0. NoSuchPoint where it is none; None of one that was not given."""
+        value = getattr(self, axis)
+        if value is None:
+            return None
+        if value < 0 or value % 1:
+            raise NoSuchPoint(f"{axis} of the point is no place on an axis: {value}")
+        return int(value)
+
+    def of(self, axis: str) -> int:
+        """The same of a picture whose points have one. NoSuchPoint where this one has none."""
+        place = self.index(axis)
+        if place is None:
+            raise NoSuchPoint(f"the point has no {axis}")
+        return place
+
+    @property
+    def column(self) -> int:
+        return self.index("x")
+
+    @property
+    def row(self) -> int:
+        return self.index("y")
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """One number, and how it comes about.
+
+    Attributes:
+        name: of the captured value, indexed; or what the number is called.
+        place: of what it is, in words.
+        value: the number as it was captured, or as it is drawn.
+        kind: which of the two.
+        symbols: the formula.
+        numbers: the formula with this number's own numbers in it.
+        inputs: what these are, and where they are from.
+        recomputed: the number, worked out again from the inputs.
+        source: the line that computes it: of the model a captured one, of the analysis any other.
+    """
+
+    name: str
+    place: str
+    value: float
+    kind: Literal["captured", "drawn"]
+    symbols: str
+    numbers: str
+    inputs: tuple[Input, ...]
+    recomputed: float
+    source: Source
+
+    @property
+    def difference(self) -> float:
+        return abs(self.value - self.recomputed)
+
+    def lines(self) -> list[str]:
+        """All of it as lines of plain text."""
+        return [
+            f"{self.name} = {number(self.value)}",
+            self.place,
+            self.symbols,
+            self.numbers,
+            *(f"from {read}" for read in self.inputs),
+            f"{self.kind} {number(self.value)}, recomputed {number(self.recomputed)}, off by {number(self.difference)}",
+            str(self.source),
+        ]
+
+
+def element(values: np.ndarray, *index: int) -> float:
+    """values[index]. NoSuchPoint where there is no such element, before the first too."""
+    if len(index) != values.ndim or not all(0 <= i < size for i, size in zip(index, values.shape, strict=False)):
+        raise NoSuchPoint(f"there is no element {list(index)} in a value of shape {values.shape}")
+    return float(values[index])
+
+
+Item = TypeVar("Item")
+
+
+def nth(items: Sequence[Item], place: int) -> Item:
+    """items[place]. NoSuchPoint where there is no such item."""
+    if not 0 <= place < len(items):
+        raise NoSuchPoint(f"there is no place {place} among {len(items)}")
+    return items[place]

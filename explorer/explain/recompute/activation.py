@@ -1,0 +1,47 @@
+"""The feed-forward's activation function."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from explorer.analysis.feed_forward import ACTIVATIONS
+from explorer.explain.recompute.linear import short
+from explorer.explain.recompute.source import Source
+from explorer.explain.recompute.working import Working, number, take, values
+from explorer.tracing.trace import Trace
+
+
+@dataclass(frozen=True)
+class Activation:
+    """f(x) of every element, f one of `ACTIVATIONS`."""
+
+    symbol: str
+    x: str
+    kind: str
+    source: Source
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.x,)
+
+    def array(self, trace: Trace) -> np.ndarray:
+        _, function = ACTIVATIONS[self.kind]
+        return function(values(trace, self.x))
+
+    def sizes(self, trace: Trace) -> np.ndarray:
+        return np.abs(values(trace, self.x))
+
+    def working(self, trace: Trace, index: tuple[int, ...]) -> Working:
+        name, function = ACTIVATIONS[self.kind]
+        x, read = take(trace, self.x, *index)
+        value = float(function(x))
+        symbols = f"{self.symbol} = {name}({short(self.x)}), {WRITTEN[self.kind]}"
+        return Working(symbols, f"{self.symbol} = {name}({number(x)}) = {number(value)}", value, (read,))
+
+
+WRITTEN = {
+    "swiglu": "SiLU(x) = x / (1 + e^−x)",
+    "relu": "ReLU(x) = max(x, 0)",
+    "gelu": "GELU(x) = x/2 · (1 + erf(x / √2))",
+    "gelu_tanh": "GELU(x) ≈ x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))",
+}

@@ -1,0 +1,133 @@
+"""The formulas of what attention and the feed-forward compute inside a block."""
+
+from collections.abc import Callable
+
+from explorer.explain.recompute.activation import Activation
+from explorer.explain.recompute.attention import Fetched, Pattern, Rotation, Scores
+from explorer.explain.recompute.linear import Copy, Linear, Product
+from explorer.explain.recompute.norms import NORM_LINES, Norm
+from explorer.explain.recompute.source import Source
+from explorer.explain.recompute.working import Formula
+from model.config import ModelConfig
+
+HEADS, ATTENTION, ROPE = (f"model/layers/{file}.py" for file in ("multihead_attention", "attention", "rope"))
+GATED, TWO_LAYER = "model/layers/swiglu.py", "model/layers/feed_forward.py"
+ROTATIONS = {
+    "adjacent": Source(ROPE, "torch.stack((a * cos - b * sin, a * sin + b * cos)"),
+    "half_split": Source(ROPE, "return torch.cat((a * cos - b * sin, a * sin + b * cos)"),
+}
+
+
+def projected(part: str) -> Callable[[ModelConfig, int], Linear]:
+    """q, k or v as its linear map leaves it, split into heads."""
+
+    def formula(config: ModelConfig, layer: int) -> Linear:
+        read = f"blocks.{layer}.{'attn_norm' if config.norm_placement == 'pre' else 'resid_pre'}"
+        heads = config.num_heads if part == "q" else config.kv_heads
+        line = Source(HEADS, f"{part} = self.{part}(")
+        return Linear(part, read, f"blocks.{layer}.attn.{part}_proj", line, heads)
+
+    return formula
+
+
+def normed_head(part: str) -> Callable[[ModelConfig, int], Formula]:
+    """The norm of every head's q or k."""
+
+    def formula(config: ModelConfig, layer: int) -> Formula:
+        norm = f"blocks.{layer}.attn.{part}_norm"
+        return Norm(f"{part}_norm", projected(part)(config, layer), norm, NORM_LINES[config.norm])
+
+    return formula
+
+
+def compared(part: str) -> Callable[[ModelConfig, int], Formula]:
+    """q or k before any rotation: the normalised one where heads are normalised."""
+
+    def formula(config: ModelConfig, layer: int) -> Formula:
+        if config.qk_norm:
+            return Copy(part, f"blocks.{layer}.attn.{part}_norm", Source(HEADS, f"{part} = self.{part}("))
+        return projected(part)(config, layer)
+
+    return formula
+
+
+def rotated(part: str) -> Callable[[ModelConfig, int], Formula]:
+    def formula(config: ModelConfig, layer: int) -> Formula:
+        layout = config.rope_layout
+        return Rotation(f"{part}_rot", f"blocks.{layer}.attn.{part}", layout, ROTATIONS[layout])
+
+    return formula
+
+
+def scores(config: ModelConfig, layer: int) -> Formula:
+    turned = "_rot" if config.position == "rope" else ""
+    q, k = (f"blocks.{layer}.attn.{part}{turned}" for part in "qk")
+    return Scores(q, k, Source(ATTENTION, "return (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)"))
+
+
+def pattern(config: ModelConfig, layer: int) -> Formula:
+    line = Source(ATTENTION, "return torch.softmax(scores + penalty, dim=-1)")
+    return Pattern(f"blocks.{layer}.attn.scores", line)
+
+
+def fetched(config: ModelConfig, layer: int) -> Formula:
+    line = Source(HEADS, "self.pattern(attention_pattern(scores, mask))) @ v")
+    return Fetched(f"blocks.{layer}.attn.pattern", f"blocks.{layer}.attn.v", line)
+
+
+def attention_out(config: ModelConfig, layer: int) -> Formula:
+    line = Source(HEADS, "return self.out(self.dropout(self.o_proj(")
+    return Linear("out", f"blocks.{layer}.attn.z", f"blocks.{layer}.attn.o_proj", line)
+
+
+def neuron_input(tap: str, part: str) -> Callable[[ModelConfig, int], Formula]:
+    """What a linear map makes of what the feed-forward reads."""
+
+    def formula(config: ModelConfig, layer: int) -> Formula:
+        # In a post-norm block the norm before the feed-forward is attention's, which comes after attention.
+        read = f"blocks.{layer}.{'ffn_norm' if config.norm_placement == 'pre' else 'attn_norm'}"
+        line = Source(GATED, f"{tap} = self.{tap}(")
+        if config.ffn != "swiglu":
+            line = Source(TWO_LAYER, "self.activation(self.up(self.up_proj(x)))")
+        return Linear(tap, read, f"blocks.{layer}.ffn.{part}_proj", line)
+
+    return formula
+
+
+def gate(config: ModelConfig, layer: int) -> Formula:
+    return Activation("gate", f"blocks.{layer}.ffn.gate_pre", config.ffn, Source(GATED, "gate = self.gate("))
+
+
+def hidden(config: ModelConfig, layer: int) -> Formula:
+    block = f"blocks.{layer}.ffn"
+    if config.ffn == "swiglu":
+        return Product("hidden", f"{block}.gate", f"{block}.up", Source(GATED, "hidden = self.hidden(gate * up)"))
+    line = Source(TWO_LAYER, "self.activation(self.up(self.up_proj(x)))")
+    return Activation("hidden", f"{block}.up", config.ffn, line)
+
+
+def feed_forward_out(config: ModelConfig, layer: int) -> Formula:
+    line = Source(GATED if config.ffn == "swiglu" else TWO_LAYER, "return self.out(self.dropout(self.down_proj(")
+    return Linear("out", f"blocks.{layer}.ffn.hidden", f"blocks.{layer}.ffn.down_proj", line)
+
+
+ATTENTION_TAPS: dict[str, Callable[[ModelConfig, int], Formula]] = {
+    "attn.q": compared("q"),
+    "attn.k": compared("k"),
+    "attn.v": projected("v"),
+    "attn.q_norm": normed_head("q"),
+    "attn.k_norm": normed_head("k"),
+    "attn.q_rot": rotated("q"),
+    "attn.k_rot": rotated("k"),
+    "attn.scores": scores,
+    "attn.pattern": pattern,
+    "attn.z": fetched,
+    "attn.out": attention_out,
+}
+FEED_FORWARD_TAPS: dict[str, Callable[[ModelConfig, int], Formula]] = {
+    "ffn.gate_pre": neuron_input("gate_pre", "gate"),
+    "ffn.gate": gate,
+    "ffn.up": neuron_input("up", "up"),
+    "ffn.hidden": hidden,
+    "ffn.out": feed_forward_out,
+}

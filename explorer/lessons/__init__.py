@@ -1,0 +1,1 @@
+"""What to try and what to look for: examples, and advice on a prompt."""

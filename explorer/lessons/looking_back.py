@@ -1,0 +1,40 @@
+"""Where heads look back at most."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from explorer.tracing.trace import Trace
+from explorer.views.style import number, quoted
+
+
+@dataclass(frozen=True)
+class Look:
+    """The largest weight that any head has from a token to an earlier one, and whose it is."""
+
+    layer: int
+    head: int
+    query: int
+    key: int
+    weight: float
+
+    def words(self, trace: Trace) -> str:
+        return (
+            f"From {quoted(trace.tokens[self.query])} ({self.query}) layer {self.layer} head {self.head} looks back at "
+            f"{quoted(trace.tokens[self.key])} ({self.key}) with weight {number(self.weight)}: no head has a larger "
+            "one for a token between the first and the one before."
+        )
+
+    def as_selection(self) -> dict[str, str | int]:
+        places = {name: getattr(self, name) for name in ("layer", "head", "query", "key")}
+        return {"view": "attention", "pattern": "weight"} | places
+
+
+def furthest_look(trace: Trace, query: int) -> Look | None:
+    """Without the first token, at which heads look that look at nothing, the token itself and the one before it; None
+    where there is no other."""
+    if query < 3:
+        return None
+    weights = trace.stack("blocks.*.attn.pattern")[:, :, query, 1 : query - 1]  # (L, H, keys)
+    layer, head, key = map(int, np.unravel_index(weights.argmax(), weights.shape))
+    return Look(layer, head, query, key + 1, float(weights[layer, head, key]))

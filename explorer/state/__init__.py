@@ -1,0 +1,1 @@
+"""What is asked: the run, what of it is looked at, settings, continuations, interventions; no answer lives here."""

@@ -1,0 +1,136 @@
+"""What the person is looking at."""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from explorer.analysis.attention import PATTERNS
+from explorer.analysis.heads import HEAD_SCORES
+from explorer.analysis.lens import LENSES
+from explorer.analysis.shades import SHADES
+from explorer.tracing.trace import Trace
+
+WORDS = {
+    "pattern": PATTERNS,
+    "head_score": HEAD_SCORES,
+    "lens": LENSES,
+    "first_token": ("shown", "hidden"),
+    "shade": SHADES,
+}
+MOST_FOUND_BY = 40  # characters
+BETWEEN, HEAD, MOST_HEADS = "~", re.compile(r"([0-9]{1,4})\.([0-9]{1,4})"), 256
+LAYER = re.compile(r"^blocks\.\d+\.")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """One thing shared by all views, and by the URL.
+
+    Attributes:
+        view: name of the open tab.
+        layer, head: the chosen attention head.
+        query: the selected token: the position that looks back, and whose next token is predicted.
+        key: the position looked at; never after `query`.
+        tap: name of the captured value shown by itself.
+        dim: index into that value's last axis.
+        neuron: of the chosen layer's feed-forward.
+        depth: blocks after which the residual stream is looked at: 0 is the embedding.
+        target: the token whose prediction is explained, by its rank among the next tokens after `query`, 1 the
+            likeliest.
+        rival: the rank of the token it is compared with, 0 for none.
+        pattern: which of `PATTERNS` the large attention pattern shows.
+        heads: chosen heads to be seen together, as text: "1.0~4.3" is head 0 of layer 1 and head 3 of layer 4.
+        window: tokens in sight around the chosen ones in pictures of all tokens, 0 for all.
+        head_score: which of `HEAD_SCORES` the map of heads shows.
+        first_token: whether the map of heads counts attention to the first token: "shown" or "hidden".
+        lens: which of `LENSES` the logit lens is coloured by.
+        find: text or id of tokens that are looked for among the next tokens.
+        shade: which of `SHADES` the tokens of the strip are shaded by.
+    """
+
+    view: str = "overview"
+    layer: int = 0
+    head: int = 0
+    query: int = 0
+    key: int = 0
+    tap: str = "blocks.0.resid_post"
+    dim: int = 0
+    neuron: int = 0
+    depth: int = 0
+    target: int = 1
+    rival: int = 0
+    pattern: str = "weight"
+    heads: str = ""
+    window: int = 0
+    head_score: str = "previous_token"
+    first_token: str = "shown"
+    lens: str = "probability"
+    find: str = ""
+    shade: str = "surprisal"
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Any]) -> "Selection":
+        """The selection in a mapping that anybody may have written (a URL, say); what makes no sense is left out."""
+        known = {}
+        for field in fields(cls):
+            value = values.get(field.name)
+            if field.type is int:
+                value = as_index(value)
+            if isinstance(value, field.type):
+                known[field.name] = value
+        return cls(**known)
+
+    def within(self, trace: Trace) -> "Selection":
+        """The nearest selection that exists in this run."""
+
+        def clamp(value, size):
+            return max(0, min(value, size - 1))
+
+        def exists(layer, head):
+            return layer < trace.config.num_layers and head < trace.config.num_heads
+
+        query = clamp(self.query, len(trace))
+        tap = self.tap if self.tap in trace else LAYER.sub(f"blocks.{trace.config.num_layers - 1}.", self.tap)
+        tap = tap if tap in trace else next(iter(trace.values))
+        return replace(
+            self,
+            layer=clamp(self.layer, trace.config.num_layers),
+            head=clamp(self.head, trace.config.num_heads),
+            heads=BETWEEN.join(f"{layer}.{head}" for layer, head in self.chosen_heads if exists(layer, head)),
+            query=query,
+            key=clamp(self.key, query + 1),
+            tap=tap,
+            dim=clamp(self.dim, trace[tap].shape[-1]),
+            neuron=clamp(self.neuron, trace.config.d_ff),
+            depth=clamp(self.depth, trace.config.num_layers + 1),
+            target=max(1, clamp(self.target, trace.config.vocab_size + 1)),
+            rival=clamp(self.rival, trace.config.vocab_size + 1),
+            find=self.find[:MOST_FOUND_BY],
+            **{name: self.known(name, words) for name, words in WORDS.items()},
+        )
+
+    @property
+    def chosen_heads(self) -> tuple[tuple[int, int], ...]:
+        """(layer, head) of each of `heads` that is written as it should be."""
+        found = (HEAD.fullmatch(text) for text in self.heads.split(BETWEEN)[:MOST_HEADS])
+        return tuple(dict.fromkeys((int(match[1]), int(match[2])) for match in found if match))
+
+    def known(self, name: str, words: Collection[str]) -> str:
+        """A field that holds one of some words, or its default where it holds another."""
+        value = getattr(self, name)
+        return value if value in words else getattr(Selection, name)
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def as_index(value: Any) -> int | None:
+    """A whole number of at most nine digits, written as an int or as text; None for anything else."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, str):
+        return int(value) if value.isascii() and value.isdigit() and len(value) <= 9 else None
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value < 10**9 else None

@@ -1,0 +1,93 @@
+"""Reading a model's inner values by forward hooks."""
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+import torch
+
+from explorer.state.errors import UserError
+from explorer.state.interventions import Edit
+from explorer.tracing.ablation import ablate
+from explorer.tracing.hooks import hooked
+from explorer.tracing.intervening import edited
+from explorer.tracing.models import Offer, Weights, offer
+from explorer.tracing.trace import Trace
+from model.config import ModelConfig
+from model.tokenizer import Tokenizer
+from model.transformer_lm import TransformerLM
+
+# glibc hands large freed blocks back to the system until it has seen one of nearly 32 MB freed; from then on it keeps
+# what one capture frees for the next, which is spared thousands of page faults (man mallopt, M_MMAP_THRESHOLD).
+torch.empty(31 << 20, dtype=torch.uint8)
+
+
+def capture(
+    lm: TransformerLM,
+    token_ids: Sequence[int],
+    edits: Sequence[Edit] = (),
+    *,
+    tokenizer: Tokenizer | None = None,
+) -> Trace:
+    """Run the model once over the tokens and keep every value it names; of values that were changed, the changed ones.
+
+    Passes of other threads are neither seen nor changed, and the hooks are gone when this returns or raises. The trace
+    does not keep the model alive: its weights can be read while somebody else does.
+
+    Args:
+        token_ids: 1 to context_length ids.
+        edits: changes that the run follows.
+        tokenizer: for the tokens' texts and bytes; without it their ids stand for them.
+
+    Raises:
+        UserError: there are no tokens, more than the context length, or one that is not in the vocabulary;
+            the model has not what an edit changes.
+    """
+    config = lm.config
+    check_tokens(config, token_ids)
+    outputs: dict[str, torch.Tensor] = {}
+    names = {module: name for name, module in lm.taps.items()}
+
+    def keep(module, inputs, output):
+        outputs[names[module]] = output
+
+    with edited(lm, edits), hooked(names, keep), torch.inference_mode():
+        lm(torch.tensor([token_ids], device=lm.device))
+    values = {name: as_array(output)[0] for name, output in outputs.items()}
+    vocabulary = tokenizer.vocabulary if tokenizer else ids_as_text(config.vocab_size)
+    token_bytes = tokenizer.merged_bytes if tokenizer else ()
+    ids, edits = tuple(token_ids), tuple(edits)
+    dtype = str(outputs["logits"].dtype).removeprefix("torch.")
+    model = offer(lm, offered)
+    return Trace(config, ids, vocabulary, values, Weights(model), token_bytes, edits, model=model, dtype=dtype)
+
+
+def check_tokens(config: ModelConfig, token_ids: Sequence[int]):
+    """UserError where a model cannot read the tokens."""
+    if not 0 < len(token_ids) <= config.context_length:
+        raise UserError(f"a run has 1 to {config.context_length} tokens, got {len(token_ids)}")
+    check_ids(config, token_ids)
+
+
+def check_ids(config: ModelConfig, token_ids: Sequence[int]):
+    """UserError where one is not in a model's vocabulary."""
+    if not all(0 <= token_id < config.vocab_size for token_id in token_ids):
+        raise UserError(f"token ids run from 0 to {config.vocab_size - 1}, got {min(token_ids)} to {max(token_ids)}")
+
+
+def offered(lm: TransformerLM) -> Offer:
+    return Offer({name: as_array(weight.detach()) for name, weight in lm.state_dict().items()}, ablate)
+
+
+def as_array(tensor: torch.Tensor) -> np.ndarray:
+    """As float32, not to be written to; the memory is shared where it can be."""
+    if tensor.dtype != torch.float32 or not tensor.is_cpu:
+        tensor = tensor.float().cpu()
+    array = tensor.numpy()
+    array.flags.writeable = False
+    return array
+
+
+@cache
+def ids_as_text(vocab_size: int) -> tuple[str, ...]:
+    return tuple(map(str, range(vocab_size)))

@@ -1,0 +1,155 @@
+"""Models and traces, loaded once and kept within bounds."""
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from explorer.state.interventions import Edit
+from explorer.tracing.capture import capture, offered
+from explorer.tracing.freed_memory import give_back
+from explorer.tracing.models import named, offer
+from explorer.tracing.trace import Trace
+from explorer.tracing.work import go_on
+from model.checkpoint import CheckpointError, list_checkpoints, load_checkpoint, version
+from model.tokenizer import Tokenizer
+from model.transformer_lm import TransformerLM
+
+MOST_TRACE_BYTES = 700 << 20
+CAPTURES_AT_ONCE = 2  # each holds as much memory as what it captures, and its products already share all cores
+GIVE_BACK_AFTER = 256 << 20  # bytes captured: oftener, captures wait for pages that they have just given away
+LOG = logging.getLogger(__name__)
+
+
+class Library:
+    """Answers which everybody who asks the same question shares.
+
+    Args:
+        device: "cpu", "cuda", "mps", or "auto" for the first that is there of cuda, mps, cpu.
+        most_models: models kept; the one unused longest goes first.
+        most_trace_bytes: likewise for traces.
+    """
+
+    def __init__(self, device: str = "auto", most_models: int = 4, most_trace_bytes: int = MOST_TRACE_BYTES):
+        self.device = pick_device() if device == "auto" else device
+        self._models = LRU(most_models, size=lambda model: 1)
+        self._traces = LRU(most_trace_bytes, size=lambda trace: trace.num_bytes)
+        self._capturing = threading.Semaphore(CAPTURES_AT_ONCE)
+        self._captured, self._counting = 0, threading.Lock()
+
+    @property
+    def checkpoints(self) -> list[str]:
+        return list_checkpoints()
+
+    def model(self, checkpoint: str) -> tuple[TransformerLM, Tokenizer]:
+        """The model and tokenizer of a checkpoint in `checkpoints/`, as its files are now.
+
+        Raises:
+            CheckpointError: it is not one of `checkpoints` (a path, say, is never opened) or cannot be loaded.
+        """
+        if checkpoint not in self.checkpoints:
+            raise CheckpointError(f"there is no checkpoint {checkpoint!r}; there are: {', '.join(self.checkpoints)}")
+        identity = checkpoint, version(checkpoint), self.device
+        return self._models.get((identity,), lambda: self._load(identity))
+
+    def _load(self, identity: tuple) -> tuple[TransformerLM, Tokenizer]:
+        (checkpoint, as_asked, device), began = identity, time.monotonic()
+        try:
+            lm, tokenizer = load_checkpoint(checkpoint, device)
+        finally:
+            if version(checkpoint) != as_asked:
+                raise CheckpointError(f"checkpoint {checkpoint!r} is being written: ask again in a moment") from None
+
+        def is_outdated(key: tuple) -> bool:
+            return key[0][0] == checkpoint and key[0] != identity
+
+        LOG.info("loaded %s on %s in %.1f s", checkpoint, device, time.monotonic() - began)
+        self._models.drop(is_outdated)
+        self._traces.drop(is_outdated)
+        return named(lm, identity), tokenizer
+
+    def trace(self, checkpoint: str, token_ids: tuple[int, ...], edits: tuple[Edit, ...] = ()) -> Trace:
+        """The captured run of a checkpoint over tokens, with edits also that without, as its `baseline`.
+
+        Errors are those of `model` and `capture`.
+        """
+        return self.trace_of(*self.model(checkpoint), token_ids, edits)
+
+    def trace_of(
+        self, lm: TransformerLM, tokenizer: Tokenizer, token_ids: tuple[int, ...], edits: tuple[Edit, ...] = ()
+    ) -> Trace:
+        """The same of a model that this library gave."""
+        identity = offer(lm, offered)
+
+        def run() -> Trace:
+            go_on(tokens=len(token_ids))
+            with self._capturing:
+                trace = capture(lm, token_ids, edits, tokenizer=tokenizer)
+            self._count(trace)
+            return replace(trace, baseline=self.trace_of(lm, tokenizer, token_ids)) if edits else trace
+
+        trace = self._traces.get((identity, token_ids, edits), run)
+        if edits:  # a baseline stays, and is counted, longer than what holds it
+            self._traces.get((identity, token_ids, ()), lambda: trace.baseline)
+        return trace
+
+    def _count(self, trace: Trace):
+        """Now and then give back what traces left that were let go, and what came about beside them."""
+        with self._counting:
+            self._captured += trace.num_bytes
+            if due := self._captured >= GIVE_BACK_AFTER:
+                self._captured = 0
+        if due:
+            give_back()
+
+
+class LRU:
+    """A cache of limited total size that lets go of what was unused longest; safe to share between threads."""
+
+    def __init__(self, limit: int, size: Callable[[Any], int]):
+        self.limit, self.size = limit, size
+        self.total = 0
+        self._entries: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def peek(self, key: Hashable) -> Any:
+        """The value kept for `key`, or None."""
+        with self._lock:
+            return self._entries.get(key)
+
+    def get(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """The value kept for `key`, or else `compute()`; two threads that miss at once may both compute."""
+        with self._lock:
+            if key in self._entries:
+                self._entries.move_to_end(key)
+                return self._entries[key]
+        value = compute()
+        with self._lock:
+            if key not in self._entries:
+                self._entries[key] = value
+                self.total += self.size(value)
+            while self.total > self.limit and len(self._entries) > 1:
+                _, oldest = self._entries.popitem(last=False)
+                self.total -= self.size(oldest)
+        return value
+
+    def __iter__(self) -> Iterator[Hashable]:
+        with self._lock:
+            return iter(list(self._entries))
+
+    def drop(self, which: Callable[[Hashable], bool]):
+        """Let go of the keys for which `which` is true."""
+        with self._lock:
+            for key in [key for key in self._entries if which(key)]:
+                self.total -= self.size(self._entries.pop(key))
+
+
+def pick_device() -> str:
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"

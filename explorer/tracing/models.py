@@ -1,0 +1,109 @@
+"""Models by their identity: a trace keeps that alone, so that a model lives as long as somebody uses it."""
+
+import threading
+import uuid
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+import numpy as np
+
+from explorer.state.interventions import Edit
+
+MOST_ABLATIONS = 512  # kept, of all models together; each is a number a part of the model
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a trace may ask of its model; holds the memory of the weights, and is let go with the model.
+
+    Attributes:
+        weights: name -> float32 array, not to be written to.
+        ablate: (model, token ids, edits, position, token id) -> how probable the token is without each part (see
+            `explorer.tracing.ablation`).
+    """
+
+    weights: Mapping[str, np.ndarray]
+    ablate: Callable[..., np.ndarray]
+
+
+_LOCK = threading.RLock()
+_MODELS: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
+_IDENTITIES: WeakKeyDictionary[Any, Hashable] = WeakKeyDictionary()
+_OFFERS: WeakKeyDictionary[Any, Offer] = WeakKeyDictionary()
+
+
+def living(identity: Hashable) -> Any:
+    """The model of that identity; None where it is gone, or never was."""
+    return _MODELS.get(identity)
+
+
+def named(lm: Any, identity: Hashable) -> Any:
+    """The model that the identity stands for from now on: `lm`, or one that already lives under it."""
+    with _LOCK:
+        known = _MODELS.setdefault(identity, lm)
+        _IDENTITIES.setdefault(known, identity)
+        return known
+
+
+def identity_of(lm: Any) -> Hashable:
+    """Of a model that was not named, one that no other has, in this process or another."""
+    with _LOCK:
+        if lm not in _IDENTITIES:
+            named(lm, uuid.uuid4().hex)
+        return _IDENTITIES[lm]
+
+
+def offer(lm: Any, make: Callable[[Any], Offer]) -> Hashable:
+    """The model's identity, under which it answers from now on; `make` is called once a model."""
+    with _LOCK:
+        if lm not in _OFFERS:
+            _OFFERS[lm] = make(lm)
+        return identity_of(lm)
+
+
+def asked(identity: Hashable) -> tuple[Any, Offer]:
+    """The model and what it offers.
+
+    Raises:
+        ReferenceError: it is gone.
+    """
+    lm = living(identity)
+    if lm is None or lm not in _OFFERS:
+        raise ReferenceError(
+            "the model of this trace is gone: a trace holds none, so keep the model as long as its weights are read, "
+            "or load it and capture again"
+        )
+    return lm, _OFFERS[lm]
+
+
+@lru_cache(MOST_ABLATIONS)
+def ablated(
+    identity: Hashable, token_ids: tuple[int, ...], edits: tuple[Edit, ...], position: int, token_id: int
+) -> np.ndarray:
+    """What `explorer.tracing.ablation.ablate` finds, once a question; ReferenceError where the model is gone."""
+    lm, offered = asked(identity)
+    found = offered.ablate(lm, token_ids, edits, position, token_id)
+    found.flags.writeable = False
+    return found
+
+
+@dataclass(frozen=True)
+class Weights(Mapping):
+    """The weights of a model by name as float32, not to be written to, for as long as the model lives.
+
+    Every access raises ReferenceError after that.
+    """
+
+    identity: Hashable
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return asked(self.identity)[1].weights[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(asked(self.identity)[1].weights)
+
+    def __len__(self) -> int:
+        return len(asked(self.identity)[1].weights)

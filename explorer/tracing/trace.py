@@ -1,0 +1,102 @@
+"""What one run of the model computed."""
+
+import difflib
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from explorer.state.interventions import Edit
+from explorer.tracing.models import ablated
+from model.config import ModelConfig
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """The captured values of one forward pass, by name, without the model that ran: it can be pickled.
+
+    Equal to no other, so that results can be kept by trace.
+
+    Attributes:
+        config: of the model that ran.
+        token_ids: the T input tokens.
+        vocabulary: the text of every token id, as shown.
+        values: name -> float32 array without a batch axis, in the order they were computed.
+        weights: name -> float32 array of the model that ran, not to be written to, for as long as that lives.
+        token_bytes: the bytes of every token id that merges make, in their order; none where the tokenizer is unknown.
+        edits: changes that the run followed.
+        baseline: the same tokens without the edits, to compare with; None where there are none.
+        model: identity of the model that ran (see `explorer.tracing.models`); None where none did.
+        dtype: the type of the numbers that the model computed with, which says how it rounds.
+    """
+
+    config: ModelConfig
+    token_ids: tuple[int, ...]
+    vocabulary: Sequence[str]
+    values: Mapping[str, np.ndarray]
+    weights: Mapping[str, np.ndarray] = field(default_factory=dict)
+    token_bytes: Sequence[bytes] = ()
+    edits: tuple[Edit, ...] = ()
+    baseline: "Trace | None" = None
+    model: Hashable = None
+    dtype: str = "float32"
+
+    def __len__(self) -> int:
+        return len(self.token_ids)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.values
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """The value captured at a tap.
+
+        Raises:
+            KeyError: nothing was captured under that name; the message has the nearest names.
+        """
+        if name not in self.values:
+            near = difflib.get_close_matches(name, self.values, n=3, cutoff=0.4)
+            raise KeyError(f"nothing captured as {name!r}; the nearest names are {', '.join(near) or 'none'}")
+        return self.values[name]
+
+    def of_head(self, name: str, head: int) -> np.ndarray:
+        """The part of a value that belongs to head h of H: (H, T, …) -> (T, …).
+
+        Of keys and values shared in groups, (G, T, d), that of h's group: ⌊h · G / H⌋.
+        """
+        value = self[name]
+        return value[head * len(value) // self.config.num_heads]
+
+    def stack(self, pattern: str) -> np.ndarray:
+        """The values of all layers: `stack("blocks.*.attn.pattern")` is (L, H, T, T).
+
+        Raises:
+            KeyError: a layer has no such value.
+        """
+        return np.stack([self[pattern.replace("*", str(layer))] for layer in range(self.config.num_layers)])
+
+    def has(self, pattern: str) -> bool:
+        """Whether a value was captured under the name, with * for any layer."""
+        expression = re.compile(re.escape(pattern).replace(r"\*", r"\d+"))
+        return any(expression.fullmatch(name) for name in self.values)
+
+    def ablate(self, position: int, token_id: int) -> np.ndarray:
+        """How probable a token is after a position without each part of the model in turn (see `tracing.ablation`).
+
+        Raises:
+            ValueError: no model ran.
+            ReferenceError: it is gone.
+        """
+        if self.model is None:
+            raise ValueError("an ablation runs the model again, and this trace knows none: make it with capture()")
+        return ablated(self.model, self.token_ids, self.edits, position, token_id)
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The texts of the input tokens."""
+        return tuple(self.vocabulary[token_id] for token_id in self.token_ids)
+
+    @property
+    def num_bytes(self) -> int:
+        """Of its own values, those of the baseline being another trace's; memory that two of them share counts once."""
+        return sum({value.ctypes.data: value.nbytes for value in self.values.values()}.values())

@@ -1,0 +1,75 @@
+"""What an answer may cost, and whether anybody still waits for it."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from explorer.state.errors import UserError
+
+
+class TooMuch(UserError):
+    """An answer would take more than one may; what was computed for it until then is kept for the next."""
+
+
+class GivenUp(Exception):
+    """Nobody waits for the answer any more."""
+
+
+@dataclass
+class Work:
+    """What is done for one answer.
+
+    Attributes:
+        most_tokens: that models read for it.
+        most_seconds: that its thread computes before its last piece: on a busy machine an answer may take longer.
+        given_up: whether its visitor is gone, or wants something else by now.
+    """
+
+    most_tokens: int
+    most_seconds: float
+    given_up: bool = False
+    tokens: int = 0
+    began: float = 0.0
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """While the block runs, what this thread does is done for this answer."""
+        before, self.began = _current.set(self), time.thread_time()
+        try:
+            yield
+        finally:
+            _current.reset(before)
+
+    def go_on(self, tokens: int):
+        self.tokens += tokens
+        if self.given_up:
+            raise GivenUp
+        if self.tokens > self.most_tokens:
+            raise TooMuch(
+                f"One answer reads at most {self.most_tokens:,} tokens, and this one would read more: "
+                "take a shorter prompt, or close branches of its tree."
+            )
+        if time.thread_time() - self.began > self.most_seconds:
+            raise TooMuch(
+                f"One answer takes at most {self.most_seconds:g} seconds of computing, and this one takes more: "
+                "take a shorter prompt, or close branches of its tree."
+            )
+
+
+_current: ContextVar[Work | None] = ContextVar("work", default=None)
+
+
+def go_on(tokens: int = 0):
+    """To be called before each piece of work that takes a while.
+
+    Args:
+        tokens: that a model is to read next.
+
+    Raises:
+        TooMuch: the answer it is done for may not take that much.
+        GivenUp: nobody waits for that answer any more.
+    """
+    if work := _current.get():
+        work.go_on(tokens)

@@ -1,0 +1,139 @@
+"""Activations: any captured value, as it is."""
+
+import numpy as np
+import plotly.graph_objects as go
+
+from explorer.analysis.activations import Statistics, histogram_of, matrix_at
+from explorer.explain.inspection import Inspection, Point, inspect
+from explorer.explain.inspection.activations import share
+from explorer.explain.inspection.inspection import nth
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
+from explorer.views.checks import recomputed
+from explorer.views.labels import whose
+from explorer.views.style import RESIDUAL, SELECTED, around, figure, number, positions, quoted, token_axis
+from explorer.views.view import Panel, View
+
+MOST_COLUMNS = 1024
+
+
+def heatmap(
+    trace: Trace, tap: str, head: int = 0, query: int | None = None, dim: int | None = None, window: int = 0
+) -> go.Figure:
+    """A captured value as tokens × dimensions; colours are centred at 0 where it takes both signs.
+
+    Wider than 1,024 columns, those 1,024 that hold `dim` are shown; at first `window` tokens around the query are in
+    sight, all where 0.
+    """
+    values = matrix_at(trace, tap, head)  # (T, N)
+    width = values.shape[1]
+    start = (dim or 0) // MOST_COLUMNS * MOST_COLUMNS
+    part = range(start, min(start + MOST_COLUMNS, width))
+    which = f" ({start} to {part[-1]} of {width})" if len(part) < width else ""
+    rows = around(query or 0, window, len(trace))
+    largest = float(np.abs(values).max()) or 1.0
+    signed = values.min() < 0
+    if tap.endswith((".scores", ".pattern")):
+        across, columns = "key", positions(trace.tokens)[start : part.stop]
+        xaxis = {**token_axis(trace.tokens, f"key{which}", shown=part), "tickangle": -60}
+    else:
+        across, columns = "dimension", np.array(part)
+        xaxis = {"title": {"text": f"dimension{which}"}, "showgrid": False}
+    fig = figure(
+        go.Heatmap(
+            x=columns,
+            y=positions(trace.tokens),
+            z=values[:, start : part.stop],
+            zmin=-largest if signed else 0,
+            zmax=largest,
+            autocolorscale=True,
+            hovertemplate="position %{y}, " + across + " %{x}<br>%{z:.4g}<extra></extra>",
+        ),
+        alt=f"{tap}: {len(values)} tokens by {width} {across}s, {number(values.min())} to {number(values.max())}.",
+        xaxis=xaxis,
+        yaxis={**token_axis(trace.tokens, "token", shown=rows), "range": [rows[-1] + 0.5, rows[0] - 0.5]},
+    )
+    if query is not None:
+        fig.add_hrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 1})
+        if dim is not None and dim < width:
+            corners = {"x0": dim - 0.5, "x1": dim + 0.5, "y0": query - 0.5, "y1": query + 0.5}
+            fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
+    return fig
+
+
+def histogram(trace: Trace, tap: str, head: int = 0, query: int = 0) -> go.Figure:
+    """How often each size of value occurs: over all tokens, and at the chosen one; each sums to 1."""
+    values = matrix_at(trace, tap, head).astype(np.float64)
+    traces = []
+    for name, some, color in (("all tokens", values, RESIDUAL), ("the chosen token", values[query], SELECTED)):
+        edges, shares = histogram_of(values, some)
+        bars = {"x": (edges[:-1] + edges[1:]) / 2, "y": shares}
+        shape = {"mode": "lines", "line": {"shape": "hvh", "color": color}, "fill": "tozeroy"}
+        hover = "about %{x:.3g}: %{y:.1%} of the values<extra></extra>"
+        traces.append(go.Scatter(**bars, **shape, name=name, hovertemplate=hover))
+    return figure(
+        traces,
+        alt=f"Histogram of {tap}, over all tokens and at {quoted(trace.tokens[query])}.",
+        xaxis={"title": {"text": "value"}},
+        yaxis={"title": {"text": "share of values"}, "tickformat": ".0%", "rangemode": "tozero"},
+    )
+
+
+def inspect_element(trace: Trace, selection: Selection, point: Point) -> Inspection:
+    value = trace[selection.tap]
+    head = (selection.head * len(value) // trace.config.num_heads,) if value.ndim == 3 else ()
+    return inspect(trace, selection.tap, (*head, point.row, point.column))
+
+
+def formula(trace: Trace, selection: Selection) -> str:
+    values = matrix_at(trace, selection.tap, selection.head)
+    token = values[selection.query]
+    dim = min(selection.dim, len(token) - 1)
+    value = trace[selection.tap]
+    everything = Statistics.of(value)
+    shape = " × ".join(map(str, value.shape))
+    head = f", {whose(trace.config, value, selection.head)}" if value.ndim == 3 else ""
+    return (
+        f"{selection.tap}: {shape} numbers; mean {number(everything.mean)}, "
+        f"standard deviation {number(everything.std)}, RMS {number(everything.rms)}, "
+        f"from {number(everything.smallest)} to {number(everything.largest)}, "
+        f"{everything.zeros:.1%} zeros\n"
+        f"at {quoted(trace.tokens[selection.query])} ({selection.query}){head}: "
+        f"length ‖x‖₂ = √Σx² = {number(np.linalg.norm(token.astype(np.float64)))}, "
+        f"element {dim} = {number(token[dim])}"
+    )
+
+
+VIEW = View(
+    name="activations",
+    title="Activations",
+    words=(
+        "Inside the model every token is a list of numbers, and every step makes new lists from old ones. "
+        "Choose any step (the value) to see its numbers, one row a token, and below how they are spread."
+    ),
+    formula=formula,
+    needs=("blocks.*.resid_post",),
+    otherwise=lambda config: "Nothing was captured from this model.",
+    controls=("tap", "head", "query", "window"),
+    panels=(
+        Panel(
+            name="heatmap",
+            title="The chosen value: tokens × dimensions",
+            draw=lambda trace, s: heatmap(trace, s.tap, s.head, s.query, s.dim, s.window),
+            selects={"x": "dim", "y": "query"},
+            mark=recomputed("{tap}"),
+            inspect=inspect_element,
+            height=460,
+        ),
+        Panel(
+            name="histogram",
+            title="How its values are spread",
+            draw=lambda trace, s: histogram(trace, s.tap, s.head, s.query),
+            inspect=lambda trace, s, point: share(
+                trace, s.tap, s.head, nth((None, s.query), point.of("curve")), point.of("item")
+            ),
+            mark=recomputed("{tap}"),
+            height=300,
+        ),
+    ),
+)

@@ -1,0 +1,159 @@
+"""What vouches for a panel's numbers: a mark below its picture, and how a clicked number comes about.
+
+Names of values are templates: "blocks.{layer}.attn.pattern" is filled from the selection, * stands for all layers, and
+those that a kind of model does not have are left out.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+import numpy as np
+
+from explorer.analysis.rounding import largest_error
+from explorer.explain.inspection import Inspection, Point, inspect
+from explorer.explain.recompute import Check, check, inputs_of
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
+from explorer.views.style import number
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What became of a panel's numbers when they were worked out again.
+
+    Attributes:
+        state: "recomputed" if all agree but for rounding, "off" if one does not, "unchecked" if nothing was compared.
+        words: what matters most.
+        details: which values, and from what.
+    """
+
+    state: Literal["recomputed", "off", "unchecked"]
+    words: str
+    details: str = ""
+
+    @classmethod
+    def of(cls, checks: Mapping[str, Check], words: str, details: str, dtype: str) -> "Mark":
+        """The mark that checks give, by what they are of; `words` where they all passed."""
+        if not all(check.passed for check in checks.values()):
+            return cls("off", told(checks, dtype), details)
+        return cls("recomputed" if checks else "unchecked", words, details)
+
+    def as_dict(self) -> dict[str, str]:
+        return asdict(self)
+
+
+MOST_TOLD = 2  # of the checks that failed
+Marking = Callable[[Trace, Selection], Mark]
+Inspect = Callable[[Trace, Selection, Point], Inspection | tuple[Inspection, ...] | None]
+
+
+def told(checks: Mapping[str, Check], dtype: str) -> str:
+    """Which checks failed and by how much, the worst first."""
+    failed = [name for name, check in checks.items() if not check.passed]
+    failed.sort(key=lambda name: np.nan_to_num(checks[name].times, nan=np.inf), reverse=True)
+    parts = [f"{name} {how_far(checks[name], dtype)}" for name in failed[:MOST_TOLD]]
+    more = [f"{len(failed) - MOST_TOLD} more"] if len(failed) > MOST_TOLD else []
+    return f"Wrong numbers: {'; '.join([*parts, *more])}"
+
+
+def how_far(check: Check, dtype: str) -> str:
+    if not np.isfinite(check.error):
+        return "holds or gives something that is not a number (NaN or infinite)"
+    return f"is off by {number(check.error)}, {number(check.times)} times what {dtype} rounding can explain"
+
+
+def recomputed(*templates: str) -> Marking:
+    """For a picture of captured values: how far they are off at most when recomputed, and from what."""
+
+    def mark(trace: Trace, selection: Selection) -> Mark:
+        shown = filled(templates, trace, selection)
+        checks = checked(trace, shown)
+        inputs = listed(without_layer(read) for name in checks for read in inputs_of(trace, name))
+        words = f"recomputed, largest error {number(largest_error(checks.values()))}"
+        return Mark.of(checks, words, f"{listed(shown)} from {inputs or 'the positions alone'}", trace.dtype)
+
+    return mark
+
+
+def worked_out(*templates: str, against: tuple[str, Callable[[Trace, Selection], Check]] | None = None) -> Marking:
+    """For a picture of what an analysis makes of captured values and weights.
+
+    Args:
+        against: what of the analysis itself is compared with captured values, in words, and how that comes out.
+    """
+
+    def mark(trace: Trace, selection: Selection) -> Mark:
+        shown = filled(templates, trace, selection)
+        checks = checked(trace, shown)
+        words = [f"inputs recomputed, largest error {number(largest_error(checks.values()))}"] if checks else []
+        if against:
+            compared, compare = against
+            checks[compared] = found = compare(trace, selection)
+            words.insert(0, f"{compared}, off by {number(found.error)}")
+        source = f"worked out from {listed(shown)}"
+        return Mark.of(checks, "; ".join(words) or source, source, trace.dtype)
+
+    return mark
+
+
+def compared(*templates: str) -> Marking:
+    """For a picture of what edits changed: how far the values of either run are off at most when recomputed.
+
+    The angles are among them: they say which changes are no more than rounding.
+    """
+
+    def mark(trace: Trace, selection: Selection) -> Mark:
+        shown = filled([*templates, "rope.angles"], trace, selection)
+        runs = {"the changed run": trace, "the unchanged run": trace.baseline}
+        checks = {f"{name} of {whose}": c for whose, run in runs.items() for name, c in checked(run, shown).items()}
+        words = f"inputs recomputed, largest error {number(largest_error(checks.values()))}"
+        return Mark.of(checks, words, f"{listed(shown)}, changed and unchanged", trace.dtype)
+
+    return mark
+
+
+def given(words: str, details: str = "") -> Marking:
+    """For a picture of what was not computed."""
+    return lambda trace, selection: Mark("unchecked", words, details)
+
+
+def cell(template: str, *axes: str) -> Inspect:
+    """A click on a captured value.
+
+    Args:
+        axes: what each axis is counted by: a coordinate of the point, or else a field of the selection.
+    """
+
+    def inspect_cell(trace: Trace, selection: Selection, point: Point) -> Inspection:
+        known = selection.as_dict()
+        for name in {"layer", "head", *axes} & {"x", "y", "layer", "head"}:
+            if (place := point.index(name)) is not None:
+                known[name] = place
+        return inspect(trace, template.format(**known), tuple(known[axis] for axis in axes))
+
+    return inspect_cell
+
+
+def filled(templates: Sequence[str], trace: Trace, selection: Selection) -> list[str]:
+    """The names of those values and weights that there are."""
+    names = [template.format(**selection.as_dict()) for template in templates]
+    return [name for name in names if name in trace.weights or trace.has(name)]
+
+
+def checked(trace: Trace, names: Sequence[str]) -> dict[str, Check]:
+    """Each captured value among those named, held against its recomputation; weights are as they are."""
+    layers = range(trace.config.num_layers)
+    each = [name.replace("*", str(layer)) for name in names for layer in (layers if "*" in name else layers[:1])]
+    return {name: check(trace, name) for name in each if name in trace}
+
+
+def without_layer(name: str) -> str:
+    return re.sub(r"^blocks\.\d+\.", "", name)
+
+
+def listed(names: Iterable[str]) -> str:
+    """As in "a, b and c", each once."""
+    *first, last = list(dict.fromkeys(names)) or [""]
+    return f"{', '.join(first)} and {last}" if first else last

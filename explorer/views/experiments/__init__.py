@@ -1,0 +1,171 @@
+"""Experiments: change a part of the model and see what follows."""
+
+import numpy as np
+
+from explorer.analysis.ablation import ablation, log_probability
+from explorer.analysis.residual import stages
+from explorer.analysis.rounding import resolution
+from explorer.explain.inspection import Inspection, Point
+from explorer.explain.inspection.attention import changed_weight
+from explorer.explain.inspection.change import attention_elsewhere, stream_moved, surprisal_moved, without
+from explorer.explain.recompute import Check
+from explorer.state.errors import NoSuchPoint
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
+from explorer.views import change, prediction
+from explorer.views.checks import Mark, compared, worked_out
+from explorer.views.experiments.effects import other_heads, spread, text_change
+from explorer.views.experiments.map import heads, sublayers
+from explorer.views.style import number, quoted
+from explorer.views.view import Panel, View
+from explorer.views.what_if import (
+    BASE,
+    FEED_FORWARD,
+    HEAD,
+    HEADS,
+    NEURON,
+    ROTATION_OFF,
+    ROTATION_SHIFT,
+    VECTOR_SHIFT,
+)
+
+
+def unchanged(trace: Trace) -> Trace:
+    """The run as it is without changes."""
+    return trace.baseline or trace
+
+
+def explained(trace: Trace, selection: Selection) -> int:
+    return prediction.explained(trace, selection)[0]
+
+
+def formula(trace: Trace, selection: Selection) -> str:
+    query, token_id = selection.query, explained(trace, selection)
+    before = log_probability(unchanged(trace), query, token_id)
+    whose = f"probability of {quoted(trace.vocabulary[token_id])} after {quoted(trace.tokens[query])} ({query})"
+    if trace.baseline:
+        after = log_probability(trace, query, token_id)
+        first, then = f"{change.words(trace)}:\n", f"\n{change.outcome(trace, query)}"
+    else:
+        after = before + ablation(trace, query, token_id).heads[selection.layer, selection.head]
+        first, then = "", f"\n{BIASES}" * trace.config.bias
+        whose += f", without head {selection.head} of layer {selection.layer}"
+    limit = change.resolution(trace) if trace.baseline else resolution(trace.dtype)
+    bits = change.told(after - before, limit * max(1.0, abs(before)), trace.dtype, " bits")
+    times = number(2 ** (after - before))
+    return f"{first}{whose}: {number(2**before)} → {number(2**after)}, log₂ {times} = {bits}{then}"
+
+
+BIASES = "silenced is what a part makes of the tokens; the biases of W_O and of the feed-forward’s output stay"
+
+
+def run_again(trace: Trace, s: Selection) -> Check:
+    found = ablation(unchanged(trace), s.query, explained(trace, s))
+    return Check.of(trace.dtype, found.error, 0.0, np.abs(unchanged(trace)["logits"][s.query]).max() / np.log(2))
+
+
+AGAIN = "log₂ p, run again with nothing silenced, against the captured logits", run_again
+
+
+def mark_of_ablation(trace: Trace, selection: Selection) -> Mark:
+    return worked_out("logits", against=AGAIN)(unchanged(trace), selection)
+
+
+def inspect_head(trace: Trace, selection: Selection, point: Point) -> Inspection:
+    run = unchanged(trace)
+    if point.column >= run.config.num_heads:
+        raise NoSuchPoint(f"there is no head {point.column}")
+    return without(run, selection.query, explained(trace, selection), point.column, point.row)
+
+
+def inspect_sublayer(trace: Trace, selection: Selection, point: Point) -> Inspection:
+    layer, part = divmod(point.of("item"), 2)
+    run = unchanged(trace)
+    return without(run, selection.query, explained(trace, selection), run.config.num_heads + part, layer)
+
+
+VIEW = View(
+    name="experiments",
+    title="Experiments",
+    words=(
+        "What is a part of the model good for? Take it away and see (ablation): each cell below is one head silenced "
+        "alone, and by how many bits that changes the log-probability of the explained token, blue where it needs the "
+        "head. Click a cell, then silence, weaken or strengthen that head with its slider, or change something else: "
+        "the model as it was is kept beside the changed one, to compare."
+    ),
+    formula=formula,
+    needs=("blocks.*.attn.pattern", "blocks.*.attn.z", "blocks.*.ffn.hidden", "blocks.*.resid_post", "logits"),
+    otherwise=lambda config: "Too little was captured of this model to change it.",
+    controls=("query", "target", "layer", "head", "neuron"),
+    what_ifs=(HEAD, HEADS, FEED_FORWARD, NEURON, ROTATION_SHIFT, VECTOR_SHIFT, BASE, ROTATION_OFF),
+    panels=(
+        Panel(
+            name="heads",
+            title="Each head silenced alone: change of the explained token’s log₂ probability",
+            draw=lambda trace, s: heads(unchanged(trace), s.query, explained(trace, s), s.layer, s.head),
+            selects={"x": "head", "y": "layer"},
+            mark=mark_of_ablation,
+            inspect=inspect_head,
+            width="half",
+        ),
+        Panel(
+            name="next_token_change",
+            title="What the change did to the next token after the query",
+            draw=lambda trace, s: change.next_tokens(trace, s.query),
+            inspect=change.inspect_next_token,
+            compares=True,
+            mark=compared("logits"),
+            width="half",
+        ),
+        Panel(
+            name="sublayers",
+            title="All heads of a layer silenced, or its feed-forward",
+            draw=lambda trace, s: sublayers(unchanged(trace), s.query, explained(trace, s)),
+            inspect=inspect_sublayer,
+            selects={"customdata": "layer"},
+            mark=mark_of_ablation,
+            width="half",
+        ),
+        Panel(
+            name="spread",
+            title="How far the change moved each token’s residual stream, from the embedding down",
+            draw=lambda trace, s: spread(trace, s.query),
+            compares=True,
+            selects={"x": "query", "customdata": "layer"},
+            mark=lambda trace, s: compared(*(stage.tap for stage in stages(trace)))(trace, s),
+            inspect=lambda trace, s, point: stream_moved(trace, point.row, point.column),
+            width="half",
+        ),
+        Panel(
+            name="other_heads",
+            title="Which heads look elsewhere because of it",
+            draw=lambda trace, s: other_heads(trace, s.layer, s.head),
+            compares=True,
+            selects={"x": "head", "y": "layer"},
+            mark=compared("blocks.*.attn.pattern"),
+            inspect=lambda trace, s, point: attention_elsewhere(trace, point.row, point.column),
+            width="half",
+        ),
+        Panel(
+            name="pattern_change",
+            title="The chosen head’s pattern: changed − unchanged weights",
+            draw=lambda trace, s: change.patterns(trace, s.layer, s.head, s.query, s.key),
+            compares=True,
+            selects={"x": "key", "y": "query"},
+            mark=compared("blocks.{layer}.attn.pattern"),
+            inspect=lambda trace, s, point: changed_weight(trace, s.layer, s.head, point.row, point.column),
+            width="half",
+        ),
+        Panel(
+            name="text_change",
+            title="Which tokens of the text it made harder (up) or easier to predict",
+            draw=lambda trace, s: text_change(trace, s.query),
+            inspect=lambda trace, s, point: surprisal_moved(trace, point.column),
+            compares=True,
+            selects={"x": "query"},
+            mark=compared("logits"),
+            height=300,
+            min_width=640,
+        ),
+    ),
+)

@@ -1,0 +1,119 @@
+"""The experiments' pictures of where a change goes: through the stream, to other heads, to each token of the text."""
+
+import numpy as np
+import plotly.graph_objects as go
+
+from explorer.analysis.change import attention_moved, resolution, stream_change, surprisal_change
+from explorer.analysis.next_token import surprisal
+from explorer.analysis.residual import stages
+from explorer.tracing.trace import Trace
+from explorer.views.change import say, told, words
+from explorer.views.residual.stages import layers_of, stage_axis
+from explorer.views.style import SELECTED, figure, number, positions, quoted, token_axis
+
+MOST = 1.0  # share of the stream's own length at which colours end
+
+
+def spread(trace: Trace, query: int | None = None) -> go.Figure:
+    """How far the residual stream of every token (column) moved at every stage (row); a frame around the chosen one."""
+    places, values = stages(trace), stream_change(trace)  # (S, T)
+    largest, limit = float(values.max()), resolution(trace)
+    fig = figure(
+        go.Heatmap(
+            x=positions(trace.tokens),
+            y=[stage.name for stage in places],
+            z=values,
+            zmin=0,
+            zmax=min(largest, MOST) if largest > limit else MOST,
+            autocolorscale=True,
+            customdata=layers_of(places, len(trace)),
+            hovertemplate="token %{x}, stream at %{y}<br>moved by %{z:.3g} × its length<extra></extra>",
+            colorbar={"title": {"text": "× its length" + " (larger ones alike)" * (largest > MOST), "side": "right"}},
+        ),
+        alt=(
+            f"How far {words(trace)} moved the residual stream of {len(trace)} tokens at {len(places)} stages: by "
+            f"{told(largest, limit, trace.dtype, before='at most ')} times its length; in the end most at "
+            f"{quoted(trace.tokens[values[-1].argmax()])}."
+        ),
+        xaxis={**token_axis(trace.tokens, "token", most=24), "tickangle": -60},
+        yaxis=stage_axis(places),
+    )
+    if query is not None:
+        fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 2})
+    if largest <= limit:
+        say(fig, f"no vector moves as far as {trace.dtype} can tell ({number(limit)} × its length)")
+    return fig
+
+
+def other_heads(trace: Trace, layer: int | None = None, head: int = 0) -> go.Figure:
+    """How much of every head's attention went elsewhere; row = layer."""
+    values = attention_moved(trace)  # (L, H)
+    most, limit = np.unravel_index(values.argmax(), values.shape), resolution(trace)
+    fig = figure(
+        go.Heatmap(
+            z=values,
+            zmin=0,
+            zmax=float(values.max()) if values.max() > limit else 1.0,
+            autocolorscale=True,
+            text=[[f"{value:.2f}" for value in row] for row in values],
+            texttemplate="%{text}" if values.shape[1] <= 12 else None,
+            hovertemplate="layer %{y} head %{x}<br>%{z:.3g} of its attention moved<extra></extra>",
+            xgap=1,
+            ygap=1,
+            colorbar={"title": {"text": "share of attention moved", "side": "right"}},
+        ),
+        alt=(
+            f"Share of each head's attention that went to other tokens by {words(trace)}: most, "
+            f"{told(values[most], limit, trace.dtype)}, of layer {most[0]} head {most[1]}."
+        ),
+        xaxis={"title": {"text": "head"}, "dtick": 1, "showgrid": False},
+        yaxis={"title": {"text": "layer"}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
+    )
+    if layer is not None:
+        corners = {"x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
+        fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
+    if values.max() <= limit:
+        say(fig, f"no head looks elsewhere by as much as {trace.dtype} can tell ({number(limit)} of its attention)")
+    return fig
+
+
+def text_change(trace: Trace, query: int | None = None) -> go.Figure:
+    """Token by token, by how many bits its surprisal changed: up where the change hurts."""
+    values = surprisal_change(trace)  # (T,)
+    bits = [surprisal(run) for run in (trace.baseline, trace)]
+    names = positions(trace.tokens)
+    title, alt = "surprisal, changed − unchanged, bits", "Only one token, which nothing precedes: no surprisal."
+    limits = resolution(trace) * np.maximum(1, bits[0])
+    nothing = len(trace) > 1 and not (np.abs(values[1:]) > limits[1:]).any()
+    if len(trace) > 1:
+        before, after = (number(np.nanmean(run)) for run in bits)
+        title += f"<br>mean {before} → {after}"
+        worst = int(np.nanargmax(np.abs(values)))
+        alt = (
+            f"Change of each token's surprisal by {words(trace)}: mean {before} → {after} bits a token; most, "
+            f"{told(values[worst], limits[worst], trace.dtype)}, of {quoted(trace.tokens[worst])} at {worst}."
+        )
+    each = [
+        f"{name}: {number(before)} → {number(after)} bits"
+        for name, before, after in zip(names[1:], *(run[1:] for run in bits), strict=True)
+    ]
+    fig = figure(
+        go.Bar(
+            x=names,
+            y=values,
+            text=[f"{names[0]}: nothing precedes it", *each],
+            textposition="none",
+            hovertemplate="%{text}<extra></extra>",
+        ),
+        alt=alt,
+        xaxis={**token_axis(trace.tokens, "token"), "tickangle": -60, "range": [-0.5, len(trace) - 0.5]},
+        yaxis={"title": {"text": title}} | ({"range": [-1, 1]} if nothing else {}),
+        bargap=0.15,
+        hovermode="x",  # a short bar is hard to hit
+    )
+    if query is not None:
+        column = {"x0": query - 0.5, "x1": query + 0.5, "y0": 0, "y1": 1, "yref": "paper"}
+        fig.add_shape(type="rect", **column, line={"color": SELECTED, "width": 1})
+    if nothing:
+        say(fig, f"no token is harder or easier by as much as {trace.dtype} can tell ({number(limits[worst])} bits)")
+    return fig

@@ -1,0 +1,64 @@
+"""The KV cache view's pictures of what the cache costs and what it saves."""
+
+import numpy as np
+import plotly.graph_objects as go
+
+from explorer.analysis.kv_cache import positions_computed
+from explorer.tracing.trace import Trace
+from explorer.views.style import ATTENTION, RESIDUAL, SELECTED, figure
+from model.counting import kv_cache_bytes_per_token
+
+
+def size(trace: Trace, query: int) -> go.Figure:
+    """Bytes in the cache by positions stored; of heads that share them, also what it would be if none did."""
+    config = trace.config
+    filled = np.arange(1, config.context_length + 1)
+    each = kv_cache_bytes_per_token(config)
+    own = each * config.num_heads // config.kv_heads
+    lines = [("as it is", each, ATTENTION, "solid")]
+    if own > each:
+        lines.append(("if no heads shared", own, RESIDUAL, "dot"))
+    fig = figure(
+        [
+            go.Scatter(
+                x=filled,
+                y=filled * (bytes_each / 1e6),
+                name=name,
+                mode="lines",
+                line={"color": color, "dash": dash},
+                hovertemplate="%{x} positions<br>%{y:.4g} MB<extra></extra>",
+            )
+            for name, bytes_each, color, dash in lines
+        ],
+        alt=f"The cache grows by {each:,} bytes a position: {(query + 1) * each:,} bytes after this step, "
+        f"{config.context_length * each:,} at the end of the context of {config.context_length}.",
+        xaxis={"title": {"text": "positions stored"}, "showgrid": False},
+        yaxis={"title": {"text": "MB in the cache"}, "rangemode": "tozero"},
+        showlegend=len(lines) > 1,
+    )
+    fig.add_vline(query + 1, line={"color": SELECTED, "width": 1.5})
+    return fig
+
+
+def work(trace: Trace, query: int) -> go.Figure:
+    """Positions that went through the model by every step of a token, with a cache and without."""
+    cached, uncached = positions_computed(len(trace))
+    fig = figure(
+        [
+            go.Scatter(
+                x=cached,
+                y=values,
+                name=name,
+                mode="lines+markers" if len(trace) == 1 else "lines",
+                line={"color": color},
+                hovertemplate=f"{name}: %{{y:,}} positions computed in %{{x}} steps<extra></extra>",
+            )
+            for name, values, color in (("with the cache", cached, ATTENTION), ("without", uncached, RESIDUAL))
+        ],
+        alt=f"By step {query + 1}, {cached[query]:,} positions were computed with the cache; without it "
+        f"{uncached[query]:,} would have been.",
+        xaxis={"title": {"text": "step (a token each)"}, "showgrid": False},
+        yaxis={"title": {"text": "positions computed so far"}, "rangemode": "tozero"},
+    )
+    fig.add_vline(query + 1, line={"color": SELECTED, "width": 1.5})
+    return fig

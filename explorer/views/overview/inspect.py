@@ -1,0 +1,75 @@
+"""How the numbers on the map come about, and those of the running sum below it."""
+
+from explorer.analysis.next_token import ranking
+from explorer.analysis.residual import stages
+from explorer.explain.inspection import Inspection, Point
+from explorer.explain.inspection.attribution import head_part, logit_part
+from explorer.explain.inspection.inspection import nth
+from explorer.explain.inspection.prediction import next_token_probability
+from explorer.explain.inspection.residual import divisor, length
+from explorer.state.errors import NoSuchPoint
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
+from explorer.views.overview.map import drawn_kinds, in_kinds
+from explorer.views.overview.parts import Part, Parts
+from explorer.views.prediction import explained
+
+ADDS = {"token": "token", "position": "position", "o_proj": "attention", "feed_forward": "feed_forward"}
+
+
+def inspect_part(trace: Trace, selection: Selection, parts: Parts, point: Point) -> Inspection | None:
+    """What a part of the map adds to the explained logit, or what else it does; None of the turn of q and k, which is
+    an angle a pair."""
+    kinds = in_kinds(parts)
+    curves = drawn_kinds(kinds)
+    if point.of("curve") >= len(curves) or not (kind := curves[point.of("curve")]):
+        raise NoSuchPoint("there is no part of the model")
+    item = point.of("item")
+    part = nth(kinds[kind], item)
+    token_id, rival_id = explained(trace, selection)
+    query, layer, head = selection.query, *part.click[1:3]
+    if kind == "head":
+        return head_part(trace, query, token_id, rival_id, layer, head)
+    if kind in ADDS:
+        return logit_part(trace, query, token_id, rival_id, ADDS[kind], layer)
+    if kind == "norm":
+        return divisor(trace, normalised(trace, item), query)
+    if kind == "addition":
+        return length(trace, stage_after(trace, item), query)
+    if kind == "lm_head":
+        return logit_part(trace, query, token_id, rival_id, "logit")
+    return next_token_probability(trace, query, token_of(trace, selection, part)) if kind == "next_token" else None
+
+
+def normalised(trace: Trace, norm: int) -> str:
+    """The value that a norm reads, the norms counted in the order of the data's way."""
+    layer, sublayer = divmod(norm, 2)
+    if layer == trace.config.num_layers:
+        return f"blocks.{layer - 1}.resid_post"
+    ends = ("mid", "post") if trace.config.norm_placement == "post" else ("pre", "mid")
+    return f"blocks.{layer}.resid_{ends[sublayer]}"
+
+
+def stage_after(trace: Trace, addition: int) -> int:
+    """Which of the `stages` an addition leads to, the additions counted in the order of the data's way."""
+    if "position_embed" in trace:
+        if not addition:
+            return 0
+        addition -= 1
+    taps = [stage.tap for stage in stages(trace)]
+    return taps.index(f"blocks.{addition // 2}.resid_{('mid', 'post')[addition % 2]}")
+
+
+def token_of(trace: Trace, selection: Selection, part: Part) -> int:
+    """The next token whose rank a click on its part chooses."""
+    return int(ranking(trace, selection.query)[part.click[-1] - 1])
+
+
+def inspect_step(trace: Trace, selection: Selection, point: Point) -> Inspection:
+    """A bar of the running sum, or the last one, which is all of it."""
+    layers = range(trace.config.num_layers)
+    each = [(part, layer) for layer in layers for part in ("attention", "feed_forward")]
+    first = [("token", 0), *[("position", 0)] * ("position_embed" in trace)]
+    steps = [*first, *each, *[("shift", 0)] * (trace.config.norm == "layernorm"), ("sum", 0)]
+    part, layer = nth(steps, point.of("item"))
+    return logit_part(trace, selection.query, *explained(trace, selection), part, layer)

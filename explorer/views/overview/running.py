@@ -1,0 +1,94 @@
+"""The explained logit as a running sum along the depth of the model, at the places that its parts have on the map."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import plotly.graph_objects as go
+
+from explorer.analysis.overview import Overview
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
+from explorer.views.overview import plan as at
+from explorer.views.overview.parts import CLICK, full
+from explorer.views.overview.plan import Plan
+from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, figure, number
+
+
+class Step(NamedTuple):
+    """What is added to the sum; `chosen` is what a click on it selects."""
+
+    x: float
+    value: float
+    color: str
+    name: str
+    chosen: dict
+
+
+def running_sum(trace: Trace, selection: Selection, found: Overview, score: str, alt: str) -> go.Figure:
+    """A bar from what the sum is before each part to what it is after it, and in the end one of the whole."""
+    plan, layers, end = Plan(trace.config), range(trace.config.num_layers), float(np.mean(at.LM_HEAD))
+    x, values, colors, names, chosen = zip(*steps(trace, plan, found), strict=True)
+    after = np.cumsum(values)
+    before = after - values
+    told = [
+        f"{name} adds {full(value)}<br>{full(first)} → {full(last)}"
+        for name, value, first, last in zip(names, values, before, after, strict=True)
+    ]
+    clicks = [selection.as_dict() | change for change in (*chosen, {"view": "prediction"})]
+    bars = go.Bar(
+        x=[*x, end],
+        y=[*values, after[-1]],
+        base=[*before, 0.0],
+        width=min(18, 0.2 * plan.block),
+        marker={"color": [*colors, RESIDUAL]},
+        text=[*told, f"sum {full(after[-1])}<br>{score} was {full(found.parts.logit)}"],
+        textposition="none",
+        customdata=[tuple(click[field] for field in CLICK) for click in clicks],
+        hovertemplate="%{text}<extra></extra>",
+    )
+    ends = [i for i, color in enumerate(colors) if color == FEED_FORWARD][:-1] if plan.roomy else []
+    sums = go.Scatter(
+        x=[*((x[i] + x[i + 1]) / 2 for i in ends), end],
+        y=[*after[ends], after[-1]],
+        text=[number(value) for value in (*after[ends], after[-1])],
+        mode="text",
+        textposition="top center",
+        textfont={"size": 11},
+        hoverinfo="skip",
+        cliponaxis=False,
+    )
+    joints = [
+        {"type": "line", "x0": left, "x1": right, "y0": y, "y1": y, "line": {"color": RESIDUAL, "width": 1}}
+        for (left, right), y in zip(pairwise([*x, end]), after, strict=True)
+    ]
+    return figure(
+        [bars, sums],
+        alt=alt,
+        shapes=[{**joint, "layer": "below"} for joint in joints],
+        showlegend=False,
+        xaxis={
+            "range": [0, at.WIDTH],
+            "fixedrange": True,
+            "showgrid": False,
+            "tickvals": [float(np.mean(at.TOKEN)), *(plan.at(layer, 0.5) for layer in layers), end],
+            "ticktext": ["embedding", *(plan.title(layer) for layer in layers), "logit"],
+        },
+        yaxis={"fixedrange": True, "showgrid": False, "showticklabels": False},
+    )
+
+
+def steps(trace: Trace, plan: Plan, found: Overview) -> Iterator[Step]:
+    """The parts of the logit in the order of the data's way."""
+    parts = found.parts
+    yield Step(float(np.mean(at.TOKEN)), parts.token, EMBEDDING, "the token’s embedding", {"view": "tokens"})
+    if "position_embed" in trace:
+        yield Step(at.POSITION_ADDED, parts.positions, EMBEDDING, "its position", {"view": "positions"})
+    for layer, (attention, feed_forward) in enumerate(found.adds):
+        x, view = plan.place(layer, "add attn"), {"view": "attention", "layer": layer}
+        yield Step(x, attention, ATTENTION, f"attention of layer {layer}", view)
+        x, view = plan.place(layer, "add ffn"), {"view": "feed_forward", "layer": layer}
+        yield Step(x, feed_forward, FEED_FORWARD, f"feed-forward of layer {layer}", view)
+    if trace.config.norm == "layernorm":
+        yield Step(at.FINAL_NORM, parts.shift, NORM, "the shift β of all norms", {"view": "residual"})

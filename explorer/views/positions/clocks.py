@@ -1,0 +1,71 @@
+"""The RoPE view's clocks: each pair of dimensions as the hand of one."""
+
+import numpy as np
+import plotly.graph_objects as go
+
+from explorer.analysis.rope import rotated_pairs
+from explorer.tracing.trace import Trace
+from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, figure, label, number
+
+COLUMNS = 8  # clocks a row
+SPACING = 2.5  # between the centres of clocks, in radii
+
+
+def clocks(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:
+    """Each pair of the query's q and the key's k as an arrow in its own circle, before and after rotation.
+
+    Arrows are scaled by the longest pair of q or of k, each vector by its own, so that lengths within one vector
+    compare.
+    """
+    vectors = {
+        f"q of {label(trace.tokens[query])}": (rotated_pairs(trace, "q", layer, head, query), ATTENTION),
+        f"k of {label(trace.tokens[key])}": (rotated_pairs(trace, "k", layer, head, key), FEED_FORWARD),
+    }
+    num_pairs = trace["rope.angles"].shape[1]
+    pair = np.arange(num_pairs)
+    centres = SPACING * np.stack([pair % COLUMNS, -(pair // COLUMNS)], axis=1)  # (F, 2)
+    around = np.linspace(0, 2 * np.pi, 49)
+    circle = np.stack([np.cos(around), np.sin(around)], axis=1)
+    traces = [lines([c + circle for c in centres], color=RESIDUAL, width=0.6, hoverinfo="skip", showlegend=False)]
+    for name, (pairs, color) in vectors.items():
+        longest = max(np.hypot(*pairs.before.T).max(), 1e-12)
+        for stage, values, width, opacity in (("before", pairs.before, 1.5, 0.4), ("after", pairs.after, 3, 1.0)):
+            tips = centres + values / longest
+            hover = [
+                f"{name}, pair {i} {stage} rotation<br>({number(a)}, {number(b)}), turned by {number(angle)} rad"
+                for i, ((a, b), angle) in enumerate(zip(values, pairs.angles, strict=True))
+            ]
+            arrows = [np.stack([c, tip]) for c, tip in zip(centres, tips, strict=True)]
+            group = {"legendgroup": f"{name} {stage}", "opacity": opacity}
+            traces.append(lines(arrows, color=color, width=width, hoverinfo="skip", showlegend=False, **group))
+            traces.append(
+                go.Scatter(
+                    x=tips[:, 0],
+                    y=tips[:, 1],
+                    mode="markers",
+                    marker={"color": color, "size": 5 if stage == "before" else 8},
+                    name=f"{name}, {stage}",
+                    text=hover,
+                    hovertemplate="%{text}<extra></extra>",
+                    **group,
+                )
+            )
+    rows = -(-num_pairs // COLUMNS)
+    return figure(
+        traces,
+        alt=f"{num_pairs} pairs of dimensions of q and k in layer {layer} head {head}, before and after rotation.",
+        xaxis={"visible": False, "range": [-1.3, SPACING * (COLUMNS - 1) + 1.3]},
+        yaxis={"visible": False, "range": [-SPACING * (rows - 1) - 1.4, 1.6], "scaleanchor": "x"},
+        legend={"y": 1.02},
+        annotations=[
+            {"x": x, "y": y + 1.2, "text": f"pair {i}", "showarrow": False, "font": {"size": 10}}
+            for i, (x, y) in enumerate(centres)
+        ],
+    )
+
+
+def lines(strokes: list[np.ndarray], color: str, width: float, **kwargs) -> go.Scatter:
+    """Several strokes, each (n, 2), as one trace."""
+    gap = [[np.nan, np.nan]]
+    points = np.concatenate([part for stroke in strokes for part in (stroke, gap)])
+    return go.Scatter(x=points[:, 0], y=points[:, 1], mode="lines", line={"color": color, "width": width}, **kwargs)

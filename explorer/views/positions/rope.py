@@ -1,0 +1,182 @@
+"""The Positions view of models that turn queries and keys by them: RoPE."""
+
+import numpy as np
+import plotly.graph_objects as go
+
+from explorer.analysis.rope import rotated_pairs, score_by_pair, wrapped
+from explorer.explain.inspection import Inspection, Point, inspect, scores
+from explorer.explain.inspection.scores import dims_of_pair
+from explorer.explain.recompute import Check, sizes
+from explorer.state.errors import NoSuchPoint
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
+from explorer.views.checks import cell, recomputed, worked_out
+from explorer.views.labels import dimensions_of_pair, shared_head, slowed
+from explorer.views.positions.clocks import clocks
+from explorer.views.positions.rope_detail import by_distance, by_pair, wavelengths
+from explorer.views.style import SELECTED, figure, number, positions, quoted, token_axis
+from explorer.views.view import Panel
+
+
+def angles(trace: Trace, query: int | None = None, key: int | None = None) -> go.Figure:
+    """Rotation angle by position and pair, wrapped to one turn; hover has the whole angle."""
+    radians = trace["rope.angles"]  # (T, F)
+    pairs = radians.shape[1]
+    fig = figure(
+        go.Heatmap(
+            y=positions(trace.tokens),
+            z=wrapped(radians),
+            customdata=radians,
+            zmin=-np.pi,
+            zmax=np.pi,
+            autocolorscale=True,
+            hovertemplate="position %{y}, pair %{x}<br>angle %{customdata:.4g} rad<extra></extra>",
+            colorbar={
+                "title": {"text": "angle within a turn", "side": "right"},
+                "tickvals": [-np.pi, 0, np.pi],
+                "ticktext": ["−π", "0", "π"],
+            },
+        ),
+        alt=f"Rotation angles of {len(trace)} positions by {pairs} pairs of dimensions, fast pairs left.",
+        xaxis={
+            "title": {"text": "pair of dimensions (fast → slow)"},
+            "showgrid": False,
+            "tickangle": 0,
+        },
+        yaxis={**token_axis(trace.tokens, "position"), "autorange": "reversed"},
+    )
+    for position, dash in ((query, "solid"), (key, "dot")):
+        if position is not None:
+            line = {"color": SELECTED, "width": 1.5, "dash": dash}
+            fig.add_hrect(position - 0.5, position + 0.5, line=line)
+    return fig
+
+
+def formula(trace: Trace, selection: Selection) -> str:
+    query, key = selection.query, selection.key
+    pairs = rotated_pairs(trace, "q", selection.layer, selection.head, query)
+    slow = len(pairs.angles) - 1
+    norms = np.linalg.norm(pairs.before), np.linalg.norm(pairs.after)
+    shared = shared_head(trace.config, selection.head)
+    lines = (
+        f"{angle(trace)}; pair i: dimensions {dimensions_of_pair(trace.config)}",
+        slowed(trace.config),
+        f"query {quoted(trace.tokens[query])} ({query}): pair 0 turns by {number(pairs.angles[0])} rad, "
+        f"pair {slow} by {number(pairs.angles[slow])} rad; "
+        f"its distance to key {quoted(trace.tokens[key])} ({key}) is {query - key}",
+        f"k is that of {shared}" if shared else "",
+        f"‖q‖ = {number(norms[0])} before, {number(norms[1])} after: turning changes no length   "
+        f"recomputed from q and the angles, off by {number(pairs.error)}",
+    )
+    return "\n".join(filter(None, lines))
+
+
+def angle(trace: Trace) -> str:
+    """By how much a pair is turned, with what was changed of it."""
+    config, edits = trace.config, [edit for edit in trace.edits if edit.tap == "rope.angles"]
+    amounts = {edit.operation: edit.amount for edit in edits}
+    position = f"(position + {amounts['shift']:g})" if "shift" in amounts else "position"
+    theta = amounts.get("base", config.rope_theta)
+    then = "".join(f", then {edit.words(config)}" for edit in edits if edit.operation not in ("shift", "base"))
+    return f"angle(position, pair) = {position} · θ^(−2·pair/d), θ = {theta:.10g}, d = {config.d_head}{then}"
+
+
+def sum_of_pairs(trace: Trace, s: Selection) -> Check:
+    total = score_by_pair(trace, s.layer, s.head, s.query, s.key).sum()
+    name, at = f"blocks.{s.layer}.attn.scores", (s.head, s.query, s.key)
+    return Check.of(trace.dtype, trace[name][at], total, sizes(trace, name)[at])
+
+
+MARK_OF_PAIRS = worked_out(
+    "blocks.{layer}.attn.q",
+    "blocks.{layer}.attn.k",
+    "rope.angles",
+    "blocks.{layer}.attn.scores",
+    against=("the sum of the pairs against the captured score", sum_of_pairs),
+)
+
+
+def inspect_distance(trace: Trace, selection: Selection, point: Point) -> Inspection:
+    if point.column >= trace.config.context_length:
+        raise NoSuchPoint(f"no two positions are {point.column} apart")
+    return scores.at_distance(trace, selection.layer, selection.head, selection.query, selection.key, point.column)
+
+
+def inspect_hand(trace: Trace, selection: Selection, point: Point) -> tuple[Inspection, Inspection]:
+    """Both numbers of the pair at a hand's tip."""
+    vector, position, when = hand(selection, point.of("curve"))
+    name = f"blocks.{selection.layer}.attn.{vector}{when}"
+    first, second = np.arange(trace.config.d_head)[dims_of_pair(trace.config, point.of("item"))]
+    head = selection.head * len(trace[name]) // trace.config.num_heads
+    return inspect(trace, name, (head, position, first)), inspect(trace, name, (head, position, second))
+
+
+def hand(selection: Selection, curve: int) -> tuple[str, int, str]:
+    """Which vector's hands a line of the picture is, at which position, and "_rot" where they are turned."""
+    vectors = (("q", selection.query), ("k", selection.key))
+    tips = {
+        2 + 4 * i + 2 * j: (*vector, when) for i, vector in enumerate(vectors) for j, when in enumerate(("", "_rot"))
+    }
+    if curve not in tips:
+        raise NoSuchPoint(f"line {curve} has no tips")
+    return tips[curve]
+
+
+TURNED = ("rope.angles",)
+PANELS = (
+    Panel(
+        name="clocks",
+        title="The chosen head's q and k, pair by pair, before (faint) and after rotation",
+        draw=lambda trace, s: clocks(trace, s.layer, s.head, s.query, s.key),
+        inspect=inspect_hand,
+        needs=TURNED,
+        mark=recomputed(
+            "rope.angles",
+            *(f"blocks.{{layer}}.attn.{vector}{when}" for vector in "qk" for when in ("", "_rot")),
+        ),
+        height=320,
+        min_width=640,
+    ),
+    Panel(
+        name="pairs",
+        title="What each pair adds to the score of the chosen query and key",
+        draw=lambda trace, s: by_pair(trace, s.layer, s.head, s.query, s.key),
+        inspect=lambda trace, s, point: scores.pair(trace, s.layer, s.head, s.query, s.key, point.of("item")),
+        needs=TURNED,
+        mark=MARK_OF_PAIRS,
+        height=280,
+        width="half",
+    ),
+    Panel(
+        name="distances",
+        title="The same q and k at other distances",
+        draw=lambda trace, s: by_distance(trace, s.layer, s.head, s.query, s.key),
+        inspect=inspect_distance,
+        needs=TURNED,
+        mark=MARK_OF_PAIRS,
+        height=280,
+        width="half",
+    ),
+    Panel(
+        name="angles",
+        title="Angle by position and pair",
+        draw=lambda trace, s: angles(trace, s.query, s.key),
+        selects={"y": "query"},
+        needs=TURNED,
+        mark=recomputed("rope.angles"),
+        inspect=cell("rope.angles", "y", "x"),
+        height=420,
+        width="half",
+    ),
+    Panel(
+        name="wavelengths",
+        title="How far a pair goes for a whole turn",
+        draw=lambda trace, s: wavelengths(trace),
+        inspect=lambda trace, s, point: scores.wavelength(trace, point.of("item")),
+        needs=TURNED,
+        mark=worked_out("rope.angles"),
+        once=True,
+        height=420,
+        width="half",
+    ),
+)

@@ -1,0 +1,84 @@
+"""The RoPE view's closer looks: what each pair adds to a score, the score by distance, and how fast pairs turn."""
+
+import numpy as np
+import plotly.graph_objects as go
+
+from explorer.analysis.rope import frequencies, score_by_distance, score_by_pair
+from explorer.tracing.trace import Trace
+from explorer.views.score_parts import score_parts
+from explorer.views.style import ATTENTION, RESIDUAL, SELECTED, figure, number, quoted
+
+
+def by_pair(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:
+    """|q||k| cos(φ + Δω) / √d as a bar a pair; they add up to the score of the chosen cell."""
+    parts = score_by_pair(trace, layer, head, query, key)
+    score = trace[f"blocks.{layer}.attn.scores"][head, query, key]
+    return score_parts(
+        parts,
+        score,
+        part="pair",
+        alt=f"{len(parts)} pairs add up to the score {number(score)} of {quoted(trace.tokens[key])}.",
+        title={"text": "pair of dimensions (fast → slow)"},
+        dtick=1,
+    )
+
+
+def by_distance(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:
+    """The score of the chosen q and k if they stood further apart or closer, their content held fixed."""
+    shown = np.arange(trace.config.context_length if len(trace) > 1 else 1)
+    scores = score_by_distance(trace, layer, head, query, key, shown)
+    here = query - key
+    return figure(
+        [
+            go.Scatter(
+                x=shown,
+                y=scores,
+                mode="lines",
+                line={"color": ATTENTION},
+                hovertemplate="distance %{x}<br>score %{y:.3f}<extra></extra>",
+                showlegend=False,
+            ),
+            go.Scatter(
+                x=[here],
+                y=[scores[here]],
+                mode="markers",
+                marker={"color": SELECTED, "size": 10},
+                hovertemplate="in this run: distance %{x}<br>score %{y:.3f}<extra></extra>",
+                showlegend=False,
+            ),
+        ],
+        alt=(
+            f"The score of {quoted(trace.tokens[query])} and {quoted(trace.tokens[key])} by their distance: "
+            f"{number(scores[here])} at {here}, as in this run; at most {number(scores.max())} at {scores.argmax()}."
+        ),
+        xaxis={"title": {"text": "distance in tokens"}, "showgrid": False},
+        yaxis={"title": {"text": "score q·k / √d"}},
+    )
+
+
+def wavelengths(trace: Trace) -> go.Figure:
+    """How many positions each pair takes for a whole turn, 2π / ω, against the context length."""
+    speeds = np.abs(frequencies(trace))
+    turn = 2 * np.pi / np.where(speeds > 0, speeds, np.nan)  # a pair that was kept from turning has no bar
+    context = trace.config.context_length
+    fig = figure(
+        go.Bar(
+            x=np.arange(len(turn)),
+            y=turn,
+            marker={"color": RESIDUAL},
+            hovertemplate="pair %{x}<br>a turn in %{y:.4g} positions<extra></extra>",
+        ),
+        alt=(
+            f"{int((turn <= context).sum())} of {len(turn)} pairs make a whole turn within the context of {context}."
+            if len(trace) > 1
+            else "One token alone shows no speed: type two."
+        ),
+        xaxis={"title": {"text": "pair of dimensions (fast → slow)"}, "showgrid": False, "dtick": 1},
+        yaxis={"title": {"text": "positions a turn"}, "type": "log", "dtick": 1},
+        bargap=0.2,
+    )
+    fig.add_hline(context, line={"color": SELECTED, "dash": "dot"})
+    fig.add_annotation(
+        text=f"context {context}", xref="paper", x=0, y=np.log10(context), yshift=8, showarrow=False, xanchor="left"
+    )
+    return fig

@@ -1,0 +1,199 @@
+"""The Positions view of models that add a vector for each position: waves, or a learned table."""
+
+import numpy as np
+import plotly.graph_objects as go
+
+from explorer.analysis.positions import PARTS, context_vectors, cosine_of_waves, cosines, lengths
+from explorer.explain.inspection import Inspection, Point, inspect
+from explorer.explain.inspection.inspection import nth
+from explorer.explain.inspection.positions import cosine, length, mean_cosine
+from explorer.explain.recompute.changes import first_position
+from explorer.state.errors import NoSuchPoint
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
+from explorer.views.checks import cell, recomputed, worked_out
+from explorer.views.positions.likeness import alike, by_distances
+from explorer.views.style import (
+    EMBEDDING,
+    RESIDUAL,
+    SELECTED,
+    figure,
+    number,
+    positions,
+    quoted,
+    token_axis,
+)
+from explorer.views.tokens.embedding import position_table
+from explorer.views.view import Panel
+
+FAINT = "rgba(0, 158, 115, 0.4)"  # EMBEDDING
+SHOWN_POSITIONS = 48  # at first, of a short run; the others can be zoomed out to
+
+
+def curves(trace: Trace, query: int, dim: int = 0) -> go.Figure:
+    """Some dimensions along the positions, one below the other: lines of what the model has, dots of this run."""
+    table, run = context_vectors(trace), trace["position_embed"]
+    start, dimensions = first_position(trace), shown_dimensions(trace, dim)
+    lines, axes = [], {}
+    for i, dimension in enumerate(dimensions):
+        color, axis = SELECTED if i == 0 else EMBEDDING, f"y{i + 1}" if i else "y"
+        line = {"x": np.arange(len(table)), "y": table[:, dimension], "line": {"color": color, "width": 1.2}}
+        lines.append(go.Scatter(**line, yaxis=axis, mode="lines", hoverinfo="skip"))
+        lines.append(
+            go.Scatter(
+                x=start + np.arange(len(run)),
+                y=run[:, dimension],
+                yaxis=axis,
+                mode="markers",
+                marker={"color": color, "size": 6},
+                customdata=np.arange(len(run)),
+                hovertext=positions(trace.tokens),
+                hovertemplate=f"token %{{hovertext}}, dimension {dimension}<br>%{{y:.4g}}<extra></extra>",
+            )
+        )
+        top, share = 1 - i / len(dimensions), 1 / len(dimensions)
+        title = {"text": f"dim {dimension}", "font": {"size": 11}}
+        axes[f"yaxis{i + 1}" if i else "yaxis"] = {"domain": [top - 0.85 * share, top], "nticks": 3, "title": title}
+    kind = {"sinusoidal": "waves", "learned": "learned numbers"}[trace.config.position]
+    fig = figure(
+        lines,
+        alt=(
+            f"{len(dimensions)} dimensions of what is added at {len(table)} positions, {kind}: dimension "
+            f"{dimensions[0]} is {number(run[query, dimensions[0]])} at {quoted(trace.tokens[query])}."
+        ),
+        xaxis={
+            "title": {"text": "position (dots: this run)"},
+            "showgrid": False,
+            "anchor": f"y{len(dimensions)}" if len(dimensions) > 1 else "y",
+            "range": [-1, min(len(table), max(SHOWN_POSITIONS, start + 2 * len(run)))],
+        },
+        **axes,
+        margin={"t": 8},
+        showlegend=False,
+    )
+    here = {"x0": start + query, "x1": start + query, "y0": 0, "y1": 1, "yref": "paper"}
+    return fig.add_shape(type="line", **here, line={"color": SELECTED, "width": 1})
+
+
+def shown_dimensions(trace: Trace, dim: int) -> list[int]:
+    """The chosen dimension, or the last where a wider value's was chosen, and four from the first to the middle: of
+    waves ever slower ones."""
+    d = trace.config.d_model
+    return list(dict.fromkeys([min(dim, d - 1), 0, d // 8, d // 4, d // 2]))
+
+
+def shares(trace: Trace, query: int) -> go.Figure:
+    """How long each token's own vector is, the position's, and their sum."""
+    found, places = lengths(trace), positions(trace.tokens)
+    fig = figure(
+        [
+            go.Bar(
+                x=places,
+                y=values,
+                name=NAMES[part],
+                marker={"color": color},
+                hovertemplate=f"token %{{x}}<br>length of {NAMES[part]} %{{y:.4g}}<extra></extra>",
+            )
+            for part, values, color in zip(PARTS, found, (EMBEDDING, FAINT, RESIDUAL), strict=True)
+        ],
+        alt=(
+            f"Lengths at {quoted(trace.tokens[query])}: {number(found[0, query])} of the token’s own vector, "
+            f"{number(found[1, query])} of its position’s, {number(found[2, query])} of their sum."
+        ),
+        xaxis={**token_axis(trace.tokens, "token", most=24), "tickangle": -60},
+        yaxis={"title": {"text": "length ‖x‖₂"}, "rangemode": "tozero"},
+        barmode="group",
+        bargap=0.3,
+        hovermode="x",  # a short bar is hard to hit
+    )
+    fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 1})
+    return fig
+
+
+NAMES = {"token": "the token’s own vector", "position": "the position’s", "sum": "their sum"}
+
+
+def formula(trace: Trace, selection: Selection) -> str:
+    """What is added, what it makes of the chosen token, and how alike the chosen two positions are."""
+    config, query, key = trace.config, selection.query, selection.key
+    added = {
+        "sinusoidal": f"position_embed[m, 2i] = sin(m / 10000^(2i/D)), [m, 2i + 1] = its cosine; D = {config.d_model}",
+        "learned": f"position_embed[m] = row m of {config.context_length} × {config.d_model} learned numbers",
+    }[config.position]
+    token, position, total = lengths(trace)[:, query]
+    found, distance = cosines(trace)[query, key], query - key
+    alone = ""
+    if config.position == "sinusoidal":
+        by_waves = cosine_of_waves(np.array([distance]), config.d_model)[0]
+        alone = f"; of waves it depends on the distance alone: 2/D · Σ cos({distance} · ω) = {number(by_waves)}"
+    return (
+        f"{added}\n{quoted(trace.tokens[query])} ({query}): ‖token + position‖ = {number(total)}, of lengths "
+        f"{number(token)} and {number(position)}\n"
+        f"cosine of positions {query} and {key} = p·p′ / (‖p‖ ‖p′‖) = {number(found)}{alone}"
+    )
+
+
+def inspect_curve(trace: Trace, selection: Selection, point: Point) -> Inspection:
+    line, is_dot = divmod(point.of("curve"), 2)
+    if not is_dot:
+        raise NoSuchPoint("only the dots are of this run")
+    dimension = nth(shown_dimensions(trace, selection.dim), line)
+    return inspect(trace, "position_embed", (point.of("item"), dimension))
+
+
+ADDED = ("position_embed",)
+PANELS = (
+    Panel(
+        name="vectors",
+        title="The vector that is added for each position",
+        draw=lambda trace, s: position_table(trace, s.query, s.dim),
+        needs=ADDED,
+        selects={"x": "dim", "y": "query"},
+        mark=recomputed("position_embed"),
+        inspect=cell("position_embed", "y", "x"),
+        height=420,
+        width="half",
+    ),
+    Panel(
+        name="curves",
+        title="A few of its dimensions along the positions; choose one in the picture before",
+        draw=lambda trace, s: curves(trace, s.query, s.dim),
+        needs=ADDED,
+        selects={"customdata": "query"},
+        mark=recomputed("position_embed"),
+        inspect=inspect_curve,
+        height=420,
+        width="half",
+    ),
+    Panel(
+        name="alike",
+        title="How alike the vectors of two positions are",
+        draw=lambda trace, s: alike(trace, s.query, s.key),
+        needs=ADDED,
+        selects={"x": "key", "y": "query"},
+        mark=worked_out("position_embed"),
+        inspect=lambda trace, s, point: cosine(trace, point.row, point.column),
+        height=420,
+        width="half",
+    ),
+    Panel(
+        name="by_distance",
+        title="The same by how far apart the two are",
+        draw=lambda trace, s: by_distances(trace, s.query, s.key),
+        needs=ADDED,
+        mark=worked_out("position_embed"),
+        inspect=lambda trace, s, point: mean_cosine(trace, point.column),
+        height=420,
+        width="half",
+    ),
+    Panel(
+        name="shares",
+        title="What the sum is made of: how long the token’s own vector is, the position’s, and their sum",
+        draw=lambda trace, s: shares(trace, s.query),
+        needs=ADDED,
+        selects={"x": "query"},
+        mark=worked_out("position_embed", "embed"),
+        inspect=lambda trace, s, point: length(trace, nth(PARTS, point.of("curve")), point.column),
+        height=320,
+    ),
+)

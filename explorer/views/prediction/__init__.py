@@ -1,0 +1,185 @@
+"""Prediction: how the next token comes to be likely."""
+
+from explorer.analysis.attribution import attribution
+from explorer.analysis.lens import streams
+from explorer.analysis.next_token import next_token, rank_of, ranking
+from explorer.analysis.norms import norm_scale, unembed
+from explorer.explain.inspection import Inspection, Point
+from explorer.explain.inspection import rollout as shares
+from explorer.explain.inspection.attribution import head_part, logit_part
+from explorer.explain.inspection.inspection import nth
+from explorer.explain.inspection.prediction import lens_cell, predicted, probability_of_actual
+from explorer.explain.recompute import Check, sizes
+from explorer.state.errors import NoSuchPoint
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
+from explorer.views.checks import Mark, worked_out
+from explorer.views.prediction.lens import lens, path
+from explorer.views.prediction.parts import heads, logit_of, parts, parts_in_order, summed
+from explorer.views.prediction.text import actual, followed
+from explorer.views.style import number, quoted
+from explorer.views.view import Panel, View
+
+
+def explained(trace: Trace, selection: Selection) -> tuple[int, int | None]:
+    """Ids of the explained token and of the one it is compared with, None if with none; the same changed or not."""
+    order = ranking(trace, selection.query)
+    rival = int(order[selection.rival - 1]) if selection.rival else None
+    return int(order[selection.target - 1]), rival
+
+
+def formula(trace: Trace, selection: Selection) -> str:
+    query = selection.query
+    token_id, rival_id = explained(trace, selection)
+    taken = attribution(trace, query, token_id, rival_id)
+    plain = next_token(trace, query).plain
+    added = " + ".join(f"{name} {number(part)}" for name, part in summed(trace, taken).items())
+    token = quoted(trace.vocabulary[token_id])
+    return (
+        f"after {quoted(trace.tokens[query])} ({query}): the model’s probability of {token} "
+        f"= e^logit / Σ e^logits = {number(plain[token_id])}, rank {rank_of(trace, query, token_id):,}\n"
+        f"{logit_of(trace, token_id, rival_id)} = {added} = {number(taken.total)}\n"
+        f"captured {number(taken.logit)}, off by {number(taken.error)}; {norms(trace, query)}"
+        f"{TIED * trace.config.tie_embeddings}"
+    )
+
+
+def norms(trace: Trace, query: int) -> str:
+    """How lens and parts deal with the model's norms."""
+    if trace.config.norm_placement == "post":
+        return (
+            "each part goes through every norm after it, divided by what the whole was\n"
+            "the lens reads the stream as each norm leaves it, as the unembedding does in the end (post-norm)"
+        )
+    squares = "var x" if trace.config.norm == "layernorm" else "mean x²"
+    scale = norm_scale(trace, trace[f"blocks.{trace.config.num_layers - 1}.resid_post"][query])
+    return f"each part goes through the final norm, divided by the whole’s √({squares} + ε) = {number(scale)}"
+
+
+TIED = "\nembedding and unembedding are one table here, so that before the first block most tokens predict themselves"
+
+
+def mark_of_lens(trace: Trace, selection: Selection) -> Mark:
+    """It reads every depth as the model reads the last, which can be compared."""
+
+    def last_depth(trace: Trace, s: Selection) -> Check:
+        read = unembed(trace, streams(trace, slice(s.query, s.query + 1))[-1])
+        return Check.of(trace.dtype, trace["logits"][[s.query]], read, sizes(trace, "logits")[s.query])
+
+    after = ("resid_mid", "resid_post") if trace.config.norm_placement == "pre" else ("attn_norm", "ffn_norm")
+    names = ("blocks.0.resid_pre", *(f"blocks.*.{name}" for name in after))
+    against = "at the last depth against the captured logits", last_depth
+    return worked_out(*names, "logits", against=against)(trace, selection)
+
+
+def sum_of_parts(trace: Trace, s: Selection) -> Check:
+    token_id, rival_id = explained(trace, s)
+    taken = attribution(trace, s.query, token_id, rival_id)
+    of_logits = sizes(trace, "logits")[s.query, [token_id] if rival_id is None else [token_id, rival_id]].sum()
+    return Check.of(trace.dtype, taken.total, taken.logit, taken.size + of_logits)
+
+
+# What a logit is taken apart into, and what the norms on the way divided by.
+PARTS = ("embed", "position_embed", "blocks.*.attn.z", "blocks.*.ffn.out", "blocks.*.resid_mid", "blocks.*.resid_post")
+SUM = "the sum of all parts against the captured logit", sum_of_parts
+MARK_OF_PARTS = worked_out(*PARTS, "logits", against=SUM)
+
+
+def inspect_path(trace: Trace, s: Selection, point: Point) -> Inspection:
+    tokens = [token_id for token_id in explained(trace, s) if token_id is not None]
+    if point.of("curve") >= len(tokens):
+        raise NoSuchPoint("there is no such token")
+    return lens_cell(trace, point.of("item"), s.query, tokens[point.of("curve")], "target")
+
+
+def inspect_rollout(trace: Trace, s: Selection, point: Point) -> Inspection:
+    if point.column > s.query:
+        raise NoSuchPoint("no bar is after the query")
+    return shares.share(trace, s.query, point.column)
+
+
+def inspect_part(trace: Trace, s: Selection, point: Point) -> Inspection:
+    part, layer = nth(parts_in_order(trace), point.of("item"))
+    return logit_part(trace, s.query, *explained(trace, s), part, layer)
+
+
+def inspect_actual(trace: Trace, s: Selection, point: Point) -> Inspection:
+    position = point.of("item")
+    return predicted(trace, position + 1, "rank") if point.of("curve") else probability_of_actual(trace, position)
+
+
+VIEW = View(
+    name="prediction",
+    title="Prediction",
+    words=(
+        "What would the model say next if it stopped early? Each cell below has the likeliest next token after the "
+        "token of that column, read off at the depth of that row (the logit lens). Further down, the score of one next "
+        "token, its logit, is taken apart into what every part of the model added to it (direct logit attribution). "
+        "Choose which token to explain, and against which other: what they differ by decides which is likelier."
+    ),
+    formula=formula,
+    needs=("embed", "blocks.*.resid_post", "blocks.*.attn.pattern", "blocks.*.attn.z", "blocks.*.ffn.out", "logits"),
+    otherwise=lambda config: "Too little was captured of this model to follow its prediction.",
+    controls=("query", "target", "rival", "lens"),
+    panels=(
+        Panel(
+            name="lens",
+            title="The likeliest next token at every depth (logit lens): from the embedding down to the last block",
+            draw=lambda trace, s: lens(trace, s.query, explained(trace, s)[0], s.lens),
+            selects={"x": "query"},
+            mark=mark_of_lens,
+            inspect=lambda trace, s, point: lens_cell(trace, point.row, point.column, explained(trace, s)[0], s.lens),
+            height=480,
+            min_width=880,
+        ),
+        Panel(
+            name="path",
+            title="The explained token's probability, depth by depth",
+            draw=lambda trace, s: path(trace, s.query, *explained(trace, s)),
+            inspect=inspect_path,
+            mark=mark_of_lens,
+            height=320,
+            width="half",
+        ),
+        Panel(
+            name="rollout",
+            title="Where it came from, by attention alone (attention rollout)",
+            draw=lambda trace, s: followed(trace, s.query, s.key),
+            inspect=inspect_rollout,
+            selects={"x": "key"},
+            mark=worked_out("blocks.*.attn.pattern"),
+            height=320,
+            width="half",
+        ),
+        Panel(
+            name="parts",
+            title="What each part added to the logit (direct logit attribution)",
+            draw=lambda trace, s: parts(trace, s.query, *explained(trace, s), s.layer),
+            inspect=inspect_part,
+            selects={"customdata": "layer"},
+            mark=MARK_OF_PARTS,
+            height=360,
+            width="half",
+        ),
+        Panel(
+            name="heads",
+            title="The blue bars, head by head",
+            draw=lambda trace, s: heads(trace, s.query, *explained(trace, s), s.layer, s.head),
+            selects={"x": "head", "y": "layer"},
+            mark=MARK_OF_PARTS,
+            inspect=lambda trace, s, point: head_part(trace, s.query, *explained(trace, s), point.row, point.column),
+            height=360,
+            width="half",
+        ),
+        Panel(
+            name="actual",
+            title="The token that does come next: its probability and rank, position by position",
+            draw=lambda trace, s: actual(trace, s.query),
+            inspect=inspect_actual,
+            selects={"x": "query"},
+            mark=worked_out("logits"),
+            height=360,
+            min_width=640,
+        ),
+    ),
+)

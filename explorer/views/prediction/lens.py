@@ -1,0 +1,150 @@
+"""The prediction view's pictures of depth: the logit lens, and one token's way through it."""
+
+import numpy as np
+import plotly.graph_objects as go
+
+from explorer.analysis.lens import LENSES, depths, ranks, readings, tracked
+from explorer.tracing.trace import Trace
+from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label, number, positions, quoted, token_axis
+
+MOST_POSITIONS = 16  # at once, so that every cell has room for its token
+MOST_CHARACTERS = 110  # of all tokens written in a row of cells
+
+
+def lens(trace: Trace, query: int, token_id: int, kind: str = "probability") -> go.Figure:
+    """The likeliest next token after every position, row = depth, column = position, coloured by one of `LENSES`.
+
+    Of a long run, 16 positions about the query.
+
+    Args:
+        token_id: the explained token.
+    """
+    shown = page_of(query, len(trace))
+    read = readings(trace, shown)
+    names = depths(trace)
+    chances = tracked(trace, shown, token_id)
+    places = ranks(trace, shown, token_id) if kind == "rank" else None
+    part = "" if len(shown) == len(trace) else f" ({shown.start} to {shown[-1]} of {len(trace)})"
+    last = read.top[-1, query - shown.start, 0]
+    fig = figure(
+        go.Heatmap(
+            x=positions(trace.tokens)[shown.start : shown.stop],
+            y=names,
+            **colours(trace, kind, read, chances, places),
+            autocolorscale=True,
+            text=written(trace, read.top[..., 0], MOST_CHARACTERS // len(shown)),
+            texttemplate="%{text}",
+            textfont={"family": MONO, "size": 11, "weight": 600},
+            hovertext=told(trace, shown, token_id, read, chances, places),
+            hovertemplate="%{hovertext}<extra></extra>",
+            xgap=1,
+            ygap=1,
+        ),
+        alt=(
+            f"Logit lens: the likeliest next token at {len(names)} depths after {len(shown)} positions, coloured by "
+            f"{LENSES[kind]}. After {quoted(trace.tokens[query])} it is {quoted(trace.vocabulary[last])} in the end."
+        ),
+        xaxis={
+            **token_axis(trace.tokens, f"after this token{part}", shown=shown),
+            "tickangle": -60,
+            "range": [shown.start - 0.5, shown.stop - 0.5],
+        },
+        yaxis={"type": "category", "autorange": "reversed", "showgrid": False, "title": {"text": "depth"}, "dtick": 1},
+    )
+    column = {"x0": query - 0.5, "x1": query + 0.5, "y0": -0.5, "y1": len(names) - 0.5}
+    fig.add_shape(type="rect", **column, line={"color": SELECTED, "width": 2})
+    return fig
+
+
+def page_of(query: int, length: int) -> range:
+    """The 16 positions that a long run is shown in pages of, so that a click turns no page; the last is full."""
+    start = max(0, min(query // MOST_POSITIONS * MOST_POSITIONS, length - MOST_POSITIONS))
+    return range(start, min(length, start + MOST_POSITIONS))
+
+
+def colours(trace: Trace, kind: str, read, chances: np.ndarray, places: np.ndarray | None) -> dict:
+    """The heatmap's values and colour bar: the fuller the colour, the likelier; or for entropy the more open."""
+    size = trace.config.vocab_size
+    bar = {"title": {"text": LENSES[kind], "side": "right"}}
+    if kind == "rank":  # its logarithm, from the last to the first
+        shown = [10**power for power in range(len(str(size)))]
+        ticks = {"tickvals": np.log(size / np.array(shown)), "ticktext": [f"{rank:,}" for rank in shown]}
+        return {"z": np.log(size / places), "zmin": 0, "zmax": np.log(size), "colorbar": bar | ticks}
+    if kind == "entropy":
+        return {"z": read.entropy, "zmin": 0, "zmax": np.log2(size), "colorbar": bar}
+    return {"z": chances if kind == "target" else read.probabilities[..., 0], "zmin": 0, "zmax": 1, "colorbar": bar}
+
+
+def written(trace: Trace, ids: np.ndarray, longest: int) -> list[list[str]]:
+    """Tokens as plotly texts, each made once."""
+    texts = {i: label(trace.vocabulary[i], longest) for i in np.unique(ids)}
+    return [[texts[i] for i in row] for row in ids]
+
+
+def told(trace: Trace, shown: range, token_id: int, read, chances: np.ndarray, places) -> list[list[str]]:
+    """What hovering over each cell tells."""
+    names = {i: label(trace.vocabulary[i]) for i in np.unique(read.top)}
+    explained = label(trace.vocabulary[token_id])
+
+    def cell(depth: int, column: int) -> str:
+        likeliest = zip(read.top[depth, column], read.probabilities[depth, column], strict=True)
+        lines = [f"{rank}. {names[i]}  {p:.3f}" for rank, (i, p) in enumerate(likeliest, 1)]
+        rank = "" if places is None else f", rank {places[depth, column]:,}"
+        return (
+            f"after {before[column]}, {where[depth]}<br>" + "<br>".join(lines) + f"<br>entropy "
+            f"{read.entropy[depth, column]:.2f} bits<br>explained: {explained}  {number(chances[depth, column])}{rank}"
+        )
+
+    before = positions(trace.tokens)[shown.start : shown.stop]
+    where = [depth_in_words(name) for name in depths(trace)]
+    return [[cell(depth, column) for column in range(len(shown))] for depth in range(len(where))]
+
+
+def depth_in_words(name: str) -> str:
+    layer, _, part = name.partition(" ")
+    return f"after the {part} of layer {layer}" if part else "at the embedding"
+
+
+def path(trace: Trace, query: int, token_id: int, rival_id: int | None = None) -> go.Figure:
+    """The probability of the explained token, and of its rival, at every depth after the query."""
+    names = depths(trace)
+    across = np.arange(len(names))
+    here = range(query, query + 1)
+    chances = {i: tracked(trace, here, i)[:, 0] for i in (token_id, rival_id) if i is not None}
+    traces = []
+    for i, color, dash in ((token_id, SELECTED, "solid"), (rival_id, RESIDUAL, "dash")):
+        if i is None:
+            continue
+        told = zip(map(depth_in_words, names), ranks(trace, here, i)[:, 0], chances[i], strict=True)
+        traces.append(
+            go.Scatter(
+                x=across,
+                y=np.maximum(chances[i], FAINTEST),
+                mode="lines+markers",
+                line={"color": color, "dash": dash},
+                name=f"“{label(trace.vocabulary[i])}”",
+                text=[f"{where}<br>probability {number(p)}, rank {rank:,}" for where, rank, p in told],
+                hovertemplate="%{text}<extra></extra>",
+                showlegend=True,
+            )
+        )
+    size = trace.config.vocab_size
+    alike = {"x": [0, len(names) - 1], "y": [1 / size, 1 / size], "name": f"all {size:,} tokens alike"}
+    traces.append(
+        go.Scatter(**alike, mode="lines", line={"color": RESIDUAL, "width": 1, "dash": "dot"}, hoverinfo="skip")
+    )
+    fainter = min(chance.min() for chance in chances.values()) < FAINTEST
+    less = "<br>(what is less is drawn at 10⁻⁹)" * bool(fainter)
+    ends = (chances[token_id][0], chances[token_id][-1])
+    return figure(
+        traces,
+        alt=(
+            f"Probability of {quoted(trace.vocabulary[token_id])} after {quoted(trace.tokens[query])} by depth: "
+            f"{number(ends[0])} at the embedding, {number(ends[1])} at the end."
+        ),
+        xaxis={"tickvals": across, "ticktext": names, "tickangle": -60, "title": {"text": "depth"}, "showgrid": False},
+        yaxis={"type": "log", "dtick": 1, "exponentformat": "power", "title": {"text": f"probability{less}"}},
+    )
+
+
+FAINTEST = 1e-9  # probability that is drawn

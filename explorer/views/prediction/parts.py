@@ -1,0 +1,137 @@
+"""The prediction view's pictures of a logit's parts."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import plotly.graph_objects as go
+
+from explorer.analysis.attribution import Attribution, attribution
+from explorer.tracing.trace import Trace
+from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, SELECTED, figure, number, quoted
+
+
+def parts(trace: Trace, query: int, token_id: int, rival_id: int | None = None, layer: int = 0) -> go.Figure:
+    """What every part adds to the logit of a token after the query, or to its lead over a rival; they add up to it.
+
+    Args:
+        layer: chosen; clicks on what belongs to no layer leave it.
+    """
+    taken = attribution(trace, query, token_id, rival_id)
+    bars = list(components(trace, taken))
+    names, values, colours, told, layers = zip(*bars, strict=True)
+    what = logit_of(trace, token_id, rival_id)
+    most = int(np.argmax(np.abs(values)))
+    return figure(
+        go.Bar(
+            x=np.arange(len(bars)),
+            y=values,
+            marker={"color": colours},
+            text=[f"{words}<br>{signed(value)}" for words, value in zip(told, values, strict=True)],
+            textposition="none",
+            customdata=[layer if of is None else of for of in layers],
+            hovertemplate="%{text}<extra></extra>",
+        ),
+        alt=(
+            f"{len(bars)} parts that add up to {what} after {quoted(trace.tokens[query])}, {number(taken.logit)}; "
+            f"the largest: {told[most]}, {signed(values[most])}."
+        ),
+        xaxis={
+            "tickvals": np.arange(len(bars)),
+            "ticktext": names,
+            "tickangle": -60,
+            "showgrid": False,
+            "title": {"text": legend(trace)},
+        },
+        yaxis={"title": {"text": f"adds; sum {number(taken.total)}, off by {number(taken.error)}"}},
+        bargap=0.2,
+    )
+
+
+def components(trace: Trace, taken: Attribution) -> Iterator[tuple[str, float, str, str, int | None]]:
+    """The bars from left to right: on the axis, value, colour, in words, and the layer it belongs to."""
+    yield "embedding", taken.token, EMBEDDING, "the token's embedding", None
+    if "position_embed" in trace:
+        yield "position", taken.positions, EMBEDDING, "the position added to it", None
+    for layer, heads in enumerate(taken.heads):
+        yield f"{layer} attention", heads.sum(), ATTENTION, f"the {len(heads)} heads of layer {layer}", layer
+        if f"blocks.{layer}.attn.o_proj.bias" in trace.weights:
+            yield f"{layer} bias", taken.biases[layer], ATTENTION, f"the bias of W_O of layer {layer}", layer
+        yield (
+            f"{layer} feed-forward",
+            taken.feed_forward[layer],
+            FEED_FORWARD,
+            f"the feed-forward of layer {layer}",
+            layer,
+        )
+    if trace.config.norm == "layernorm":
+        yield "β", taken.shift, NORM, "the shift β of the norms", None
+
+
+def summed(trace: Trace, taken: Attribution) -> dict[str, float]:
+    """What each kind of part adds, all layers together, and so the logit; of attention W_O’s biases, too."""
+    sums = {"embedding": taken.token} | ({"position": taken.positions} if "position_embed" in trace else {})
+    sums |= {
+        "attention": float(taken.heads.sum() + taken.biases.sum()),
+        "feed-forward": float(taken.feed_forward.sum()),
+    }
+    return sums | ({"β of the norms": taken.shift} if trace.config.norm == "layernorm" else {})
+
+
+def parts_in_order(trace: Trace) -> list[tuple[str, int]]:
+    """What each bar is, as `logit_part` calls it, and its layer."""
+    bias = "blocks.0.attn.o_proj.bias" in trace.weights
+    each = ("heads", *["bias"] * bias, "feed_forward")
+    first = ("token", *["position"] * ("position_embed" in trace))
+    last = ["shift"] * (trace.config.norm == "layernorm")
+    layers = [(part, layer) for layer in range(trace.config.num_layers) for part in each]
+    return [*((part, 0) for part in first), *layers, *((part, 0) for part in last)]
+
+
+def legend(trace: Trace) -> str:
+    """What the colours of the bars mean."""
+    embedding = "embedding and position" if "position_embed" in trace else "embedding"
+    shift = ", purple: the norms’ shift" if trace.config.norm == "layernorm" else ""
+    return f"green: {embedding}, blue: attention,<br>orange: feed-forward{shift}"
+
+
+def heads(
+    trace: Trace, query: int, token_id: int, rival_id: int | None = None, layer: int | None = None, head: int = 0
+) -> go.Figure:
+    """What every head adds to the logit of a token after the query, or to its lead over a rival; row = layer."""
+    values = attribution(trace, query, token_id, rival_id).heads  # (L, H)
+    largest = float(np.abs(values).max()) or 1.0
+    most = np.unravel_index(np.abs(values).argmax(), values.shape)
+    fig = figure(
+        go.Heatmap(
+            z=values,
+            zmin=-largest,
+            zmax=largest,
+            autocolorscale=True,
+            text=[[f"{value:+.2f}".replace("-", "−") for value in row] for row in values],
+            texttemplate="%{text}" if values.shape[1] <= 12 else None,
+            hovertemplate="layer %{y} head %{x}<br>adds %{z:.4f}<extra></extra>",
+            xgap=1,
+            ygap=1,
+            colorbar={"title": {"text": "adds", "side": "right"}},
+        ),
+        alt=(
+            f"What {values.size} heads add to {logit_of(trace, token_id, rival_id)} after "
+            f"{quoted(trace.tokens[query])}: most, {signed(values[most])}, layer {most[0]} head {most[1]}."
+        ),
+        xaxis={"title": {"text": "head"}, "dtick": 1, "showgrid": False},
+        yaxis={"title": {"text": "layer"}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
+    )
+    if layer is not None:
+        corners = {"x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
+        fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
+    return fig
+
+
+def logit_of(trace: Trace, token_id: int, rival_id: int | None) -> str:
+    """As in "the logit of “a”", or "the logit of “a” less that of “b”"."""
+    less = "" if rival_id is None else f" less that of {quoted(trace.vocabulary[rival_id])}"
+    return f"the logit of {quoted(trace.vocabulary[token_id])}{less}"
+
+
+def signed(value: float) -> str:
+    return f"{'adds' if value >= 0 else 'takes'} {number(abs(value))}"

@@ -1,0 +1,194 @@
+"""Residual stream: the vector of a token that every layer reads and adds to."""
+
+from explorer.analysis.residual import SUBLAYERS, norm_reading, updates
+from explorer.explain.inspection import Inspection, Point, inspect
+from explorer.explain.inspection.inspection import nth
+from explorer.explain.inspection.residual import (
+    cosine,
+    direction,
+    divisor,
+    length,
+    mean_taken_off,
+    median_length,
+    outlier,
+    stage_length,
+    written_length,
+)
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
+from explorer.views.checks import Mark, given, recomputed, worked_out
+from explorer.views.residual.norms import before_and_after, gains, norm_scales
+from explorer.views.residual.stages import stage_by_stage, standing_out
+from explorer.views.residual.stream import directions, lengths, norms
+from explorer.views.style import number, quoted
+from explorer.views.view import Panel, View
+
+
+def formula(trace: Trace, selection: Selection) -> str:
+    layer, query = selection.layer, selection.query
+    epsilon = f"{trace.config.norm_eps:g}".replace("-", "−")
+    layernorm = trace.config.norm == "layernorm"
+    whole = "LayerNorm(x) = (x − mean x) / σ · γ + β" if layernorm else "RMSNorm(x) = x / RMS · g"
+    divided = "σ = √(var x + ε)" if layernorm else "RMS = √(mean x² + ε)"
+    lines = [f"layer {layer}, {quoted(trace.tokens[query])} ({query}); {whole}"]
+    for sublayer in SUBLAYERS:
+        reading = norm_reading(trace, layer, sublayer)
+        scale = float(reading.scales[query])
+        square = number(scale**2 - trace.config.norm_eps)
+        mean = f"mean x = {number(reading.means[query])}, " * layernorm
+        lines.append(
+            f"{sublayer}_norm of x = {reading.before.split('.')[-1]}: {mean}{divided} = √({square} + {epsilon}) "
+            f"= {number(scale)}   recomputed, off by {number(reading.error)}"
+        )
+    added = updates(trace, query)
+    lines.append(
+        f"stream + what is added{' (before each norm)' * (trace.config.norm_placement == 'post')}: "
+        f"{len(added.names)} sums at this token, off by {number(added.error)}"
+    )
+    return "\n".join(lines)
+
+
+WRITTEN = ("blocks.*.attn.out", "blocks.*.ffn.out")
+
+
+def streams(trace: Trace) -> tuple[str, ...]:
+    """The values that the pictures of all stages are of."""
+    normed = ("blocks.*.attn_norm", "blocks.*.ffn_norm") * (trace.config.norm_placement == "post")
+    return ("blocks.0.resid_pre", "blocks.*.resid_mid", "blocks.*.resid_post", *normed)
+
+
+def mark_of_stages(trace: Trace, selection: Selection) -> Mark:
+    return worked_out(*streams(trace))(trace, selection)
+
+
+def mark_of_updates(trace: Trace, selection: Selection) -> Mark:
+    return worked_out(*streams(trace), *WRITTEN)(trace, selection)
+
+
+def mark_of_norms(trace: Trace, selection: Selection) -> Mark:
+    """Of the chosen layer's: what they read and what they leave."""
+    read = [norm_reading(trace, selection.layer, sublayer).before for sublayer in SUBLAYERS]
+    return recomputed(*read, "blocks.{layer}.attn_norm", "blocks.{layer}.ffn_norm")(trace, selection)
+
+
+def mark_of_gains(trace: Trace, selection: Selection) -> Mark:
+    norms = " and ".join(f"blocks.{selection.layer}.{sublayer}_norm.weight" for sublayer in SUBLAYERS)
+    return given("weights as learned", norms)(trace, selection)
+
+
+def inspect_length(trace: Trace, s: Selection, point: Point) -> Inspection:
+    """The lines are of the stream, the bars of what is added."""
+    curve, item = point.of("curve"), point.of("item")
+    if curve == 0:
+        return median_length(trace, item)
+    return stage_length(trace, item, s.query) if curve == 1 else written_length(trace, item, s.query)
+
+
+def inspect_scale(trace: Trace, s: Selection, point: Point) -> Inspection:
+    """LayerNorm has a line for what it takes off after each of what it divides by."""
+    each = 2 if trace.config.norm == "layernorm" else 1
+    norm, is_mean = divmod(point.of("curve"), each)
+    sublayer = nth(list(SUBLAYERS), norm)
+    if is_mean:
+        return mean_taken_off(trace, s.layer, sublayer, point.of("item"))
+    return divisor(trace, norm_reading(trace, s.layer, sublayer).before, point.of("item"))
+
+
+def inspect_normalised(trace: Trace, s: Selection, point: Point) -> Inspection:
+    norm, is_after = divmod(point.of("curve"), 2)
+    reading = norm_reading(trace, s.layer, nth(list(SUBLAYERS), norm))
+    return inspect(trace, reading.name if is_after else reading.before, (s.query, point.of("item")))
+
+
+VIEW = View(
+    name="residual",
+    title="Residual stream",
+    words=(
+        "Every token has one vector, a list of numbers, that runs through the whole model: the residual stream. "
+        "Attention and feed-forward each read a normalised copy of it and add something to it; here is how long it "
+        "grows, which way each addition points, and what the norms make of it. "
+        "Choose a token or a layer in any picture."
+    ),
+    formula=formula,
+    needs=("blocks.*.resid_mid", "blocks.*.resid_post"),
+    otherwise=lambda config: "Nothing was captured from this model.",
+    controls=("layer", "query"),
+    panels=(
+        Panel(
+            name="lengths",
+            title="How long the stream is: stage by stage down the model, token by token across",
+            draw=lambda trace, s: lengths(trace, s.query),
+            selects={"x": "query", "customdata": "layer"},
+            mark=mark_of_stages,
+            inspect=lambda trace, s, point: length(trace, point.row, point.column),
+            height=400,
+        ),
+        Panel(
+            name="norms",
+            title="The chosen token: its length, and what each sublayer adds",
+            draw=lambda trace, s: norms(trace, s.query),
+            inspect=inspect_length,
+            mark=mark_of_updates,
+            height=340,
+            width="half",
+        ),
+        Panel(
+            name="directions",
+            title="Which way it adds: along the stream, across it or against it",
+            draw=lambda trace, s: directions(trace, s.query),
+            inspect=lambda trace, s, point: direction(trace, point.of("item"), s.query),
+            selects={"customdata": "layer"},
+            mark=mark_of_updates,
+            height=340,
+            width="half",
+        ),
+        Panel(
+            name="scales",
+            title="The chosen layer's two norms: what they divide each token by",
+            draw=lambda trace, s: norm_scales(trace, s.layer, s.query),
+            inspect=inspect_scale,
+            selects={"x": "query"},
+            mark=mark_of_norms,
+            height=340,
+            width="half",
+        ),
+        Panel(
+            name="gains",
+            title="And what they multiply each dimension by after: the gains",
+            draw=lambda trace, s: gains(trace, s.layer),
+            no_inspection="weights as they were learned: no other number gives them",
+            mark=mark_of_gains,
+            height=340,
+            width="half",
+        ),
+        Panel(
+            name="normalised",
+            title="The chosen token's numbers before and after the chosen layer's norms",
+            draw=lambda trace, s: before_and_after(trace, s.layer, s.query),
+            inspect=inspect_normalised,
+            mark=mark_of_norms,
+            height=420,
+        ),
+        Panel(
+            name="similarity",
+            title="How the chosen token's direction changes: cosines between stages",
+            draw=lambda trace, s: stage_by_stage(trace, s.query),
+            selects={"customdata": "layer"},
+            mark=mark_of_stages,
+            inspect=lambda trace, s, point: cosine(trace, s.query, point.row, point.column),
+            height=460,
+            width="half",
+        ),
+        Panel(
+            name="outliers",
+            title="Outlier dimensions: the largest mean |value| over the tokens",
+            draw=lambda trace, s: standing_out(trace),
+            once=True,
+            selects={"customdata": "layer"},
+            mark=mark_of_stages,
+            inspect=lambda trace, s, point: outlier(trace, point.row, point.column),
+            height=460,
+            width="half",
+        ),
+    ),
+)

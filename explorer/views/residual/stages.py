@@ -1,0 +1,87 @@
+"""The residual view's comparisons of stages: which way the stream points at each, and which dimensions stand out."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from explorer.analysis.residual import Stage, outliers, similarity, stages
+from explorer.tracing.trace import Trace
+from explorer.views.style import figure, number, quoted
+
+
+def stage_by_stage(trace: Trace, query: int = 0) -> go.Figure:
+    """Cosines between one token's stream at any two stages."""
+    places = stages(trace)
+    names = [stage.name for stage in places]
+    cosines = similarity(trace, query)
+    axis = stage_axis(places, most=26)
+    return figure(
+        go.Heatmap(
+            x=names,
+            y=names,
+            z=cosines,
+            zmin=-1,
+            zmax=1,
+            autocolorscale=True,
+            customdata=layers_of(places, len(places)),
+            hovertemplate="%{y} and %{x}<br>cosine %{z:.3f}<extra></extra>",
+            colorbar={"title": {"text": "cosine", "side": "right"}},
+        ),
+        alt=(
+            f"Cosines between {len(places)} stages of the stream at {quoted(trace.tokens[query])}: "
+            f"{number(cosines[0, -1])} between the embedding and the last."
+        ),
+        xaxis={**axis, "autorange": True, "tickangle": -60},
+        yaxis=axis,
+    )
+
+
+def standing_out(trace: Trace) -> go.Figure:
+    """The dimensions whose mean size over tokens is furthest above the median dimension's, by stage."""
+    found = outliers(trace)
+    places = stages(trace)
+    stage, at = np.unravel_index(found.times.argmax(), found.times.shape)
+    return figure(
+        go.Heatmap(
+            x=[str(dimension) for dimension in found.dimensions],
+            y=[place.name for place in places],
+            z=found.times,
+            zmin=0,
+            zmax=float(found.times.max()) or 1.0,
+            autocolorscale=True,
+            text=[[number(size) for size in row] for row in found.sizes],
+            customdata=layers_of(places, len(found.dimensions)),
+            hovertemplate=(
+                "dimension %{x} at %{y}<br>mean size %{text}, %{z:.3g} × the median dimension's<extra></extra>"
+            ),
+            colorbar={"title": {"text": "× the median dimension", "side": "right"}},
+        ),
+        alt=(
+            f"The {len(found.dimensions)} dimensions that stand out most: dimension {found.dimensions[at]} is "
+            f"{number(found.times[stage, at])} times as large as the median one at {places[stage].name}."
+        ),
+        xaxis={
+            "type": "category",
+            "title": {"text": "dimension (the one that stands out most first)"},
+            "tickangle": -45,
+        },
+        yaxis=stage_axis(places),
+    )
+
+
+def layers_of(places: Sequence[Stage], columns: int) -> np.ndarray:
+    """(S, columns), the layer that a click on a row of stages chooses."""
+    return np.repeat([[stage.layer] for stage in places], columns, axis=1)
+
+
+def stage_axis(places: Sequence[Stage], most: int = 40) -> dict:
+    """Settings of an axis of stages, the embedding first; of many, some are written."""
+    names = [stage.name for stage in places]
+    return {
+        "type": "category",
+        "tickvals": names[:: -(-len(names) // most)],
+        "title": {"text": "stage: after layer and sublayer"},
+        "showgrid": False,
+        "autorange": "reversed",
+    }

@@ -1,0 +1,145 @@
+"""The residual view's pictures of lengths and directions: of the stream, and of what is added to it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from explorer.analysis.residual import residual_norms, stages, stream, updates
+from explorer.tracing.trace import Trace
+from explorer.views.residual.stages import layers_of, stage_axis
+from explorer.views.style import (
+    ATTENTION,
+    FEED_FORWARD,
+    RESIDUAL,
+    SELECTED,
+    figure,
+    label,
+    number,
+    positions,
+    quoted,
+    token_axis,
+)
+
+MOST_LENGTH = 2  # lengths, in multiples of the longest median token's, at which colours end
+
+
+def lengths(trace: Trace, query: int | None = None) -> go.Figure:
+    """‖stream‖ of every token (column) at every stage (row); a frame around the chosen token.
+
+    In some models one token is so long that all others would look alike: colours end at twice the median token's.
+    """
+    places = stages(trace)
+    values = np.linalg.norm(stream(trace), axis=-1)  # (S, T)
+    end = MOST_LENGTH * float(np.median(values, axis=1).max())
+    longest = float(values.max())
+    fig = figure(
+        go.Heatmap(
+            x=positions(trace.tokens),
+            y=[stage.name for stage in places],
+            z=values,
+            zmin=0,
+            zmax=min(end, longest) or 1.0,
+            autocolorscale=True,
+            customdata=layers_of(places, len(trace)),
+            hovertemplate="token %{x}, stream at %{y}<br>length %{z:.4g}<extra></extra>",
+            colorbar={"title": {"text": "length ‖x‖₂" + " (longer ones alike)" * (longest > end), "side": "right"}},
+        ),
+        alt=(
+            f"Length of the residual stream of {len(trace)} tokens at {len(places)} stages, {number(values.min())} to "
+            f"{number(longest)}; in the end longest at {quoted(trace.tokens[values[-1].argmax()])}."
+        ),
+        xaxis={**token_axis(trace.tokens, "token"), "tickangle": -60},
+        yaxis=stage_axis(places),
+    )
+    if query is not None:
+        fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 2})
+    return fig
+
+
+def norms(trace: Trace, query: int = 0) -> go.Figure:
+    """Length of the residual stream after each sublayer, at one token and the median one, and of what each adds."""
+    found = residual_norms(trace)
+    token = label(trace.tokens[query])
+    across = np.arange(len(found.stages))
+    hover = "%{text}<br>%{y:.4g}<extra></extra>"
+    before_norm = " before its norm" * (trace.config.norm_placement == "post")
+    traces = [
+        go.Scatter(
+            x=across,
+            y=np.median(found.stream, axis=1),
+            text=found.stages,
+            name="stream, median token",
+            mode="lines",
+            line={"color": RESIDUAL, "dash": "dot"},
+            hovertemplate=hover,
+        ),
+        go.Scatter(
+            x=across,
+            y=found.stream[:, query],
+            text=found.stages,
+            name=f"stream at {token}",
+            mode="lines+markers",
+            line={"color": SELECTED},
+            hovertemplate=hover,
+        ),
+        go.Bar(
+            x=across[1:],
+            y=found.updates[:, query],
+            text=found.stages[1:],
+            textposition="none",
+            name="added by attention (blue), feed-forward (orange)",
+            marker={"color": [ATTENTION, FEED_FORWARD] * trace.config.num_layers},
+            hovertemplate="%{text} adds a vector of length %{y:.4g}<extra></extra>",
+            showlegend=False,
+        ),
+    ]
+    return figure(
+        traces,
+        alt=(
+            f"Length of the residual stream at {quoted(trace.tokens[query])}: {number(found.stream[0, query])} at the "
+            f"embedding, {number(found.stream[-1, query])} after the last block."
+        ),
+        xaxis=sublayer_axis(found.stages),
+        yaxis={"title": {"text": f"length ‖x‖₂{before_norm}"}, "rangemode": "tozero"},
+        bargap=0.3,
+    )
+
+
+def sublayer_axis(names: Sequence[str]) -> dict:
+    """Settings of an axis of bars, one a sublayer, whose colours it explains."""
+    return {
+        "title": {"text": "layer and sublayer<br>(blue: attention adds, orange: feed-forward adds)"},
+        "tickvals": np.arange(len(names)),
+        "ticktext": names,
+        "tickangle": -45,
+        "showgrid": False,
+    }
+
+
+def directions(trace: Trace, query: int = 0) -> go.Figure:
+    """The cosine of each sublayer's update with the stream that it is added to."""
+    found = updates(trace, query)
+    most = int(np.abs(found.cosines).argmax())
+    return figure(
+        go.Bar(
+            x=np.arange(len(found.names)),
+            y=found.cosines,
+            customdata=np.arange(len(found.names)) // 2,
+            text=[
+                f"{name}: length {number(length)} onto a stream of {number(before)}"
+                for name, length, before in zip(found.names, found.lengths, found.before, strict=True)
+            ],
+            textposition="none",
+            marker={"color": [ATTENTION, FEED_FORWARD] * trace.config.num_layers},
+            hovertemplate="%{text}<br>cosine %{y:.3f}<extra></extra>",
+        ),
+        alt=(
+            f"Cosine of each sublayer's update with the stream at {quoted(trace.tokens[query])}: furthest from 0 is "
+            f"{found.names[most]} with {number(found.cosines[most])}."
+        ),
+        xaxis=sublayer_axis(found.names),
+        yaxis={"title": {"text": "cosine (against ← 0 → along)"}, "range": [-1, 1]},
+        bargap=0.3,
+        hovermode="x",  # a short bar is hard to hit
+    )

@@ -1,0 +1,155 @@
+"""Tokens: how text becomes pieces, and pieces become vectors."""
+
+import numpy as np
+
+from explorer.analysis.embedding import embedding_parts
+from explorer.analysis.next_token import rank, surprisal
+from explorer.explain.inspection import Inspection, Point, inspect
+from explorer.explain.inspection.embedding import component, similar, table_row
+from explorer.explain.inspection.inspection import nth
+from explorer.explain.inspection.prediction import PREDICTED, predicted
+from explorer.state.errors import NoSuchPoint
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
+from explorer.views.checks import Mark, cell, given, recomputed, worked_out
+from explorer.views.style import number, quoted
+from explorer.views.tokens.embedding import MOST_NEIGHBOURS, nearest, position_table, spread, vector
+from explorer.views.tokens.merges import in_hex, tree
+from explorer.views.tokens.table import column_at, table
+from explorer.views.view import Panel, View
+
+
+def formula(trace: Trace, selection: Selection) -> str:
+    query, config = selection.query, trace.config
+    token_id, parts = trace.token_ids[query], embedding_parts(trace, query)
+    dim = min(selection.dim, config.d_model - 1)
+    symbols, numbers = f"row[{dim}]", number(parts.row[dim])
+    if parts.scale != 1:
+        symbols, numbers = f"{symbols} · √D", f"{numbers} · √{config.d_model}"
+    if parts.position is not None:
+        symbols, numbers = f"{symbols} + position[{dim}]", f"{numbers} + {number(parts.position[dim])}"
+    total = f" = {number(parts.total[dim])}" if parts.scale != 1 or parts.position is not None else ""
+    bits = surprisal(trace)[query]
+    predicted = "nothing predicted it: it is the first"
+    if not np.isnan(bits):
+        predicted = (
+            f"surprisal = −log₂ p = −log₂ {number(2.0**-bits)} = {number(bits)} bits, "
+            f"rank {rank(trace)[query]:.0f} of {config.vocab_size:,}"
+        )
+    return (
+        f"{quoted(trace.tokens[query])} ({query}): bytes {in_hex(trace, token_id, most=24)} → id {token_id} → "
+        f"row {token_id} of the {config.vocab_size:,} × {config.d_model} embedding table\n"
+        f"embedding[{dim}] = {symbols} = {numbers}{total}   "
+        f"recomputed in all {config.d_model} dimensions, off by {number(parts.error)}\n"
+        f"{predicted}"
+    )
+
+
+def inspect_prediction(trace: Trace, selection: Selection, point: Point) -> Inspection | None:
+    """A measure in the table; None of its columns of text."""
+    if point.row >= len(trace):
+        raise NoSuchPoint(f"the table has no row {point.row}")
+    measure = column_at(point.x).split(" ")[0]
+    return predicted(trace, point.row, measure) if measure in PREDICTED else None
+
+
+def mark_of_stream(trace: Trace, selection: Selection) -> Mark:
+    last = "final_norm" if trace.config.norm_placement == "post" else f"blocks.{selection.depth - 1}.resid_post"
+    inside = selection.depth < trace.config.num_layers
+    return worked_out("blocks.{depth}.resid_pre" if inside else last)(trace, selection)
+
+
+def inspect_vector(trace: Trace, selection: Selection, point: Point) -> Inspection:
+    """Each row has the bars of all dimensions, and where one is chosen the same bar again in its colour."""
+    dim, rows = point.column, ("token", "position", "sum") if "position_embed" in trace else ("token",)
+    if dim >= trace.config.d_model:
+        raise NoSuchPoint(f"there is no dimension {dim}")
+    row = nth(rows, point.of("curve") // (1 + (selection.dim < trace.config.d_model)))
+    if row == "token":
+        return table_row(trace, selection.query, dim)
+    return inspect(trace, {"position": "position_embed", "sum": "embed"}[row], (selection.query, dim))
+
+
+def inspect_spread(trace: Trace, selection: Selection, point: Point) -> tuple[Inspection, Inspection]:
+    """Both coordinates of a token."""
+    first = int(selection.first_token == "hidden" and len(trace) > 1)
+    position = first + point.of("item")
+    across, up = (component(trace, selection.depth, position, which, first) for which in (0, 1))
+    return across, up
+
+
+VIEW = View(
+    name="tokens",
+    title="Tokens",
+    words=(
+        "The model reads not letters but tokens: pieces of text that byte-pair encoding (BPE) built, joining again and "
+        "again the two neighbours most often seen together in its training text. "
+        "Every token has a number, its id, and for each id a table holds a list of numbers, its vector: the embedding, "
+        "with which the computation begins. "
+        "Choose a token to see how it was built, how well it was predicted, and which tokens have vectors like its own."
+    ),
+    formula=formula,
+    needs=("embed", "blocks.*.resid_pre", "blocks.*.resid_post", "logits"),
+    otherwise=lambda config: "Nothing was captured from this model.",
+    controls=("query", "depth", "first_token"),
+    panels=(
+        Panel(
+            name="table",
+            title="Each token, and how well it was predicted from those before it",
+            draw=lambda trace, s: table(trace, s.query),
+            selects={"customdata": "query"},
+            mark=worked_out("logits"),
+            inspect=inspect_prediction,
+            height=420,
+            min_width=640,
+        ),
+        Panel(
+            name="merges",
+            title="The merges that built the chosen token, and the id of what each made",
+            draw=lambda trace, s: tree(trace, s.query),
+            no_inspection="it shows pieces of text and ids, and none of them is worked out",
+            mark=given("nothing computed: as the tokenizer’s table has it"),
+            height=340,
+            width="half",
+        ),
+        Panel(
+            name="nearest",
+            title="The tokens with the most similar vectors",
+            draw=lambda trace, s: nearest(trace, s.query),
+            inspect=lambda trace, s, point: similar(trace, s.query, point.of("item"), MOST_NEIGHBOURS),
+            mark=worked_out("token_embedding.weight"),
+            height=340,
+            width="half",
+        ),
+        Panel(
+            name="vector",
+            title="The chosen token’s vector, dimension by dimension",
+            draw=lambda trace, s: vector(trace, s.query, s.dim),
+            inspect=inspect_vector,
+            selects={"x": "dim"},
+            mark=recomputed("embed", "position_embed"),
+            height=300,
+        ),
+        Panel(
+            name="spread",
+            title="All tokens at the chosen depth, along the two directions in which they differ most (PCA)",
+            draw=lambda trace, s: spread(trace, s.depth, s.query, s.first_token == "hidden"),
+            inspect=inspect_spread,
+            mark=mark_of_stream,
+            selects={"customdata": "query"},
+            height=420,
+            width="half",
+        ),
+        Panel(
+            name="positions",
+            title="The vector that is added for each position",
+            draw=lambda trace, s: position_table(trace, s.query, s.dim),
+            needs=("position_embed",),
+            selects={"x": "dim", "y": "query"},
+            mark=recomputed("position_embed"),
+            inspect=cell("position_embed", "y", "x"),
+            height=420,
+            width="half",
+        ),
+    ),
+)

@@ -1,0 +1,185 @@
+"""Tokens as vectors: where they begin, what lies near them, and how they spread."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from explorer.analysis.embedding import embedding_parts, nearest_tokens, principal_components, stream_at
+from explorer.tracing.trace import Trace
+from explorer.views.style import (
+    EMBEDDING,
+    MONO,
+    RESIDUAL,
+    SELECTED,
+    figure,
+    label,
+    number,
+    positions,
+    quoted,
+    token_axis,
+)
+
+MOST_NEIGHBOURS = 15
+CLOSE = {"t": 8}  # nothing stands above the plot
+
+
+def vector(trace: Trace, query: int, dim: int | None = None) -> go.Figure:
+    """The token's embedding as bars over its dimensions; where positions are added, both parts above their sum, all on
+    one scale."""
+    parts = embedding_parts(trace, query)
+    rows = {"embedding × √D" if parts.scale != 1 else "embedding": parts.row * parts.scale}
+    if parts.position is not None:
+        rows |= {"position": parts.position, "their sum": parts.total}
+    largest = float(max(np.abs(row).max() for row in rows.values())) or 1.0
+    bars, axes = [], {}
+    for i, (name, row) in enumerate(rows.items()):
+        across, axis = np.arange(len(row)), "y" + str(i + 1) * (i > 0)
+        hover = f"{name}, dimension %{{x}}<br>%{{y:.4g}}<extra></extra>"
+        bars.append(go.Bar(x=across, y=row, yaxis=axis, marker={"color": EMBEDDING}, hovertemplate=hover))
+        if dim is not None and dim < len(row):
+            chosen = {"x": [dim], "y": [row[dim]], "marker": {"color": SELECTED}}
+            bars.append(go.Bar(yaxis=axis, hovertemplate=hover, **chosen))
+        top, share = 1 - i / len(rows), 1 / len(rows)
+        axes[f"yaxis{i + 1}" if i else "yaxis"] = {
+            "domain": [max(0.0, top - share + 0.03), top],
+            "range": [-1.05 * largest, 1.05 * largest],
+            "title": {"text": name},
+            "nticks": 5,
+        }
+    return figure(
+        bars,
+        alt=(
+            f"Embedding of {quoted(trace.tokens[query])} at position {query} in {trace.config.d_model} dimensions, "
+            f"{number(parts.total.min())} to {number(parts.total.max())}: {', '.join(rows)}."
+        ),
+        xaxis={
+            "title": {"text": "dimension"},
+            "showgrid": False,
+            "anchor": f"y{len(rows)}" if len(rows) > 1 else "y",
+            "range": [-1, trace.config.d_model],
+        },
+        **axes,
+        margin=CLOSE,
+        barmode="overlay",
+        bargap=0.15 if trace.config.d_model <= 256 else 0,
+        showlegend=False,
+    )
+
+
+def nearest(trace: Trace, query: int) -> go.Figure:
+    """The tokens of the vocabulary whose vectors point most nearly the same way, as bars of their cosine."""
+    ids, cosines = nearest_tokens(trace, trace.token_ids[query], MOST_NEIGHBOURS)
+    rows = np.arange(len(ids))
+    texts = [label(trace.vocabulary[i]) for i in ids]
+    token = trace.tokens[query]
+    few = ", ".join(f"{quoted(trace.vocabulary[i])} {number(c)}" for i, c in list(zip(ids, cosines, strict=True))[:3])
+    return figure(
+        go.Bar(
+            orientation="h",
+            x=cosines,
+            y=rows,
+            text=[f"{text}, id {i}" for text, i in zip(texts, ids, strict=True)],
+            textposition="none",
+            marker={"color": EMBEDDING},
+            hovertemplate="%{text}<br>cosine %{x:.3f}<extra></extra>",
+        ),
+        alt=f"Tokens nearest to {quoted(token)} by the cosine of their embeddings: {few}.",
+        xaxis={
+            "title": {"text": f"cosine similarity with {label(token)}"},
+            "range": [min(0.0, float(cosines.min())), 1],
+        },
+        yaxis={
+            "tickvals": rows,
+            "ticktext": texts,
+            "tickfont": {"family": MONO, "size": 11},
+            "range": [len(ids) - 0.4, -0.6],
+            "showgrid": False,
+            "zeroline": False,
+        },
+        margin=CLOSE,
+        bargap=0.25,
+    )
+
+
+def spread(trace: Trace, depth: int, query: int, hide_first: bool = False) -> go.Figure:
+    """The tokens' vectors after some blocks, seen from where they differ most: their first two principal components.
+
+    Labels that would lie on others are left out; hover has them all. The first token, often far from all others, can
+    be left out.
+    """
+    first = int(hide_first and len(trace) > 1)
+    found = principal_components(stream_at(trace, depth)[first:])
+    tokens, chosen = trace.tokens[first:], query - first
+    x, y = found.points.T
+    texts = [label(token) for token in tokens]
+    shown = readable(found.points, [len(text) for text in texts], chosen)
+    where = f"after block {depth - 1}" if depth else "as embedded"
+    color = RESIDUAL if depth else EMBEDDING
+    return figure(
+        go.Scatter(
+            x=x,
+            y=y,
+            mode="markers+text",
+            text=[text if i in shown else "" for i, text in enumerate(texts)],
+            textposition="top center",
+            textfont={"family": MONO, "size": 11},
+            marker={
+                "color": [SELECTED if i == chosen else color for i in range(len(tokens))],
+                "size": [11 if i == chosen else 7 for i in range(len(tokens))],
+            },
+            customdata=np.arange(first, len(trace)),
+            hovertext=positions(trace.tokens)[first:],
+            hovertemplate="%{hovertext}<br>(%{x:.3g}, %{y:.3g})<extra></extra>",
+            cliponaxis=False,
+        ),
+        alt=(
+            f"{len(tokens)} tokens {where} along the two directions in which they differ most, which hold "
+            f"{found.shares[0]:.0%} and {found.shares[1]:.0%} of the variance."
+        ),
+        xaxis={"title": {"text": f"component 1 ({found.shares[0]:.0%} of the variance)"}},
+        yaxis={"title": {"text": f"component 2 ({found.shares[1]:.0%})"}},
+        margin={"t": 20},
+    )
+
+
+def readable(points: np.ndarray, lengths: Sequence[int], chosen: int) -> set[int]:
+    """Which of (T, 2) points can have a label of so many characters above them, on no other label and no other point:
+    the chosen first, whatever it lies on, then in their order. Sizes are those of a plot of 300 by 320 pixels."""
+    extent = np.maximum(np.ptp(points, axis=0), 1e-12)
+    x, y = ((points - points.min(0)) / extent * [300, 320]).T
+    widths = 7 * np.array(lengths)
+    shown: list[int] = []
+    for i in sorted(range(len(points)), key=lambda i: (i != chosen, i)):
+        over = (np.abs(x[shown] - x[i]) < (widths[shown] + widths[i]) / 2) & (np.abs(y[shown] - y[i]) < 13)
+        below = (np.abs(x - x[i]) < widths[i] / 2 + 4) & (y > y[i] + 1) & (y < y[i] + 20)  # points that it would hide
+        if i == chosen or not (over.any() or below.any()):
+            shown.append(i)
+    return set(shown)
+
+
+def position_table(trace: Trace, query: int, dim: int | None = None) -> go.Figure:
+    """The vector added at every position of the run."""
+    values = trace["position_embed"]  # (T, D)
+    largest = float(np.abs(values).max()) or 1.0
+    fig = figure(
+        go.Heatmap(
+            y=positions(trace.tokens),
+            z=values,
+            zmin=-largest,
+            zmax=largest,
+            autocolorscale=True,
+            hovertemplate="position %{y}, dimension %{x}<br>%{z:.4g}<extra></extra>",
+        ),
+        alt=(
+            f"What is added at each of {len(values)} positions, by {values.shape[1]} dimensions: "
+            f"{number(values.min())} to {number(values.max())}."
+        ),
+        xaxis={"title": {"text": "dimension"}, "showgrid": False},
+        yaxis={**token_axis(trace.tokens, "position", most=24), "autorange": "reversed"},
+    )
+    fig.add_hrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 1})
+    if dim is not None and dim < values.shape[1]:
+        corners = {"x0": dim - 0.5, "x1": dim + 0.5, "y0": query - 0.5, "y1": query + 0.5}
+        fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
+    return fig

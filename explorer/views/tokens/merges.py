@@ -1,0 +1,117 @@
+"""How byte-pair encoding built a token."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import plotly.graph_objects as go
+
+from explorer.tracing.trace import Trace
+from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label, quoted
+from model.merges import MergeStep, merge_steps
+
+TINT, PALE = "rgba(0, 158, 115, 0.35)", "rgba(136, 136, 136, 0.12)"  # EMBEDDING and RESIDUAL, text upon them legible
+
+
+def bytes_of(trace: Trace, token_id: int) -> bytes | None:
+    """The bytes that were merged into a token; None of a special token, or where the tokenizer is unknown."""
+    return trace.token_bytes[token_id] if token_id < len(trace.token_bytes) else None
+
+
+def in_hex(trace: Trace, token_id: int, most: int | None = None) -> str:
+    """A token's bytes as pairs of hexadecimal digits, at most so many; "none" where `bytes_of` has none."""
+    text = bytes_of(trace, token_id)
+    if text is None:
+        return "none"
+    return text[:most].hex(" ") + " …" * (most is not None and len(text) > most)
+
+
+def piece_text(piece: bytes) -> str:
+    """Bytes as characters or, where they are not whole ones, as hexadecimal digits."""
+    try:
+        return piece.decode("utf-8")
+    except UnicodeDecodeError:
+        return "".join(f"\\x{byte:02x}" for byte in piece)
+
+
+class Box(NamedTuple):
+    """A piece in the picture: in which row, at which byte, its bytes, and the merge that made it if that is its row."""
+
+    row: int
+    start: int
+    piece: bytes
+    made: MergeStep | None
+
+
+def boxes(text: bytes, steps: Sequence[MergeStep]) -> Iterator[Box]:
+    """The single bytes of a token, then its pieces after each step."""
+    rows = [(tuple(bytes([byte]) for byte in text), None), *((step.pieces, step) for step in steps)]
+    for row, (pieces, step) in enumerate(rows):
+        start = 0
+        for place, piece in enumerate(pieces):
+            yield Box(row, start, piece, step if step and step.place == place else None)
+            start += len(piece)
+
+
+def tree(trace: Trace, query: int) -> go.Figure:
+    """How byte-pair encoding built the token: its bytes in a row, and below them its pieces after each merge."""
+    text = bytes_of(trace, trace.token_ids[query]) or b""
+    ranks = {piece: rank for rank, piece in enumerate(trace.token_bytes)}
+    steps = merge_steps(text, ranks)
+    shown = list(boxes(text, steps))
+    rows = [box.row for box in shown]
+    hover = [
+        (" + ".join(label(piece_text(part)) for part in box.made.pair) + " → " if box.made else "")
+        + f"{label(piece_text(box.piece))}<br>id {ranks[box.piece]}, bytes {box.piece.hex(' ')}"
+        for box in shown
+    ]
+    fig = figure(
+        [
+            go.Bar(
+                orientation="h",
+                base=[box.start for box in shown],
+                x=[len(box.piece) for box in shown],
+                y=rows,
+                marker={
+                    "color": [TINT if box.made else PALE for box in shown],
+                    "line": {"color": [SELECTED if box.piece == text else RESIDUAL for box in shown], "width": 1},
+                },
+                text=hover,
+                textposition="none",
+                hovertemplate="%{text}<extra></extra>",
+            ),
+            go.Scatter(  # not the bars' own texts, whose colours would not follow the theme
+                x=[box.start + len(box.piece) / 2 for box in shown],
+                y=rows,
+                text=[label(piece_text(box.piece)) for box in shown],
+                mode="text",
+                textfont={"family": MONO, "size": 13},
+                hoverinfo="skip",
+            ),
+        ],
+        alt=in_words(trace, query, steps),
+        xaxis={"visible": False, "range": [0, max(len(text), 1)], "fixedrange": True},
+        yaxis={
+            "range": [max(len(steps) + 1, 4) - 0.4, -0.6],
+            "tickvals": sorted(set(rows)),
+            "ticktext": ["bytes", *(f"id {step.rank}" for step in steps)],
+            "tickfont": {"family": MONO, "size": 11},
+            "showgrid": False,
+            "zeroline": False,
+            "fixedrange": True,
+        },
+        margin={"t": 8},
+        bargap=0.25,
+        showlegend=False,
+    )
+    if not steps:
+        said = "A single byte: no merge is needed." if text else "A special token, or of a tokenizer not known here."
+        fig.add_annotation(text=said, x=0.5, y=0.4, xref="paper", yref="paper", showarrow=False)
+    return fig
+
+
+def in_words(trace: Trace, query: int, steps: Sequence[MergeStep]) -> str:
+    token = quoted(trace.tokens[query])
+    if not steps:
+        return f"No merge built {token}."
+    each = "; ".join(f"{' + '.join(quoted(piece_text(part)) for part in step.pair)} (id {step.rank})" for step in steps)
+    return f"{token} was built by {len(steps)} merge{'s' * (len(steps) > 1)}: {each}."

@@ -1,0 +1,99 @@
+"""The two functions offered to programs."""
+
+import time
+from typing import Any
+
+import numpy as np
+
+from explorer.analysis.next_token import next_token, surprisal
+from explorer.state.settings import NO_LIMITS, GenerationSettings, WritingLimits
+from explorer.tracing.library import Library
+from explorer.web.presenter import Presenter
+from model.generation import generate as generate_tokens
+from model.stop_strings import up_to_stop
+
+
+class Api:
+    """Typed, documented and stateless: what `/explore` and `/generate` answer."""
+
+    def __init__(self, library: Library, default_checkpoint: str, limits: WritingLimits = NO_LIMITS):
+        self.library, self.presenter = library, Presenter(library)
+        self.default_checkpoint, self.limits = default_checkpoint, limits
+
+    def explore(self, prompt: str, checkpoint: str = "") -> dict[str, Any]:
+        """Run a model once over a prompt and say what it made of it.
+
+        Args:
+            prompt: any text; of one longer than the context the last part is used, three quarters of it to all.
+            checkpoint: name of a model, the default one if empty.
+
+        Returns:
+            `tokens` and `ids` (T each); `surprisal` (T), bits, null for the first token; `next_tokens`, the 10
+            likeliest, each with `token`, `id` and `probability`; `captured`, name of every captured value -> its shape;
+            `dropped`, how many tokens of a long prompt were left out.
+        """
+        run = self.presenter.run_of(checkpoint or self.default_checkpoint, prompt)
+        trace = self.presenter.trace(run)
+        prediction = next_token(trace, len(trace) - 1)
+        return {
+            "tokens": list(trace.tokens),
+            "ids": list(trace.token_ids),
+            "surprisal": [None if np.isnan(bits) else float(bits) for bits in surprisal(trace)],
+            "next_tokens": [
+                {"token": trace.vocabulary[i], "id": int(i), "probability": float(prediction.plain[i])}
+                for i in prediction.top(10)
+            ],
+            "captured": {name: list(value.shape) for name, value in trace.values.items()},
+            "dropped": run.dropped,
+        }
+
+    def generate(
+        self,
+        prompt: str,
+        max_new_tokens: int = 60,
+        temperature: float = 0.8,
+        top_k: int = 40,
+        seed: int = 0,
+        checkpoint: str = "",
+        top_p: float = 1.0,
+        min_p: float = 0.0,
+        repetition_penalty: float = 1.0,
+        stop: str = "",
+    ) -> dict[str, Any]:
+        """Continue a prompt; the same seed gives the same text.
+
+        Args:
+            prompt: any text that is not empty; of a long one the part is used that `explore` uses.
+            max_new_tokens: 1 to 512; where the app was started with lower limits, of tokens or of seconds, fewer come.
+            temperature: 0 to 2; 0 always takes the likeliest token.
+            top_k: draw from this many likeliest tokens; 0 draws from all.
+            seed: of the random numbers, 0 to 4294967295.
+            checkpoint: name of a model, the default one if empty.
+            top_p: 0 to 1; draw from the fewest likeliest tokens that have this probability together; 1 draws from all.
+            min_p: 0 to 1; draw from tokens at least this many times as likely as the likeliest; 0 draws from all.
+            repetition_penalty: 1 to 2; makes tokens that were there before less likely; 1 does not.
+            stop: the text ends with this text of at most 64 characters, if it comes up; none if empty.
+
+        Returns:
+            `text`, the continuation; `tokens`, each with `token`, `id` and `probability` it was drawn with; the last of
+            them may hold more than `text` where that ends with `stop`.
+        """
+        settings = GenerationSettings(
+            temperature, top_k, max_new_tokens, seed, top_p, min_p, repetition_penalty, stop
+        ).checked()
+        run = self.presenter.run_of(checkpoint or self.default_checkpoint, prompt)
+        lm, tokenizer = self.library.model(run.checkpoint)
+        ends = {"stop_tokens": {tokenizer.end_of_text}, "tokenizer": tokenizer}
+        end, steps = time.monotonic() + self.limits.seconds, []
+        for step in generate_tokens(lm, run.prompt, num_dropped=run.dropped, **ends, **settings.as_dict()):
+            steps.append(step)
+            if len(steps) == self.limits.tokens or time.monotonic() >= end:
+                break
+        ids = [step.token_id for step in steps if step.token_id != tokenizer.end_of_text]
+        return {
+            "text": up_to_stop(tokenizer.decode(ids), steps[-1].stopped_by),
+            "tokens": [
+                {"token": tokenizer.vocabulary[s.token_id], "id": s.token_id, "probability": s.probability}
+                for s in steps
+            ],
+        }

@@ -1,0 +1,174 @@
+"""What the browser asks for: the open view and the prediction, as the contents of widgets by their element ids."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from explorer.explain.inspection import Point
+from explorer.state.branches import tree
+from explorer.state.errors import UserError
+from explorer.state.selection import MOST_FOUND_BY
+from explorer.state.settings import GenerationSettings
+from explorer.tracing.trace import Trace
+from explorer.tracing.work import TooMuch, go_on
+from explorer.views import view_named
+from explorer.views.choices import OF_TOKENS, choices
+from explorer.views.view import Panel, SmallMultiples
+from explorer.web.continuations import Continuations
+from explorer.web.open_view import OpenView
+from explorer.web.presenter import Presenter, Question
+from explorer.web.server_functions import server_function
+from explorer.web.widgets.branches import Branches
+from explorer.web.widgets.brief import Brief
+from explorer.web.widgets.changes import Changes
+from explorer.web.widgets.choosers import Choosers
+from explorer.web.widgets.coach import Coach
+from explorer.web.widgets.distribution import Distribution
+from explorer.web.widgets.figure import Figure
+from explorer.web.widgets.head_grid import HeadGrid
+from explorer.web.widgets.picker import Picker
+from explorer.web.widgets.playback import Playback
+from explorer.web.widgets.token_strip import TokenStrip
+from explorer.web.widgets.what_ifs import WhatIfs
+
+SEEN_AT_ONCE = 2  # pictures that fill a screen: they do not wait for those below them
+ABOUT, PARTS = ("show", "pick", "token", "tune"), range(3)
+PROBLEM = "problem"  # the element that says why there is no answer
+RENEWED = "The model’s files were written anew: all that is shown is computed with the new ones."
+
+
+class Answers:
+    """Answers that pass Gradio's events and its updates of widgets by: they take longer than all that is computed.
+
+    Args:
+        presenter: knows the answers.
+    """
+
+    def __init__(self, presenter: Presenter):
+        self.presenter, self.continuations = presenter, Continuations(presenter.library)
+
+    @property
+    def functions(self) -> list[Callable]:
+        """For the browser to call."""
+        return [server_function(self.answer), server_function(self.inspect)]
+
+    def answer(self, about: str, state: Mapping[str, Any], part: int = 0) -> dict[str, Any]:
+        """What a change of the state asks for.
+
+        Args:
+            about: "show" for the whole open view and the prediction, "pick" for what of them follows the selection,
+                "token" for the tokens, the text and the prediction, "tune" for the prediction alone.
+            state: anything, as anybody may send it.
+            part: 0 for what is seen at once, 1 for the other pictures and the tree of continuations, 2 for what vouches
+                for the pictures' numbers.
+
+        Returns:
+            `contents`, element id -> what it shows, None where it gives up its place; `more`, whether there is a rest;
+            `version`, of the model's files, which the browser names in the state that it asks about next. Where they
+            were written anew since, there are no contents but `ask`, what to ask in place of this.
+
+        Raises:
+            UserError, CheckpointError: there is no answer to that.
+        """
+        if about not in ABOUT or part not in PARTS:
+            raise UserError(f"an answer is about {', '.join(ABOUT)}, in parts 0 to 2, got {about!r:.40}, {part!r:.40}")
+        question, settings = Question.parse(state), GenerationSettings.parse(state)
+        version, known = self.presenter.version(question.run.checkpoint), state.get("version")
+        renewed = isinstance(known, str) and known != version and known.partition("@")[0] == question.run.checkpoint
+        if renewed and (about != "show" or part):
+            return {"contents": {}, "more": False, "ask": "show"}
+        shown = {} if part else {PROBLEM: RENEWED if renewed else ""}
+        if part == 0:
+            trace = self.presenter.logits(question.run) if about == "token" else self.presenter.trace(question.run)
+            shown |= self.prediction(question, settings, trace)
+            shown |= self.tokens(question, trace) if about in ("token", "show") else {}
+            shown |= self.choosers(question, trace) if about == "token" else {}
+        if about in ("tune", "token"):
+            return {"contents": shown, "more": False, "version": version}
+        if about == "show" and part == 0:
+            shown |= self.coach(question) | {"picker": Picker.pack(self.presenter.library.checkpoints)}
+        open_view = self.presenter.open_view(question)
+        shown |= self.part(open_view, about == "show", part)
+        if about == "show" and part == 1:
+            shown |= self.tree(question)
+        return {"contents": shown, "more": part < 2, "version": version}
+
+    def part(self, open_view: OpenView, newly: bool, part: int) -> dict[str, Any]:
+        """What the open view shows in a part of an answer."""
+        name, panels = open_view.view.name, open_view.panels(newly)
+        if part == 2:
+            marks = {panel.name: piece(open_view.mark, panel) for panel in panels}
+            return {f"{name}-{panel}-mark": mark and mark.as_dict() for panel, mark in marks.items()}
+        later = [panel for panel in panels if open_view.has(panel)][SEEN_AT_ONCE:]
+        now = later if part else [panel for panel in panels if panel not in later]
+        pictures = {f"{name}-{panel.name}": packed(piece(open_view.draw, panel)) for panel in now}
+        if part:
+            return pictures
+        return pictures | {
+            "changes": Changes.pack(open_view.trace.edits, open_view.trace.config),
+            f"{name}-words": open_view.words,
+            f"{name}-formula": open_view.formula,
+            f"{name}-choosers": Choosers.pack(open_view.choices),
+            f"{name}-what-ifs": WhatIfs.pack(open_view.what_ifs),
+        }
+
+    def inspect(self, state: Mapping[str, Any], picture: str, point: Mapping[str, Any]) -> str:
+        """How the number at a clicked point of a picture comes about, as lines of text; "" where there is none.
+
+        Args:
+            picture: element id.
+            point: its coordinates, see `Point`; anything, as anybody may send it.
+
+        Raises:
+            UserError, CheckpointError: there is no such point, or no such picture.
+        """
+        if not isinstance(picture, str):
+            raise UserError(f"a picture has a name, got {picture!r:.80}")
+        open_view = self.presenter.open_view(Question.parse(state))
+        return open_view.inspect(picture.removeprefix(f"{open_view.view.name}-"), Point.parse(point))
+
+    def tokens(self, question: Question, trace: Trace) -> dict[str, Any]:
+        prompt, generated = self.presenter.text(question.run)
+        strip = self.presenter.strip(question.run, trace)
+        return {
+            "strip": TokenStrip.pack(**strip),
+            "story": {"prompt": prompt, "generated": generated},
+            "playback": Playback.pack(strip["tokens"], strip["num_prompt"], len(question.run.generated)),
+        }
+
+    def choosers(self, question: Question, trace: Trace) -> dict[str, Any]:
+        """The open view's lists that name tokens."""
+        view, selection = view_named(question.selection.view), question.selection.within(trace)
+        found = choices([field for field in view.controls if field in OF_TOKENS], trace, selection)
+        return {f"{view.name}-choosers": Choosers.pack(found, all_of_them=False)}
+
+    def tree(self, question: Question) -> dict[str, Any]:
+        _, tokenizer = self.presenter.library.model(question.run.checkpoint)
+        try:
+            stretches = tree(self.continuations.surprisals(question))
+        except TooMuch as error:  # and what there is beside the tree is shown
+            return {PROBLEM: str(error)}
+        shown, kept = question.run.generated, question.branches
+        return {"branches": Branches.pack(stretches, shown, kept, tokenizer.vocabulary.__getitem__)}
+
+    def coach(self, question: Question) -> dict[str, Any]:
+        return {"coach": Coach.pack(*self.presenter.coach(question.run))}
+
+    def prediction(self, question: Question, settings: GenerationSettings, trace: Trace) -> dict[str, Any]:
+        prediction, vocabulary, words = self.presenter.next_token(question, settings, trace)
+        drawn = prediction.drawn
+        table = Distribution.pack(prediction, vocabulary, settings, question.selection.find[:MOST_FOUND_BY])
+        brief = Brief.pack(trace.tokens[: question.selection.query + 1], vocabulary[drawn], prediction.sampled[drawn])
+        return {"next-token": table, "next-token-words": words, "brief": brief}
+
+
+def piece(work: Callable[[Panel], Any], panel: Panel) -> Any:
+    """What there is to be done for a panel, if the answer is still wanted."""
+    go_on()
+    return work(panel)
+
+
+def packed(picture: Any) -> Any:
+    """A picture as its widget takes it."""
+    if picture is None:
+        return None
+    return HeadGrid.pack(picture) if isinstance(picture, SmallMultiples) else Figure.pack(picture)

@@ -1,0 +1,100 @@
+"""What comes in over HTTP, and what goes out with it."""
+
+import logging
+import re
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from explorer.web.content_policy import content_policy
+from explorer.web.hosts import Hosts
+
+LOG = logging.getLogger(__name__)
+MOST_BYTES = 1 << 20  # of a request: a state takes some 100 kB, and a prompt need not be a book
+# What Gradio serves and nothing here uses: files sent to it and through it, recordings, its own editor and statistics.
+UNUSED = "upload|upload_progress|process_recording|stream|proxy=|deep_link|run-history|profiling|(undo-)?vibe-|dev/"
+CLOSED = re.compile(rf"/gradio_api/({UNUSED})|/monitoring")
+
+
+class Gate:
+    """Middleware (ASGI) that admits requests by the server's own names, of a bounded size, to routes that are used, and
+    tells browsers what the page may do.
+
+    Args:
+        app: what it stands before.
+        hosts: names of the server.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Hosts):
+        self.app, self.hosts = app, hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send):
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        outgoing = Outgoing(send)
+        if refusal := self.refusal(scope):
+            return await refusal(scope, receive, outgoing)
+        try:
+            return await self.app(scope, bounded(receive), outgoing)
+        except TooLarge:
+            return await too_large()(scope, receive, outgoing)
+
+    def refusal(self, scope: Scope) -> PlainTextResponse | None:
+        headers = Headers(scope=scope)
+        host, length = headers.get("host", ""), headers.get("content-length", "0")
+        if not self.hosts.have(host):
+            LOG.warning("refused a request for the host %.80r; --allowed-hosts would admit it", host)
+            return PlainTextResponse("This server has another name; --allowed-hosts gives it more.", 400)
+        if CLOSED.match(scope["path"].removeprefix(scope.get("root_path", ""))):
+            return PlainTextResponse("There is no such thing here.", 404)
+        return too_large() if length.isdigit() and int(length) > MOST_BYTES else None
+
+
+class TooLarge(Exception):
+    """A request goes on for longer than it may."""
+
+
+def too_large() -> PlainTextResponse:
+    return PlainTextResponse(f"A request has at most {MOST_BYTES:,} bytes.", 413)
+
+
+def bounded(receive: Receive) -> Receive:
+    """What is received, up to `MOST_BYTES`, however long it said that it is."""
+    seen = 0
+
+    async def received() -> Message:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if seen > MOST_BYTES:
+            raise TooLarge
+        return message
+
+    return received
+
+
+class Outgoing:
+    """Sends on, with headers; a page waits until it is complete, as its policy depends on it."""
+
+    def __init__(self, send: Send):
+        self.send = send
+        self.start: Message | None = None
+        self.page = b""
+
+    async def __call__(self, message: Message):
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            headers["X-Content-Type-Options"] = "nosniff"
+            headers["Referrer-Policy"] = "same-origin"  # the address holds what a visitor wrote
+            if headers.get("content-type", "").startswith("text/html"):
+                self.start = message
+                return
+        elif self.start and message["type"] == "http.response.body":
+            self.page += message.get("body", b"")
+            if message.get("more_body"):
+                return
+            MutableHeaders(scope=self.start)["Content-Security-Policy"] = content_policy(self.page)
+            await self.send(self.start)
+            self.start, message = None, message | {"body": self.page}
+        await self.send(message)

@@ -1,0 +1,105 @@
+"""What stands where on the page."""
+
+from collections.abc import Callable, Sequence
+
+import gradio as gr
+
+from explorer.lessons.examples import EXAMPLES
+from explorer.views import VIEWS
+from explorer.views.view import Panel
+from explorer.web.sampling_panel import SamplingPanel
+from explorer.web.widgets.changes import Changes
+from explorer.web.widgets.choosers import Choosers
+from explorer.web.widgets.coach import Coach
+from explorer.web.widgets.figure import Figure
+from explorer.web.widgets.head_grid import HeadGrid
+from explorer.web.widgets.picker import Picker
+from explorer.web.widgets.state import State
+from explorer.web.widgets.state_update import StateUpdate
+from explorer.web.widgets.token_strip import TokenStrip
+from explorer.web.widgets.what_ifs import WhatIfs
+from explorer.web.widgets.words import Words
+from explorer.web.writing_panel import WritingButtons, place_writing
+
+TITLE = "TransformerLM Explorer"
+
+
+class Layout:
+    """The page's widgets, placed in the open `gr.Blocks`.
+
+    Args:
+        checkpoints: names of the models to choose from.
+        checkpoint: the one chosen first.
+        functions: what the browser may ask Python.
+    """
+
+    def __init__(self, checkpoints: list[str], checkpoint: str, functions: Sequence[Callable]):
+        self.state, self.update = State(functions, elem_id="state"), StateUpdate(elem_id="state-update")
+        self.place_header(checkpoints, checkpoint)
+        self.place_prompt()
+        with gr.Row(elem_id="columns"):
+            with gr.Column(scale=7, min_width=340):
+                self.place_views()
+            with gr.Column(scale=3, min_width=330, elem_id="generation"):
+                self.buttons, self.sampling = WritingButtons(), SamplingPanel()
+                place_writing()
+
+    def place_header(self, checkpoints: list[str], checkpoint: str):
+        with gr.Row(elem_id="header"):
+            gr.Markdown(f"# {TITLE}", elem_id="title")
+            self.picker = Picker(checkpoints, value=checkpoint, elem_id="picker")
+            self.facts = Words(elem_id="facts")
+            self.share = gr.Button("Copy link", size="sm", scale=0, min_width=90)
+            self.theme = gr.Button("Light / dark", size="sm", scale=0, min_width=100)
+
+    def place_prompt(self):
+        with gr.Row(elem_id="prompt-row"):
+            self.prompt = gr.Textbox(
+                label="prompt",
+                show_label=False,
+                container=False,
+                placeholder="Type the beginning of a story",
+                lines=1,
+                max_lines=4,
+                interactive=True,
+                elem_id="prompt",
+                scale=8,
+            )
+            self.run = gr.Button("Run", variant="primary", scale=0, min_width=90, elem_id="run")
+            with gr.Row(elem_id="examples"):
+                gr.Markdown("try")
+                self.examples = [
+                    (gr.Button(name, size="sm", scale=0, min_width=60), example.text)
+                    for name, example in EXAMPLES.items()
+                ]
+        TokenStrip(elem_id="strip")
+        self.coach = Coach(elem_id="coach")
+        Changes(elem_id="changes")
+        Words(elem_id="problem")
+
+    def place_views(self):
+        self.tab = {}
+        with gr.Tabs(elem_id="views") as self.tabs:
+            for view in VIEWS:
+                with gr.Tab(view.title, id=view.name) as self.tab[view.name]:
+                    Words(view.words, elem_id=f"{view.name}-words")
+                    Choosers(elem_id=f"{view.name}-choosers")
+                    if view.what_ifs:
+                        WhatIfs(elem_id=f"{view.name}-what-ifs")
+                    Words(kind="formula", elem_id=f"{view.name}-formula")
+                    with gr.Row(elem_classes="panels"):
+                        for panel in view.panels:
+                            place_panel(view.name, panel)
+
+
+def place_panel(view: str, panel: Panel) -> Figure | HeadGrid:
+    """The widget of a panel."""
+    place = {
+        "title": panel.title,
+        "selects": panel.selects,
+        "elem_id": f"{view}-{panel.name}",
+        "elem_classes": [f"panel-{panel.width}", *["once"] * panel.once],
+    }
+    if panel.kind == "head_grid":
+        return HeadGrid(**place)
+    return Figure(height=panel.height, min_plot_width=panel.min_width, **place)

@@ -1,0 +1,202 @@
+"""The page as an app: its widgets, its events, its looks, and the functions it offers to programs."""
+
+import gc
+import os
+from collections.abc import Callable, Collection, Iterable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from fastapi import FastAPI
+from starlette.middleware import Middleware
+
+from explorer.state.settings import NO_LIMITS, WritingLimits
+from explorer.tracing.library import Library
+from explorer.views.style import DARK, LIGHT, MONO_FONTS, SANS_FONTS, css_colours
+from explorer.web.api import Api
+from explorer.web.assets import theme_script
+from explorer.web.endpoints import Answers
+from explorer.web.events import Events
+from explorer.web.gate import Gate
+from explorer.web.generation_events import Writing
+from explorer.web.hosts import Hosts
+from explorer.web.layout import TITLE, Layout
+from explorer.web.presenter import Presenter
+from explorer.web.telling import told
+
+MOST_SESSIONS = 100  # that Gradio keeps something of, about 0.3 MB each; one that it forgot begins anew, unnoticed
+# Room for the buttons that stay at the bottom of a narrow screen (page.css). In a style sheet of its own Gradio would
+# look for the root, where a media query speaks of it, inside the page.
+BAR = ":root { --bar: 0px; } @media (max-width: 900px) { :root { --bar: 84px; } }"
+
+
+class Page:
+    """The Gradio app on a library's models.
+
+    Args:
+        library: the models.
+        checkpoint: name of the one a new visitor sees.
+        limits: of what a visitor may have written at a time.
+    """
+
+    def __init__(self, library: Library, checkpoint: str, limits: WritingLimits = NO_LIMITS):
+        self.library, self.checkpoint, self.limits = library, checkpoint, limits
+
+    def build(self) -> gr.Blocks:
+        with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True) as blocks:
+            presenter = Presenter(self.library)
+            self.layout = Layout(self.library.checkpoints, self.checkpoint, Answers(presenter).functions)
+            self.events = Events(self.layout, presenter, self.checkpoint)
+            boxes = self.layout.prompt, self.layout.sampling.seed
+            self.writing = Writing(self.layout.update, *boxes, presenter, self.limits)
+            connect(blocks, self.layout, self.events, self.writing)
+            api = Api(self.library, self.checkpoint, self.limits)
+            gr.api(told_to_programs(api.explore), api_name="explore")
+            gr.api(told_to_programs(api.generate), api_name="generate")
+        return blocks.queue(default_concurrency_limit=8)
+
+    def launch(self, allowed_hosts: Collection[str] = (), **options) -> gr.Blocks:
+        """Build and serve.
+
+        Args:
+            allowed_hosts: names besides the machine's own by which the server may be asked for (see `Hosts`).
+            options: of `gr.Blocks.launch`.
+        """
+        blocks = self.build()
+        gc.collect()
+        gc.freeze()  # what is loaded by now stays: without it the collector walks it all again, 70 ms at a time
+        bound = options.get("server_name") or os.environ.get("GRADIO_SERVER_NAME")
+        served = served_with(Hosts.of_this_machine(bound, allowed_hosts))
+        blocks.launch(state_session_capacity=MOST_SESSIONS, **served, **options)
+        return blocks
+
+    def mount(self, app: FastAPI, path: str, hosts: Collection[str] = ("*",)) -> FastAPI:
+        """Build and serve below a path of another app, which is left to choose by which names it is asked for."""
+        blocks = self.build()
+        blocks.state_session_capacity = MOST_SESSIONS
+        return gr.mount_gradio_app(app, blocks, path=path, **served_with(Hosts(hosts)))
+
+
+def served_with(hosts: Hosts) -> dict[str, Any]:
+    """How Gradio serves the page, whoever asks for it."""
+    return {
+        "css": Path(__file__).with_suffix(".css").read_text(encoding="utf-8"),
+        "head": f"<style>{css_colours()}{BAR}</style>{theme_script()}",
+        "theme": page_theme(),
+        "footer_links": ["api"],
+        "ssr_mode": False,
+        "run_history": False,  # would keep every event's data in the browser
+        "enable_monitoring": False,
+        "app_kwargs": {"middleware": [Middleware(Gate, hosts=hosts)]},
+    }
+
+
+def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Writing):
+    """Say which of Gradio's events asks what."""
+    quiet = {"show_progress": "hidden", "api_visibility": "private"}
+    settings, buttons = list(layout.sampling.settings.values()), layout.buttons
+    model = [layout.facts, layout.picker, layout.sampling.top_k]
+
+    first = [layout.update, *model, layout.prompt, layout.tabs, *settings]
+    shown = blocks.load(events.on_load, None, first, **quiet)
+    shown.then(None, layout.prompt, layout.prompt, js="(text) => Connection.prompt(text)")
+    seen = {"js": "() => Explorer.begin()"} | quiet  # of what is written as much as is shown
+    makes = {
+        buttons.step: buttons.step.click(writing.on_step, layout.state, layout.update, **seen),
+        buttons.generate: buttons.generate.click(writing.on_generate, layout.state, layout.update, **seen),
+        buttons.regenerate: buttons.regenerate.click(
+            writing.on_regenerate, layout.state, [layout.update, layout.sampling.seed], **seen
+        ),
+        buttons.compare: buttons.compare.click(writing.on_compare, layout.state, layout.update, **seen),
+    }
+    for button in makes:  # one thing is written at a time
+        button.click(None, cancels=[event for other, event in makes.items() if other is not button])
+    making = list(makes.values())
+    asking = [layout.prompt.submit, layout.run.click]
+    stopping = [
+        buttons.stop.click,
+        buttons.undo.click,
+        *asking,
+        layout.picker.input,
+        *(button.click for button, _ in layout.examples),
+    ]
+    gr.on(stopping, None, cancels=making)  # before the events that ask: Gradio takes a trigger's in order
+    for trigger in (layout.state.move, layout.state.halt, layout.coach.apply):
+        trigger(None, cancels=making)
+    buttons.stop.click(None, None, None, js="() => Explorer.stop()")
+    buttons.undo.click(None, None, None, js="() => Explorer.move({ kind: 'undo' })")
+    moved = layout.state.move(writing.on_move, layout.state, [layout.update, layout.prompt], **quiet)
+    moved.then(None, layout.update, None, js="(update) => Explorer.moved(update)")
+    ask = {"inputs": [layout.prompt, layout.picker, layout.state], "outputs": [layout.update, *model]} | quiet
+    ask |= {"js": "async (prompt, checkpoint) => [prompt, checkpoint, await Explorer.begin()]"}
+    gr.on(asking, events.on_prompt, **ask)
+    with_own = "async (prompt, checkpoint) => [prompt, checkpoint, await Explorer.beginWith(checkpoint)]"
+    layout.picker.input(events.on_model, **ask | {"js": with_own})
+    for button, text in layout.examples:
+        button.click(lambda text=text: text, None, layout.prompt, **quiet).then(events.on_prompt, **ask)
+    layout.coach.apply(lambda offer: offer, layout.coach, layout.prompt, **quiet).then(events.on_prompt, **ask)
+
+    tuned = [setting.input for setting in settings]
+    tuned += [setting.release for setting in settings if isinstance(setting, gr.Slider)]  # its reset makes no input
+    tuned.append(layout.sampling.stop_strings.blur)  # text pasted into the fresh box makes no input either
+    gr.on(tuned, None, settings, None, js=tune(layout.sampling.settings))
+    layout.sampling.presets.choose(None, None, settings, js=tuned_to(layout.sampling.settings))
+    last = {"trigger_mode": "always_last"} | quiet  # Back and Forward may come faster than answers
+    layout.state.open(events.on_open, layout.state, layout.tabs, **last)
+    layout.state.follow(events.on_follow, layout.state, [*model, layout.prompt, *settings], **last)
+    for name, tab in layout.tab.items():
+        tab.select(None, None, None, js=f"() => Explorer.open({name!r})")
+
+    layout.share.click(None, None, None, js="() => Explorer.copyLink()")
+    layout.theme.click(None, None, None, js="() => Explorer.toggleTheme()")
+
+
+def tune(names: Iterable[str]) -> str:
+    """Script that writes settings, given in the order of their names, into the state."""
+    listed = ", ".join(names)
+    return f"({listed}) => Explorer.tune({{{listed}}})"
+
+
+def tuned_to(names: Iterable[str]) -> str:
+    """Script that reads settings from the state, in the order of their names."""
+    return f"() => {list(names)}.map((name) => Explorer.state[name])"
+
+
+THEMED = {  # Gradio's name of a colour -> the field of `Theme`
+    "body_background_fill": "background",
+    "body_text_color": "text",
+    "body_text_color_subdued": "subdued",
+    "block_info_text_color": "subdued",
+    "input_placeholder_color": "subdued",
+    "background_fill_primary": "background",
+    "background_fill_secondary": "surface",
+    "button_secondary_background_fill": "raised",
+    "button_secondary_text_color": "text",
+    "button_primary_background_fill": "accent",
+    "button_primary_background_fill_hover": "accent",
+    "button_primary_border_color": "accent",
+    "button_primary_text_color": "background",
+    "slider_color": "accent",
+}
+
+
+def page_theme() -> gr.themes.Base:
+    """Gradio's plainest theme in the colours of the figures; no font is fetched."""
+    theme = gr.themes.Base(neutral_hue="slate", spacing_size="sm", font=SANS_FONTS, font_mono=MONO_FONTS)
+    light = {name: getattr(LIGHT, field) for name, field in THEMED.items()}
+    dark = {f"{name}_dark": getattr(DARK, field) for name, field in THEMED.items()}
+    return theme.set(**light, **dark)
+
+
+def told_to_programs(function: Callable) -> Callable:
+    """The function with what it raises turned into errors that a client gets to read."""
+
+    @wraps(function)
+    def wrapped(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            raise gr.Error(told(error), print_exception=False) from None
+
+    return wrapped

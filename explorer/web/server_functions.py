@@ -1,0 +1,71 @@
+"""Functions that the page's script calls over HTTP, past Gradio's queue."""
+
+import asyncio
+import inspect
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+import anyio.to_thread
+import gradio as gr
+from fastapi import HTTPException
+
+from explorer.state.errors import UserError
+from explorer.tracing.work import GivenUp, Work
+from explorer.web.telling import VISITORS, told
+
+LOG = logging.getLogger(__name__)
+MOST_TOKENS, MOST_SECONDS = 8192, 10.0  # of one answer
+LOOKING = 0.25  # seconds between two looks whether anybody waits
+REFUSED, BROKEN, NOBODY_WAITS = 422, 500, 499  # HTTP's statuses; the last is nginx's
+
+
+def server_function(function: Callable) -> Callable:
+    """The function as Gradio calls it: with what anybody may have sent in place of a list of its arguments.
+
+    It answers with its result; with a status of 422 and a sentence where the visitor made a mistake; with 500 and a
+    sentence that names an entry of the log where we did. It is left unfinished when its visitor leaves.
+    """
+    signature = inspect.signature(function)
+
+    async def called(given: Any, request: gr.Request) -> Any:
+        began, work = time.monotonic(), Work(MOST_TOKENS, MOST_SECONDS)
+
+        def run() -> Any:
+            with work.counted():
+                return function(*arguments.args)
+
+        watching = asyncio.create_task(watch(request, work))
+        try:
+            arguments = bound(signature, given)
+            return await anyio.to_thread.run_sync(run, limiter=request.app.get_blocks().limiter)
+        except GivenUp:
+            raise HTTPException(NOBODY_WAITS) from None
+        except VISITORS as error:
+            raise HTTPException(REFUSED, told(error)) from None
+        except Exception as error:
+            raise HTTPException(BROKEN, told(error)) from None
+        finally:
+            watching.cancel()
+            LOG.debug("%s: %d tokens, %.3f s", function.__name__, work.tokens, time.monotonic() - began)
+
+    called.__name__ = function.__name__  # as the browser names it
+    return called
+
+
+def bound(signature: inspect.Signature, given: Any) -> inspect.BoundArguments:
+    """UserError where what was given are none of the function's arguments."""
+    try:
+        if isinstance(given, list):
+            return signature.bind(*given)
+        raise TypeError
+    except TypeError:
+        wanted = ", ".join(signature.parameters)
+        raise UserError(f"A question is a list of {wanted}, got {given!r:.80}") from None
+
+
+async def watch(request: gr.Request, work: Work):
+    while not work.given_up:
+        await asyncio.sleep(LOOKING)
+        work.given_up = await request.is_disconnected()

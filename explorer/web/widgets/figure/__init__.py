@@ -1,0 +1,42 @@
+"""A Plotly figure."""
+
+from collections.abc import Mapping
+
+import plotly.graph_objects as go
+from plotly.io.json import to_json_plotly
+
+from explorer.web.assets import plotly_script
+from explorer.web.widgets.widget import EVIDENCE, Widget, attribute
+
+KEYS = "Arrow keys move the selection, Enter tells how the selected number comes about."
+
+
+class Figure(Widget):
+    """Draws a `go.Figure`; keeps its zoom when redrawn, takes the page's theme, and turns clicks into selections.
+
+    Args:
+        selects: "x", "y" or "customdata" of a clicked point -> the field of the state it sets.
+        height, min_plot_width: pixels; in less width it scrolls sideways.
+    """
+
+    def __init__(
+        self, *, selects: Mapping[str, str] | None = None, height: int = 360, min_plot_width: int = 0, **kwargs
+    ):
+        selects = dict(selects or {})
+        # a role that may hold what is clicked, and one that lets the arrow keys through where they choose
+        role = f'role="application" aria-description="{KEYS}"' if selects.keys() & {"x", "y"} else 'role="group"'
+        html = (
+            f'<div class="plot" {role} data-selects="{attribute(selects)}" '
+            f'style="height:{height}px;min-width:{min_plot_width}px" tabindex="0"></div>{EVIDENCE}'
+        )
+        super().__init__(html=html, scripts=plotly_script(), **kwargs)
+
+    @staticmethod
+    def pack(figure: go.Figure) -> list[str]:
+        """The data and the layout as JSON, without its template: the page has the template of each theme.
+
+        Apart, so that the browser sees when data are as before and only what is marked has changed.
+        """
+        content = figure.to_plotly_json()
+        content["layout"].pop("template", None)
+        return [to_json_plotly(content["data"]), to_json_plotly(content["layout"])]

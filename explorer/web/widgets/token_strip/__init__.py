@@ -1,0 +1,41 @@
+"""The prompt and what was generated, token by token."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from explorer.analysis.shades import SHADES
+from explorer.web.widgets.widget import Widget
+
+
+class TokenStrip(Widget):
+    """Tokens as chips, shaded by a number that a list chooses; a click or the arrow keys select one as the query."""
+
+    def __init__(self, **kwargs):
+        options = "".join(f'<option value="{name}">{escape(shade.words)}</option>' for name, shade in SHADES.items())
+        html = (
+            '<div class="tokens"><div class="strip" role="listbox" '
+            'aria-label="Tokens of the prompt and of its continuation" '
+            f'aria-orientation="horizontal"></div><label>colour <select>{options}</select></label></div>'
+        )
+        super().__init__(html=html, **kwargs)
+
+    @staticmethod
+    def pack(
+        tokens: Sequence[str], shades: Mapping[str, tuple[np.ndarray, list[str]]], num_prompt: int, earlier: int
+    ) -> dict[str, Any]:
+        """The widget's value.
+
+        Args:
+            tokens: texts of the tokens the model sees.
+            shades: name -> part of the full colour (T,), 0 to 1, and the number in words, of each.
+            num_prompt: how many of them belong to the prompt; the others were generated.
+            earlier: tokens before these that the model does not see.
+        """
+        packed = {
+            name: {"shares": [round(share, 3) for share in shares.tolist()], "words": words}
+            for name, (shares, words) in shades.items()
+        }
+        return {"tokens": list(tokens), "shades": packed, "num_prompt": num_prompt, "earlier": earlier}

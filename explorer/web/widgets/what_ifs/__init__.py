@@ -1,0 +1,37 @@
+"""Changing the run and seeing what follows."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from explorer.views.what_if import WhatIf
+from explorer.web.widgets.widget import Widget
+
+
+class WhatIfs(Widget):
+    """A slider a change, or a switch where it has no amount; it writes the state's edits and follows them."""
+
+    def __init__(self, **kwargs):
+        super().__init__(html='<div class="what-ifs"></div>', **kwargs)
+
+    @staticmethod
+    def pack(offered: Sequence[tuple[WhatIf, float]]) -> list[dict[str, Any]]:
+        """The widget's value.
+
+        Args:
+            offered: what can be changed, and by how much it is.
+        """
+        return [
+            {
+                "title": what_if.title,
+                "edit": what_if.tap + ("" if what_if.index is None else f".{what_if.index}") + f"*{what_if.operation}",
+                "switch": what_if.is_switch,
+                "log": what_if.log,
+                "minimum": what_if.place(what_if.minimum),
+                "maximum": what_if.place(what_if.maximum),
+                "step": what_if.step,
+                "silences": what_if.operation == "scale",
+                "default": what_if.default,
+                "amount": amount,
+            }
+            for what_if, amount in offered
+        ]

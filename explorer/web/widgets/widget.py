@@ -1,0 +1,51 @@
+"""What all widgets share."""
+
+import inspect
+import json
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from explorer.web.assets import shared_script
+
+# Below a picture: what vouches for its numbers, and how the one that was clicked comes about (explorer.js, `evidence`).
+EVIDENCE = '<div class="evidence-mark"></div><output class="inspection" hidden></output>'
+
+
+def attribute(value: Any) -> str:
+    """A value as JSON within the double quotes of an HTML attribute."""
+    return escape(json.dumps(value))
+
+
+class Widget(gr.HTML):
+    """A `gr.HTML` whose `value` is data, drawn and styled by the script and the style sheet in the folder of its class,
+    which have the folder's name.
+
+    The template is static: Gradio's template engine runs what it is given, so text of prompts must never pass through
+    it. The script builds the DOM from `props.value` with `textContent` alone. What a script needs besides goes into
+    the template as `attribute`s: other props of a widget are lost when it is updated before its tab was ever open.
+    """
+
+    def __init__(self, value: Any = None, *, html: str, title: str = "", scripts: str = "", **kwargs):
+        folder = Path(inspect.getfile(type(self))).parent
+        css = folder / f"{folder.name}.css"
+        super().__init__(
+            value,
+            html_template=(f"<h2>{escape(title)}</h2>" if title else "") + html,
+            js_on_load=(folder / f"{folder.name}.js").read_text(encoding="utf-8"),
+            css_template=css.read_text(encoding="utf-8") if css.exists() else "",
+            head=shared_script() + scripts,  # loaded before the widget's own script runs
+            apply_default_css=False,
+            **kwargs,
+        )
+
+    def preprocess(self, payload: Any) -> Any:
+        return payload
+
+    def postprocess(self, value: Any) -> Any:
+        return value
+
+    def api_info(self) -> dict[str, Any]:
+        return {"type": "object"}

@@ -1,0 +1,32 @@
+"""Writing on, what was written, and what else could have been."""
+
+import gradio as gr
+
+from explorer.web.widgets.branches import Branches
+from explorer.web.widgets.brief import Brief
+from explorer.web.widgets.playback import Playback
+from explorer.web.widgets.story import Story
+
+
+class WritingButtons:
+    """What makes tokens, placed in the open `gr.Blocks`."""
+
+    def __init__(self):
+        with gr.Column(elem_id="bar"):  # in reach wherever the page was scrolled to
+            Brief(elem_id="brief")
+            with gr.Row(elem_classes="buttons"):
+                self.step = gr.Button("Step", min_width=70, elem_id="step")
+                self.generate = gr.Button("Generate", variant="primary", min_width=90, elem_id="generate")
+                self.stop = gr.Button("Stop", min_width=70, elem_id="stop")
+        with gr.Row(elem_classes="buttons"):
+            self.undo = gr.Button("Undo", size="sm", min_width=70, elem_id="undo")
+            self.regenerate = gr.Button("Regenerate", size="sm", min_width=90, elem_id="regenerate")
+            self.compare = gr.Button("Compare greedy, beam, sampling", size="sm", min_width=200, elem_id="compare")
+
+
+def place_writing():
+    """The texts that were written, in the open `gr.Blocks`."""
+    gr.Markdown("## What was written")
+    Story(elem_id="story")
+    Playback(elem_id="playback")
+    Branches(elem_id="branches")

@@ -1,0 +1,37 @@
+from dataclasses import replace
+
+import pytest
+
+from explorer.architecture.facts import NAMES, facts, kind, layers_and_heads
+from model.config import CHOICES
+
+
+def test_facts_name_the_kind_and_the_size(lms):
+    size = sum(parameter.numel() for parameter in lms["rope"].parameters())
+    common = f"{size / 1e6:.1f} M parameters · 2 layers × 3 heads · context 32 · cpu"
+    assert facts(lms["rope"]) == f"RMSNorm · RoPE · SwiGLU · {common}"
+
+
+@pytest.mark.parametrize(
+    ("style", "words"),
+    [
+        ("none", "RMSNorm · no positions · SwiGLU"),
+        ("gpt", "LayerNorm · sinusoidal positions · ReLU · biases"),
+        ("learned", "RMSNorm · learned positions · GELU (tanh) · q, k, v biases"),
+        ("grouped", "RMSNorm · RoPE slowed 4× · SwiGLU · QK-norm"),
+        ("post", "LayerNorm (post-norm) · RoPE · GELU"),
+    ],
+)
+def test_the_kind_says_what_a_model_is_built_of(lms, style, words):
+    assert kind(lms[style].config) == words
+    assert facts(lms[style]).startswith(words)
+
+
+def test_shared_heads_and_single_ones_are_counted(tiny_config):
+    assert layers_and_heads(tiny_config) == "2 layers × 3 heads"
+    assert layers_and_heads(replace(tiny_config, num_heads=6, num_kv_heads=2)) == "2 layers × 6 heads (2 kv)"
+    assert layers_and_heads(replace(tiny_config, num_layers=1, num_heads=1)) == "1 layer × 1 head"
+
+
+def test_every_choice_has_a_name():
+    assert set(NAMES) == {*CHOICES["norm"], *CHOICES["position"], *CHOICES["ffn"]}

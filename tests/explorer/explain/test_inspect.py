@@ -1,0 +1,244 @@
+"""What a panel says of its numbers is true: every heatmap's cell, clicked, is worked out to what is drawn there."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+import torch
+
+from explorer.analysis.attention import PATTERNS
+from explorer.analysis.heads import HEAD_SCORES
+from explorer.analysis.lens import LENSES
+from explorer.explain.inspection import Point
+from explorer.explain.recompute.source import ROOT
+from explorer.state.selection import Selection
+from explorer.tracing.capture import capture
+from explorer.tracing.trace import Trace
+from explorer.views.style import number
+from model.config import ModelConfig
+from model.transformer_lm import TransformerLM
+from tests.panels import PANELS, each_panel_and_style, run_of, shows
+from tests.specimens import STYLES
+
+PATTERN_PANELS = {"attention-pattern", "positions-pattern_change", "experiments-pattern_change"}  # query by key
+TOLERANCE = 2e-4  # of the drawn value's size: what is drawn is worked out in float32 in places
+
+
+def selections(name: str, trace: Trace) -> list[Selection]:
+    """Two places, and whatever else of a selection a panel draws differently."""
+    last = len(trace) - 1
+    choices = {
+        "attention-pattern": [{"pattern": kind} for kind in PATTERNS],
+        "attention-scores": [
+            {"head_score": score, "first_token": shown} for score in HEAD_SCORES for shown in ("shown", "hidden")
+        ],
+        "prediction-lens": [{"lens": kind, "target": 3} for kind in LENSES],
+        "prediction-heads": [{"rival": 0}, {"target": 2, "rival": 3}],
+        "activations-heatmap": [{"tap": tap} for tap in trace.values],
+    }.get(name, [{}, {}])
+    places = [{"query": last, "key": last // 2}, {"layer": 1, "head": 2, "query": last // 2, "key": 0, "dim": 9}]
+    return [Selection(**choice, **places[i % 2]).within(trace) for i, choice in enumerate(choices)]
+
+
+def drawn_heatmaps(name: str, trace: Trace) -> list[tuple[Selection, go.Figure]]:
+    """What a panel of heatmaps draws of a run."""
+    panel = PANELS[name][1]
+    return [(selection, panel.draw(trace, selection)) for selection in selections(name, trace)]
+
+
+def is_heatmap(name: str) -> bool:
+    """Whether a panel draws heatmaps, seen in what it draws of the first run that it applies to."""
+    run = next(run for run in (run_of(name, style) for style in STYLES) if shows(name, run))
+    fig = PANELS[name][1].draw(run, selections(name, run)[0])
+    return isinstance(fig, go.Figure) and any(isinstance(part, go.Heatmap) for part in fig.data)
+
+
+HEATMAPS = [name for name in PANELS if is_heatmap(name)]
+
+
+def each_heatmap_and_style(lengths: Iterable[int] = (12,)) -> pytest.MarkDecorator:
+    return each_panel_and_style(lengths, where=lambda view, panel: f"{view.name}-{panel.name}" in HEATMAPS)
+
+
+def places(values, axis, size: int) -> list[float]:
+    """What the browser sends for each of `size` cells along an axis: see `positionOf` in figure.js."""
+    if values is None:
+        return list(range(size))
+    if len(values) == size + 1:  # edges of cells: their middles
+        return list((np.array(values[:-1]) + values[1:]) / 2)
+    if isinstance(values[0], str):
+        return [(axis.categoryarray or values).index(value) for value in values]
+    return [float(value) for value in values]
+
+
+def cells(fig: go.Figure):
+    """(z, its text, the point clicked) of cells in the corners and between."""
+    (heatmap,) = fig.data
+    rows, columns = np.shape(heatmap.z)
+    x, y = places(heatmap.x, fig.layout.xaxis, columns), places(heatmap.y, fig.layout.yaxis, rows)
+    for row in sorted({0, 1, rows // 2, rows - 1} & set(range(rows))):
+        for column in sorted({0, 1, columns // 2, columns - 1} & set(range(columns))):
+            text = None if heatmap.text is None else heatmap.text[row][column]
+            yield float(heatmap.z[row][column]), text, Point(x[column], y[row])
+
+
+def as_drawn(name: str, selection: Selection, trace: Trace, value: float) -> float:
+    """The value as the heatmap's colours have it, where that is not the value itself."""
+    if name == "positions-angles":
+        return np.pi - (np.pi - value) % (2 * np.pi)
+    if name == "prediction-lens" and selection.lens == "rank":
+        return np.log(trace.config.vocab_size / value)
+    return value
+
+
+def check_cells(name: str, trace: Trace, selection: Selection, fig: go.Figure):
+    """What clicks on a drawn heatmap answer is what it shows, worked out again."""
+    for z, text, point in cells(fig):
+        inspection = PANELS[name][1].inspect(trace, selection, point)
+        if inspection is None:
+            has_no_number = name == "tokens-table" and (point.x < 7.2 or text.strip() == "–")  # columns of text
+            assert np.isnan(z) or has_no_number, (selection, point)
+            continue
+        scale = max(1.0, abs(inspection.value))
+        assert np.isfinite(inspection.value)
+        assert inspection.difference <= TOLERANCE * scale, (selection, point, inspection)
+        if name == "attention-stages":  # colours compare within a row; the number is written
+            assert text == number(inspection.value)
+        elif name == "tokens-table":
+            assert float(text) == pytest.approx(inspection.value, abs=0.006)
+        else:
+            assert as_drawn(name, selection, trace, inspection.value) == pytest.approx(z, abs=TOLERANCE * scale)
+
+
+@each_heatmap_and_style(lengths=[1, 12])
+def test_a_clicked_cell_is_worked_out_to_what_is_drawn_there(name, style, length):
+    trace = run_of(name, style, length)
+    for selection, fig in drawn_heatmaps(name, trace):
+        check_cells(name, trace, selection, fig)
+
+
+@pytest.fixture(scope="module")
+def long_trace() -> Iterator[Trace]:
+    """More tokens and dimensions than any picture shows at once."""
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 1300, "context_length": 100, "d_model": 32, "num_layers": 2, "num_heads": 4, "d_ff": 64}
+    lm = TransformerLM(ModelConfig.llama_style(**sizes)).eval()
+    yield capture(lm, [7 * i % 1300 for i in range(100)])
+    del lm  # which lived so long, for its weights
+
+
+@pytest.mark.parametrize("name", ["attention-stages", "prediction-lens", "activations-heatmap", "tokens-table"])
+@pytest.mark.parametrize(
+    "place", [{"query": 99, "key": 80, "dim": 1299}, {"query": 50, "key": 3}], ids=["end", "middle"]
+)
+def test_a_picture_of_a_part_answers_for_that_part(long_trace, name, place):
+    selection = Selection(tap="logits", lens="target", **place).within(long_trace)
+    check_cells(name, long_trace, selection, PANELS[name][1].draw(long_trace, selection))
+
+
+def test_what_heads_do_is_worked_out_where_tokens_come_again_and_again(lms, style):
+    trace = capture(lms[style], [5, 6, 5, 5, 7, 6, 5, 9])
+    for selection, fig in drawn_heatmaps("attention-scores", trace):
+        check_cells("attention-scores", trace, selection, fig)
+
+
+@pytest.mark.parametrize("name", [*HEATMAPS, "attention-heads"])
+def test_every_heatmap_answers_a_click(name):
+    assert PANELS[name][1].inspect
+
+
+def test_a_small_picture_answers_for_its_own_head(trace):
+    _, panel = PANELS["attention-heads"]
+    inspection = panel.inspect(trace, Selection(), Point(3, 7, layer=1, head=2))
+    assert inspection.value == trace["blocks.1.attn.pattern"][2, 7, 3]
+    assert inspection.name == "blocks.1.attn.pattern[2, 7, 3]"
+
+
+@pytest.mark.parametrize(
+    ("name", "point", "expected"),
+    [
+        ("attention-row", Point(3, 0.1), lambda trace: trace["blocks.1.attn.pattern"][2, 5, 3]),
+        ("feed_forward-tokens", Point(3, -0.1), lambda trace: trace["blocks.1.ffn.hidden"][3, 4]),
+    ],
+)
+def test_a_bar_of_captured_values_answers_too(trace, name, point, expected):
+    selection = Selection(layer=1, head=2, query=5, neuron=4)
+    assert PANELS[name][1].inspect(trace, selection, point).value == expected(trace)
+
+
+@each_panel_and_style(where=lambda view, panel: bool(panel.inspect))
+def test_a_point_outside_is_refused(name, style, length):
+    panel, trace = PANELS[name][1], run_of(name, style, length)
+    selection = Selection().within(trace)
+    for x, y in ((10**6, 0), (0, 10**6), (-1, 0), (10**6, 10**6)):
+        if (x, y) == (0, 10**6) and name not in HEATMAPS:
+            continue  # the height of a bar says nothing about which bar it is
+        if name in PATTERN_PANELS and (x, y) == (10**6, 0):
+            assert panel.inspect(trace, selection, Point(x, y)) is None  # after the query
+            continue
+        with pytest.raises(IndexError):
+            panel.inspect(trace, selection, Point(x, y))
+
+
+@pytest.mark.parametrize(
+    "values", [{}, {"x": 1}, {"x": "1", "y": 1}, {"x": True, "y": 1}, {"x": float("nan"), "y": 1}, {"x": 1e300, "y": 1}]
+)
+def test_a_point_that_makes_no_sense_is_refused(values):
+    with pytest.raises(ValueError, match="point"):
+        Point.parse(values)
+
+
+def test_a_point_is_read_from_what_the_browser_sends():
+    point = Point.parse({"x": 3, "y": 2.0, "customdata": [1], "layer": 1, "head": 0, "view": "rope"})
+    assert (point.column, point.row, point.index("layer"), point.index("head")) == (3, 2, 1, 0)
+    with pytest.raises(IndexError):
+        _ = Point(0.5, 0).column
+
+
+def test_the_text_of_an_inspection_has_the_trace_s_own_numbers(trace):
+    layer, head, query, key = 1, 2, 7, 3
+    selection = Selection(layer=layer, head=head, query=query, key=key)
+    inspection = PANELS["attention-stages"][1].inspect(trace, selection, Point(key, 1))
+    text = "\n".join(inspection.lines())
+    turned = "_rot" * (trace.config.position == "rope")
+    q, k = (trace.of_head(f"blocks.1.attn.{name}{turned}", head)[at] for name, at in (("q", query), ("k", key)))
+    largest = int(np.abs(q.astype(float) * k).argmax())
+    for value in (q[largest], k[largest], float(q @ k), trace["blocks.1.attn.scores"][head, query, key]):
+        assert number(value) in text
+    assert f"+ {len(q) - 3} more terms" in text
+    assert f"blocks.1.attn.q{turned}[2, 7], {len(q)} numbers" in text
+    assert f"model/layers/attention.py:{inspection.source.line}  return (q / math.sqrt(q.shape[-1]))" in text
+    assert "layer 1 head 2, query “" in text and " (7) → key “" in text
+
+
+@each_heatmap_and_style()
+def test_a_worked_out_number_points_at_the_line_that_works_it_out(name, style, length):
+    trace = run_of(name, style, length)
+    for selection, fig in drawn_heatmaps(name, trace):
+        for _, _, point in cells(fig):
+            if inspection := PANELS[name][1].inspect(trace, selection, point):
+                source = inspection.source
+                lines = (ROOT / source.path).read_text("utf-8").splitlines()
+                assert source.path.startswith("model/" if inspection.kind == "captured" else "explorer/")
+                assert source.text == lines[source.line - 1].strip()
+
+
+def test_the_text_is_plain_lines_whatever_the_tokens_are(trace):
+    hostile = replace(trace, vocabulary=("\u202e\n<b>",) * len(trace.vocabulary))
+    for name in ("attention-pattern", "prediction-lens", "tokens-table", "activations-heatmap"):
+        selection = Selection(tap="logits").within(hostile)
+        point = Point(11.0, 3.0) if name == "tokens-table" else Point(1.0, 3.0)
+        if inspection := PANELS[name][1].inspect(hostile, selection, point):
+            assert not re.search("[\n\u202e]", "".join(inspection.lines()))
+
+
+def test_differences_show(trace):
+    """A captured number that does not follow from its inputs is told apart by what is recomputed."""
+    values = {**trace.values, "logits": trace["logits"] + 1}
+    inspection = PANELS["activations-heatmap"][1].inspect(
+        replace(trace, values=values), Selection(tap="logits"), Point(3, 2)
+    )
+    assert inspection.difference == pytest.approx(1, abs=1e-4)

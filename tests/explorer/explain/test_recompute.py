@@ -1,0 +1,177 @@
+"""Every captured value of every kind of model, held to its formula."""
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from explorer.explain.recompute import check, formula_of, inputs_of, recompute, work_out
+from explorer.explain.recompute.source import ROOT, Source
+from explorer.explain.recompute.taps import CHECKS
+from explorer.explain.recompute.working import MOST_TERMS, Input, products, summed
+from explorer.tracing.capture import capture
+from model.config import RopeScaling
+from model.transformer_lm import TransformerLM
+
+
+def corners(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """The first and last element, and some between."""
+    return [tuple(int(at * (size - 1)) for size in shape) for at in (0, 0.3, 0.6, 1)]
+
+
+@pytest.mark.parametrize("length", [1, 2, 12, 32])
+def test_every_captured_value_follows_its_formula(trace_of, style, length):
+    trace = trace_of(style, length)
+    for name, value in trace.values.items():
+        again = recompute(trace, name)
+        assert (again.shape, again.dtype) == (value.shape, np.float64), name
+        assert check(trace, name).passed, (name, check(trace, name))
+
+
+def test_a_changed_run_follows_its_formulas_with_the_changes(edited_trace_of, style):
+    trace = edited_trace_of(style)
+    assert trace.edits
+    for name in trace.values:
+        assert check(trace, name).passed, (name, check(trace, name))
+
+
+def test_without_its_changes_a_changed_run_does_not_follow(edited_trace_of, style):
+    trace = replace(edited_trace_of(style), edits=())
+    wrong = {name for name in trace.values if not check(trace, name).passed}
+    assert wrong == {edit.tap for edit in edited_trace_of(style).edits}
+
+
+@pytest.mark.parametrize("changed", [False, True], ids=["as it is", "changed"])
+@pytest.mark.parametrize("length", [1, 12])
+def test_one_element_is_worked_out_like_the_whole(trace_of, edited_trace_of, style, length, changed):
+    trace = (edited_trace_of if changed else trace_of)(style, length)
+    for name, value in trace.values.items():
+        whole = recompute(trace, name)
+        for index in corners(value.shape):
+            working = work_out(trace, name, index)
+            assert working.value == pytest.approx(whole[index], abs=1e-9), (name, index)
+            assert "=" in working.symbols and "=" in working.numbers
+
+
+def test_a_value_is_worked_out_from_earlier_ones_and_weights(trace):
+    order = list(trace.values)
+    for name in order:
+        for read in inputs_of(trace, name):
+            assert read in trace.weights or order.index(read) < order.index(name), (name, read)
+
+
+def test_the_parts_that_an_element_is_worked_out_from_are_what_they_say(trace):
+    for name, value in trace.values.items():
+        for index in corners(value.shape):
+            for read in work_out(trace, name, index).inputs:
+                whole = trace.weights[read.name] if read.name in trace.weights else trace[read.name]
+                assert whole[read.index].shape == read.shape
+                assert read.name in inputs_of(trace, name) or read.name.endswith(".bias")
+
+
+def test_a_changed_number_is_found(trace):
+    """Whichever value is changed, it no longer follows from what went into it."""
+    for name, value in trace.values.items():
+        changed = value.copy()
+        place = tuple(size // 2 for size in value.shape)
+        changed[place] += 0.5
+        other = replace(trace, values=trace.values | {name: changed})
+        assert check(other, name).error == pytest.approx(0.5, abs=1e-3), name
+        assert not check(other, name).passed, name
+
+
+def test_a_changed_weight_is_found(trace):
+    for weight, tap in (("blocks.1.attn.o_proj.weight", "blocks.1.attn.out"), ("lm_head.weight", "logits")):
+        other = replace(trace, weights={**trace.weights, weight: trace.weights[weight] * 1.1})
+        assert not check(other, tap).passed
+
+
+@pytest.mark.parametrize(
+    "scaling",
+    [
+        None,
+        RopeScaling(kind="linear", factor=3),
+        RopeScaling(kind="ntk", factor=3),
+        RopeScaling(kind="llama3", factor=8, original_context_length=16),
+    ],
+    ids=lambda scaling: scaling.kind if scaling else "plain",
+)
+@pytest.mark.parametrize("heads", [3, 12], ids=["4 pairs", "1 pair"])
+def test_angles_of_every_kind_of_scaling(tiny_config, scaling, heads):
+    lm = TransformerLM(replace(tiny_config, rope_scaling=scaling, num_heads=heads)).eval()
+    trace = capture(lm, list(range(32)))
+    assert check(trace, "rope.angles").passed
+
+
+def test_an_unknown_value_is_named(trace):
+    for name in ("blocks.0.attn.nonsense", "nonsense"):
+        with pytest.raises(KeyError, match="nonsense"):
+            recompute(trace, name)
+
+
+def test_a_check_is_forgotten_with_its_run(lms):
+    trace = capture(lms["rope"], [1, 2, 3])
+    before = len(CHECKS)
+    check(trace, "logits")
+    assert len(CHECKS) == before + 1
+    del trace
+    assert len(CHECKS) == before
+
+
+def test_every_formula_points_at_a_line_of_the_model(trace):
+    for name in trace.values:
+        source = formula_of(trace.config, name).source
+        lines = (ROOT / source.path).read_text("utf-8").splitlines()
+        assert source.path.startswith("model/")
+        assert lines[source.line - 1].strip() == source.text and source.fragment in source.text
+
+
+def test_the_line_a_formula_points_at_is_where_its_value_is_made(lms, trace_of, style):
+    """Without it there is no such value: Python's tracer sees it run in a pass of the model, or as that is built."""
+    run = set()
+
+    def tracer(frame, event, argument):
+        path = frame.f_code.co_filename
+        if not path.startswith(str(ROOT / "model")):
+            return None
+        run.add((path.removeprefix(f"{ROOT}/"), frame.f_lineno))
+        return tracer
+
+    trace = trace_of(style)
+    sys.settrace(tracer)
+    try:
+        capture(TransformerLM(lms[style].config).eval(), trace.token_ids)
+    finally:
+        sys.settrace(None)
+    for name in trace.values:
+        source = formula_of(trace.config, name).source
+        assert any((source.path, source.line + below) in run for below in range(2)), (name, str(source))
+
+
+@pytest.mark.parametrize(("fragment", "hits"), [("no such text", 0), ("import", 5)])
+def test_a_fragment_that_is_not_one_line_is_refused(fragment, hits):
+    with pytest.raises(ValueError, match=f"but {hits} do"):
+        _ = Source("model/layers/attention.py", fragment).line
+
+
+def test_a_sum_is_written_largest_first():
+    a, b = np.array([0.1, -2.0, 0.0, 3.0, 0.5]), np.array([1.0, 1.0, 1.0, -1.0, 1.0])
+    assert MOST_TERMS == 3
+    assert products(a, b) == "(3.00·(−1.00) + (−2.00)·1.00 + 0.500·1.00 + 2 more terms)"
+    assert summed(a[:4]) == "(3.00 + (−2.00) + 0.100 + 1 more term)"
+    assert summed(a[:1]) == "(0.100)"
+
+
+def test_an_input_is_written_as_python_indexes_it():
+    assert str(Input("x", (1, slice(None, 8)), (8,))) == "x[1, :8], 8 numbers"
+    assert str(Input("x", (slice(2, 4),), (2, 5))) == "x[2:4], 2 × 5 numbers"
+    assert str(Input("x", (1, 2), ())) == "x[1, 2], 1 number"
+
+
+def test_no_part_of_the_model_is_used():
+    """An implementation of its own: of `model` it knows the config alone."""
+    for path in (ROOT / "explorer" / "explain" / "recompute").glob("*.py"):
+        imports = [line for line in path.read_text("utf-8").splitlines() if line.startswith(("import", "from"))]
+        assert not [line for line in imports if "torch" in line]
+        assert {line for line in imports if " model" in line} <= {"from model.config import ModelConfig"}

@@ -1,0 +1,109 @@
+import math
+
+import pytest
+
+from explorer.state.interventions import Edit
+from explorer.state.run import MOST_TOKENS, Run, parse_ids
+from model.generation import window_start
+
+
+@pytest.mark.parametrize(
+    ("written", "ids"),
+    [
+        ([], ()),
+        ([1, 2, 300], (1, 2, 300)),
+        ((7,), (7,)),
+        (["1", "2"], (1, 2)),
+        ("12.7.300", (12, 7, 300)),
+        ([3.0], (3,)),  # JavaScript knows no other numbers
+        ([0] * MOST_TOKENS, (0,) * MOST_TOKENS),
+    ],
+)
+def test_ids_come_as_numbers_or_as_text(written, ids):
+    assert parse_ids(written) == ids
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "1..2",
+        "1.-2",
+        "1,2",
+        " 1",
+        "١.٢",  # digits, but not ours
+        "²",
+        [1.5],
+        [math.nan],
+        [math.inf],
+        [True],
+        [None],
+        [[1]],
+        [-1],
+        [10**9],
+        [10**5000],
+        {"0": 1},
+        17,
+        b"1",
+        [0] * (MOST_TOKENS + 1),
+        "0." * MOST_TOKENS + "0",
+    ],
+    ids=lambda written: ascii(written)[:20] if not isinstance(written, list) or written != [10**5000] else "huge",
+)
+def test_what_are_no_ids_is_refused_in_a_sentence(written):
+    with pytest.raises(ValueError, match="token ids are"):
+        parse_ids(written)
+
+
+@pytest.mark.parametrize("checkpoint", [None, 1, ["tiny"], {}])
+def test_a_checkpoint_is_a_name(checkpoint):
+    with pytest.raises(ValueError, match="checkpoint must be a name"):
+        Run.parse({"checkpoint": checkpoint})
+
+
+def test_a_run_is_read_back_as_it_was_written():
+    edits = (Edit("rope.angles", "base", 12.5), Edit("blocks.1.attn.z", "zero", index=0))
+    run = Run("tiny", (5, 6), (7,), dropped=3, edits=edits)
+    assert Run.parse(run.as_dict()) == run
+    in_a_url = {name: ".".join(map(str, v)) if isinstance(v, list) else str(v) for name, v in run.as_dict().items()}
+    assert Run.parse(in_a_url) == run
+
+
+def test_edits_travel_as_one_text_and_come_as_a_list_too():
+    text = "rope.angles*shift*5~blocks.1.attn.z.0*zero"
+    run = Run.parse({"checkpoint": "tiny", "edits": text})
+    assert run == Run.parse({"checkpoint": "tiny", "edits": text.split("~")})
+    assert run.as_dict()["edits"] == text
+    assert run != Run("tiny", ()) and Run("tiny", ()).as_dict()["edits"] == ""
+
+
+@pytest.mark.parametrize("edits", ["nonsense", [1], {"a": 1}, 7, True, "embed*zero~embed*zero"])
+def test_edits_that_are_none_are_refused(edits):
+    with pytest.raises(ValueError, match="edit"):
+        Run.parse({"checkpoint": "tiny", "edits": edits})
+
+
+def test_what_is_missing_is_empty():
+    assert Run.parse({"checkpoint": "tiny"}) == Run("tiny", ())
+    assert Run.parse({"checkpoint": "tiny", "prompt": None, "generated": "", "dropped": "many"}) == Run("tiny", ())
+
+
+def test_a_run_can_be_a_key():
+    assert len({Run("tiny", (1,), (2,)), Run("tiny", (1,), (2,)), Run("tiny", (1, 2))}) == 2
+
+
+def test_the_tokens_are_the_prompt_and_what_was_generated():
+    assert Run("tiny", (1, 2), (3,)).token_ids == (1, 2, 3)
+
+
+@pytest.mark.parametrize("length", range(1, 40))
+def test_the_window_is_what_the_generator_sees(length):
+    run = Run("tiny", tuple(range(length // 2)), tuple(range(length // 2, length)))
+    window = run.window(16)
+    assert window == run.token_ids[window_start(length, 16) :]
+    assert window[-1] == length - 1
+    assert min(length, 13) <= len(window) <= 16
+
+
+def test_past_the_context_the_window_moves_by_a_quarter():
+    starts = [Run("tiny", tuple(range(length))).window(16)[0] for length in (16, 17, 20, 21, 24, 25)]
+    assert starts == [0, 4, 4, 8, 8, 12]

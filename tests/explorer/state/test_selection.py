@@ -1,0 +1,109 @@
+import math
+
+import pytest
+
+from explorer.state.selection import WORDS, Selection, as_index
+
+NONSENSE = [
+    -1,
+    10**9,
+    10**5000,
+    1.5,
+    math.nan,
+    math.inf,
+    True,
+    None,
+    [1],
+    {},
+    "",
+    "-1",
+    "1.0",
+    "x",
+    "١",
+    "²",
+    " 1",
+    b"1",
+]
+
+
+@pytest.mark.parametrize(("value", "index"), [(0, 0), (7, 7), (999_999_999, 999_999_999), (3.0, 3), ("12", 12)])
+def test_an_index_is_a_whole_number_or_its_text(value, index):
+    assert as_index(value) == index
+    assert type(as_index(value)) is int
+
+
+@pytest.mark.parametrize("value", NONSENSE, ids=lambda value: type(value).__name__)
+def test_anything_else_is_no_index(value):
+    assert as_index(value) is None
+
+
+@pytest.mark.parametrize("value", NONSENSE, ids=lambda value: type(value).__name__)
+def test_nonsense_is_left_out_of_a_selection(value):
+    assert Selection.parse({"layer": value, "query": 3}) == Selection(query=3)
+
+
+@pytest.mark.parametrize("value", [1, None, ["rope"], {}, True, 1.5, b"rope"])
+def test_names_are_text(value):
+    assert Selection.parse({"view": value, "tap": value}) == Selection()
+
+
+def test_unknown_names_are_ignored():
+    assert Selection.parse({"__class__": "x", "Layer": 1, "within": 2}) == Selection()
+
+
+def test_a_selection_is_read_back_as_it_was_written():
+    selection = Selection("rope", 3, 2, 9, 4, "blocks.1.attn.q", 17)
+    assert Selection.parse(selection.as_dict()) == selection
+    assert Selection.parse({name: str(value) for name, value in selection.as_dict().items()}) == selection
+
+
+def test_what_exists_is_kept(rope_trace):
+    selection = Selection("rope", 1, 2, 9, 4, "blocks.1.attn.q", 7)
+    assert selection.within(rope_trace) == selection
+
+
+def test_the_nearest_that_exists_takes_the_place_of_what_does_not(rope_trace):
+    huge = Selection(layer=99, head=99, query=99, key=99, tap="logits", dim=10**8)
+    assert huge.within(rope_trace) == Selection(layer=1, head=2, query=11, key=11, tap="logits", dim=299)
+    negative = Selection(layer=-1, head=-5, query=-2, key=-1, dim=-3)
+    assert negative.within(rope_trace) == Selection()
+
+
+def test_there_is_a_depth_after_the_last_block(rope_trace):
+    assert Selection(depth=2).within(rope_trace).depth == 2
+    assert Selection(depth=99).within(rope_trace).depth == rope_trace.config.num_layers
+
+
+def test_the_key_is_never_after_the_query(rope_trace):
+    assert Selection(query=3, key=9).within(rope_trace).key == 3
+
+
+def test_a_value_that_was_not_captured_gives_way_to_one_that_was(trace_of):
+    without = trace_of("none")
+    selection = Selection(tap="blocks.0.attn.q_rot", dim=7).within(without)
+    assert (selection.tap, selection.dim) == ("embed", 7)
+    assert Selection(tap="<script>").within(without).tap == "embed"
+
+
+def test_a_value_of_a_layer_that_is_not_there_gives_way_to_that_of_the_last(rope_trace):
+    assert Selection(tap="blocks.5.attn.q", dim=7).within(rope_trace).tap == "blocks.1.attn.q"
+    assert Selection(tap="blocks.5.nothing").within(rope_trace).tap == "embed"
+
+
+def test_of_a_single_token_only_it_can_be_chosen(trace_of, style):
+    selection = Selection(query=5, key=5).within(trace_of(style, 1))
+    assert (selection.query, selection.key) == (0, 0)
+
+
+@pytest.mark.parametrize("field", WORDS)
+def test_a_word_that_means_nothing_gives_way_to_the_default(rope_trace, field):
+    assert Selection.parse({field: "<script>"}).within(rope_trace) == Selection()
+    for word in WORDS[field]:
+        assert getattr(Selection.parse({field: word}).within(rope_trace), field) == word
+
+
+def test_of_chosen_heads_those_that_exist_are_kept_once(rope_trace):
+    selection = Selection(heads="1.0~0.2~9.0~<b>~1.0~0.99~1.-1~")
+    assert selection.chosen_heads == ((1, 0), (0, 2), (9, 0), (0, 99))
+    assert selection.within(rope_trace).heads == "1.0~0.2"
+    assert Selection().within(rope_trace).chosen_heads == ()

@@ -1,0 +1,83 @@
+import math
+from inspect import signature
+
+import pytest
+
+from explorer.state.settings import LIMITS, MOST_STOP_CHARACTERS, GenerationSettings
+from model.generation import generate
+
+DEFAULTS = GenerationSettings()
+
+
+@pytest.mark.parametrize("name", LIMITS)
+@pytest.mark.parametrize(
+    "value", [None, "", "x", [1], {}, math.nan, "nan", b"\xff", 10**400, -(10**400)], ids=lambda v: ascii(v)[:8]
+)
+def test_nonsense_leaves_the_default(name, value):
+    assert GenerationSettings.parse({name: value}) == DEFAULTS
+
+
+@pytest.mark.parametrize("name", LIMITS)
+@pytest.mark.parametrize("value", [-1, -1e300, -math.inf, "-5", "-inf"], ids=lambda value: str(value)[:8])
+def test_too_small_is_the_smallest(name, value):
+    settings = GenerationSettings.parse({name: value})
+    assert getattr(settings, name) == LIMITS[name][0]
+
+
+@pytest.mark.parametrize("name", LIMITS)
+@pytest.mark.parametrize("value", [10**12, 1e300, math.inf, "9" * 400, "inf"], ids=lambda v: str(v)[:8])
+def test_too_large_is_the_largest(name, value):
+    settings = GenerationSettings.parse({name: value})
+    assert getattr(settings, name) == LIMITS[name][1]
+
+
+def test_what_was_read_can_be_used():
+    read = GenerationSettings.parse({"temperature": "0.5", "top_k": 7.0, "max_new_tokens": "12", "seed": 2**32 - 1})
+    assert read == GenerationSettings(0.5, 7, 12, 2**32 - 1)
+    assert [type(value) for value in read.as_dict().values()] == [float, int, int, int, float, float, float, str]
+    assert read.checked() is read
+
+
+def test_settings_are_read_back_as_they_were_written():
+    settings = GenerationSettings(0.35, 0, 512, 123456789, 0.9, 0.05, 1.2, "\n\n")
+    assert GenerationSettings.parse(settings.as_dict()) == settings
+    assert GenerationSettings.parse({name: str(value) for name, value in settings.as_dict().items()}) == settings
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_checked_takes_the_limits_and_nothing_beyond(name):
+    low, high = LIMITS[name]
+    for value in (low, high):
+        GenerationSettings(**{name: value}).checked()
+    for value in (low - 1, high + 1, math.nan):
+        with pytest.raises(ValueError, match=f"{name} must be {low} to {high}, got"):
+            GenerationSettings(**{name: value}).checked()
+
+
+def test_the_defaults_are_within_their_limits():
+    assert DEFAULTS.checked() == GenerationSettings.parse({})
+
+
+@pytest.mark.parametrize("value", [None, 5, ["a", "b"], {"a": 1}, b"x"], ids=str)
+def test_a_stop_string_that_is_no_text_is_none(value):
+    assert GenerationSettings.parse({"stop_strings": value}) == DEFAULTS
+
+
+@pytest.mark.parametrize("value", ["", "The End", "\n", "<b>${1}", "ﷺ" * 64])
+def test_any_short_text_may_be_the_stop_string(value):
+    settings = GenerationSettings.parse({"stop_strings": value})
+    assert settings.checked().stop_strings == value
+
+
+def test_a_long_stop_string_is_cut_or_refused():
+    assert GenerationSettings.parse({"stop_strings": "x" * 10**6}).stop_strings == "x" * MOST_STOP_CHARACTERS
+    for value in ("x" * 65, None, ["."]):
+        with pytest.raises(ValueError, match="stop_strings must be a text of at most 64 characters"):
+            GenerationSettings(stop_strings=value).checked()
+
+
+def test_the_settings_are_arguments_of_generate():
+    parameters = signature(generate).parameters
+    assert set(DEFAULTS.as_dict()) <= set(parameters)
+    off = {name: getattr(DEFAULTS, name) for name in ("top_p", "min_p", "repetition_penalty", "stop_strings")}
+    assert off == {"top_p": 1, "min_p": 0, "repetition_penalty": 1, "stop_strings": ""}

@@ -1,0 +1,61 @@
+"""An ablation is a run with the edit that silences the part."""
+
+from importlib import import_module
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from explorer.state.interventions import Edit, parse_edits
+from explorer.tracing.ablation import ablate
+from explorer.tracing.capture import capture
+
+IDS, POSITION, TOKEN = tuple(range(40, 52)), 7, 33
+
+
+def log_probability(lm, edits) -> float:
+    logits = capture(lm, IDS, edits)["logits"][POSITION].astype(np.float64)
+    return float(logits[TOKEN] - np.log(np.exp(logits).sum()))
+
+
+def silenced(config, layer: int) -> list[tuple[Edit, ...]]:
+    heads = [(Edit(f"blocks.{layer}.attn.z", "zero", index=head),) for head in range(config.num_heads)]
+    return [*heads, (Edit(f"blocks.{layer}.attn.z", "zero"),), (Edit(f"blocks.{layer}.ffn.hidden", "zero"),), ()]
+
+
+@pytest.mark.parametrize("text", ["", "blocks.0.attn.z.1*scale*0.5~blocks.1.ffn.hidden*scale*2~embed*scale*1.5"])
+def test_each_part_alone_is_silenced_in_its_run(lms, style, text):
+    lm, edits = lms[style], parse_edits(text)
+    found = ablate(lm, IDS, edits, POSITION, TOKEN)
+    expected = [
+        [log_probability(lm, edits + more) for more in silenced(lm.config, layer)]
+        for layer in range(lm.config.num_layers)
+    ]
+    assert_allclose(found, expected, atol=1e-4)
+    assert np.ptp(found[:, :-1]) > 1e-3
+
+
+@pytest.mark.parametrize("position", [0, 11])
+def test_the_first_and_the_last_position_have_one_too(lms, style, position):
+    lm = lms[style]
+    found = ablate(lm, IDS, (), position, TOKEN)
+    logits = capture(lm, IDS)["logits"][position].astype(np.float64)
+    assert found.shape == (lm.config.num_layers, lm.config.num_heads + 3)
+    assert_allclose(found[:, -1], logits[TOKEN] - np.log(np.exp(logits).sum()), atol=1e-4)
+
+
+def test_the_model_is_left_as_it_was(lms, style):
+    ablate(lms[style], IDS, parse_edits("embed*scale*2"), POSITION, TOKEN)
+    assert not any(module._forward_hooks for module in lms[style].modules())
+
+
+def test_a_trace_asks_the_model_once(tiny_lm, monkeypatch):
+    calls = []
+    module = import_module("explorer.tracing.capture")  # by the name in the package goes the function
+    monkeypatch.setattr(module, "ablate", lambda *args: calls.append(args) or np.zeros((2, 7)))
+    trace = capture(tiny_lm, IDS)
+    assert calls == []
+    for token_id in (TOKEN, TOKEN, 5):
+        trace.ablate(POSITION, token_id)
+    assert all(lm is tiny_lm for lm, *_ in calls)
+    assert [args[1:] for args in calls] == [(IDS, (), POSITION, TOKEN), (IDS, (), POSITION, 5)]

@@ -1,0 +1,151 @@
+"""A capture has every named value, is the plain forward pass, and leaves the model as it was."""
+
+import numpy as np
+import pytest
+import torch
+
+from explorer.tracing.capture import capture
+
+MODEL_VALUES = {"embed": "T D", "rope.angles": "T P", "final_norm": "T D", "logits": "T V"}
+BLOCK_VALUES = {
+    **dict.fromkeys(("resid_pre", "attn_norm", "attn.out", "resid_mid", "ffn_norm", "ffn.out", "resid_post"), "T D"),
+    **dict.fromkeys(("attn.q", "attn.k", "attn.v", "attn.q_rot", "attn.k_rot", "attn.z"), "H T d"),
+    **dict.fromkeys(("attn.scores", "attn.pattern"), "H T T"),
+    **dict.fromkeys(("ffn.gate_pre", "ffn.gate", "ffn.up", "ffn.hidden"), "T F"),
+}
+LENGTH = 12
+
+
+@pytest.fixture
+def ids(tiny_tokenizer) -> list[int]:
+    return tiny_tokenizer.encode("Once upon a time there was a fox who wanted the moon.")[:LENGTH]
+
+
+def hooks_on(lm) -> int:
+    return sum(len(module._forward_hooks) for module in lm.modules())
+
+
+def test_names_and_shapes_of_a_llama_style_model(tiny_lm, tiny_config, ids):
+    sizes = {
+        "T": LENGTH,
+        "D": tiny_config.d_model,
+        "H": tiny_config.num_heads,
+        "d": tiny_config.d_head,
+        "P": tiny_config.d_head // 2,
+        "F": tiny_config.d_ff,
+        "V": tiny_config.vocab_size,
+    }
+    blocks = {f"blocks.{i}.{name}": axes for i in range(tiny_config.num_layers) for name, axes in BLOCK_VALUES.items()}
+    expected = {name: tuple(sizes[a] for a in axes.split()) for name, axes in (MODEL_VALUES | blocks).items()}
+    assert {name: value.shape for name, value in capture(tiny_lm, ids).values.items()} == expected
+
+
+def test_without_rope_there_are_no_angles_and_nothing_rotated(trace_of):
+    with_rope, without = set(trace_of("rope").values), set(trace_of("none").values)
+    assert {name.split(".")[-1] for name in with_rope - without} == {"angles", "q_rot", "k_rot"}
+    assert without < with_rope
+
+
+def test_values_stand_in_the_order_they_were_computed(rope_trace):
+    names = list(rope_trace.values)
+    in_order = ["embed", "rope.angles", "blocks.0.resid_pre", "blocks.0.attn.q", "blocks.0.attn.q_rot"]
+    in_order += ["blocks.0.attn.scores", "blocks.0.attn.pattern", "blocks.0.attn.z", "blocks.0.resid_mid"]
+    in_order += ["blocks.0.ffn.hidden", "blocks.0.resid_post", "blocks.1.resid_pre", "final_norm", "logits"]
+    assert sorted(in_order, key=names.index) == in_order
+
+
+def test_the_logits_are_those_of_the_plain_forward_pass(lms, style, ids):
+    with torch.inference_mode():
+        plain = lms[style](torch.tensor([ids]))[0].numpy()
+    np.testing.assert_allclose(capture(lms[style], ids)["logits"], plain, atol=1e-5)
+
+
+def test_the_trace_knows_what_ran(tiny_lm, tiny_config, tiny_tokenizer, ids):
+    trace = capture(tiny_lm, ids, tokenizer=tiny_tokenizer)
+    assert (trace.config, trace.token_ids) == (tiny_config, tuple(ids))
+    assert "".join(trace.tokens) == tiny_tokenizer.decode(ids)
+    assert b"".join(trace.token_bytes[token_id] for token_id in ids).decode() == tiny_tokenizer.decode(ids)
+    assert capture(tiny_lm, ids).tokens == tuple(map(str, ids))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+def test_values_are_read_only_float32_whatever_the_model_computes_in(tiny_lm, ids, dtype):
+    for name, value in capture(tiny_lm.to(dtype), ids).values.items():
+        assert value.dtype == np.float32, name
+        with pytest.raises(ValueError, match="read-only"):
+            value[:] = 0
+
+
+def test_values_do_not_share_memory_with_weights_or_tables(tiny_lm, ids):
+    inside = [tensor.detach().numpy() for tensor in (*tiny_lm.parameters(), *tiny_lm.buffers())]
+    for name, value in capture(tiny_lm, ids).values.items():
+        assert not any(np.shares_memory(value, tensor) for tensor in inside), name
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ([], "1 to 32 tokens, got 0"),
+        ([0] * 33, "1 to 32 tokens, got 33"),
+        ([1, -1], "0 to 299, got -1 to 1"),
+        ([1, 300], "0 to 299, got 1 to 300"),
+    ],
+)
+def test_tokens_that_cannot_run_are_refused_in_a_sentence(tiny_lm, wrong, message):
+    with pytest.raises(ValueError, match=message):
+        capture(tiny_lm, wrong)
+    assert hooks_on(tiny_lm) == 0
+
+
+def test_hooks_are_gone_afterwards_and_those_of_others_stay(tiny_lm, ids):
+    tiny_lm.embed.register_forward_hook(lambda module, inputs, output: None)
+    capture(tiny_lm, ids)
+    assert hooks_on(tiny_lm) == 1
+
+
+def test_hooks_are_gone_after_an_exception_in_the_forward_pass(tiny_lm, ids):
+    def fail(module, inputs):
+        raise RuntimeError("in the middle")
+
+    handle = tiny_lm.blocks[1].ffn.register_forward_pre_hook(fail)
+    with pytest.raises(RuntimeError, match="in the middle"):
+        capture(tiny_lm, ids)
+    handle.remove()
+    assert hooks_on(tiny_lm) == 0
+    assert len(capture(tiny_lm, ids)) == LENGTH
+
+
+def test_hooks_are_gone_after_an_exception_while_they_are_set(tiny_lm, ids, monkeypatch):
+    class Full(dict):
+        def __setitem__(self, key, value):
+            raise MemoryError
+
+    monkeypatch.setattr(tiny_lm.blocks[1].resid_mid, "_forward_hooks", Full())
+    with pytest.raises(MemoryError):
+        capture(tiny_lm, ids)
+    assert hooks_on(tiny_lm) == 0
+
+
+def test_the_model_learns_nothing_from_being_watched(tiny_lm, ids):
+    before = {name: tensor.clone() for name, tensor in tiny_lm.state_dict().items()}
+    capture(tiny_lm, ids)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in tiny_lm.state_dict().items())
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_computes_the_same(tiny_lm, ids):
+    on_cpu, on_gpu = capture(tiny_lm, ids), capture(tiny_lm.to("cuda"), ids)
+    for name, value in on_cpu.values.items():
+        np.testing.assert_allclose(on_gpu[name], value, atol=1e-3, err_msg=name)
+
+
+def test_the_weights_are_the_models_and_shared_by_its_traces(tiny_lm):
+    one, other = capture(tiny_lm, [1, 2, 3]), capture(tiny_lm, [4])
+    assert all(one.weights[name] is weight for name, weight in other.weights.items())
+    assert one.weights.keys() == tiny_lm.state_dict().keys()
+    for name, weight in tiny_lm.state_dict().items():
+        assert (one.weights[name] == weight.numpy()).all()
+    with pytest.raises(ValueError, match="read-only"):
+        one.weights["lm_head.weight"][0, 0] = 1
+    with pytest.raises(TypeError):
+        one.weights["lm_head.weight"] = np.zeros(1)

@@ -1,0 +1,272 @@
+import shutil
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from weakref import ref
+
+import numpy as np
+import pytest
+import torch
+
+import explorer.tracing.library as library_module
+from explorer.state.interventions import parse_edits
+from explorer.state.run import Run
+from explorer.tracing.library import LRU, Library
+from explorer.tracing.logits_cache import Predictions
+from explorer.web.continuations import Continuations
+from model.checkpoint import CheckpointError, save_checkpoint
+
+
+@pytest.fixture
+def sized() -> LRU:
+    """At most 10 characters of text."""
+    return LRU(10, size=len)
+
+
+def recorded(calls: list, value):
+    def compute():
+        calls.append(value)
+        return value
+
+    return compute
+
+
+def test_what_is_kept_is_not_computed_again(sized):
+    calls = []
+    assert [sized.get("a", recorded(calls, "xxx")) for _ in range(3)] == ["xxx"] * 3
+    assert calls == ["xxx"]
+
+
+def test_what_was_unused_longest_goes_first(sized):
+    calls = []
+    for key in ("a", "b", "a", "c"):  # a was used after b
+        sized.get(key, recorded(calls, key * 4))
+    for key in ("a", "c", "b"):
+        sized.get(key, recorded(calls, key * 4))
+    assert calls == ["aaaa", "bbbb", "cccc", "bbbb"]
+
+
+def test_the_total_size_is_bounded(sized):
+    for i in range(50):
+        sized.get(i, lambda i=i: "x" * (i % 7))
+        assert sized.total == sum(map(len, sized._entries.values())) <= 10
+
+
+def test_the_latest_is_kept_even_if_it_alone_is_too_large(sized):
+    sized.get("small", lambda: "x")
+    large = sized.get("large", lambda: "x" * 11)
+    assert sized.get("large", lambda: pytest.fail("computed again")) is large
+    assert sized.total == 11
+    sized.get("small", lambda: "x")
+    assert sized.total == 1
+
+
+def test_what_fails_is_not_kept(sized):
+    with pytest.raises(ZeroDivisionError):
+        sized.get("a", lambda: 1 / 0)
+    assert sized.get("a", lambda: "x") == "x"
+
+
+def test_a_slow_answer_keeps_nobody_else_waiting(sized):
+    started, finish = threading.Event(), threading.Event()
+
+    def slow() -> str:
+        started.set()
+        assert finish.wait(5)
+        return "slow"
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(sized.get, "slow", slow)
+        assert started.wait(5)
+        assert sized.get("quick", lambda: "quick") == "quick"
+        finish.set()
+        assert future.result() == "slow"
+
+
+def test_many_threads_share_a_cache():
+    cache, interval = LRU(20, size=len), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(lambda i: cache.get(i % 9, lambda: str(i % 9) * 5), range(3000)))
+    finally:
+        sys.setswitchinterval(interval)
+    assert answers == [str(i % 9) * 5 for i in range(3000)]
+    assert cache.total == sum(map(len, cache._entries.values())) <= 20
+
+
+def test_what_is_dropped_is_not_counted(sized):
+    for key in ("a1", "a2", "b1"):
+        sized.get(key, lambda key=key: key)
+    sized.drop(lambda key: key.startswith("a"))
+    assert (list(sized), sized.total) == (["b1"], 2)
+
+
+def test_the_same_question_has_the_same_answer(library):
+    assert library.model("rope") is library.model("rope")
+    assert library.trace("rope", (1, 2, 3)) is library.trace("rope", (1, 2, 3))
+    assert library.trace("rope", (1, 2, 3)) is not library.trace("none", (1, 2, 3))
+
+
+def test_a_trace_is_that_of_the_checkpoint(library, lms, tiny_tokenizer, style):
+    trace = library.trace(style, (5, 6, 7))
+    assert (trace.config, trace.token_ids) == (lms[style].config, (5, 6, 7))
+    assert trace.tokens == tuple(tiny_tokenizer.token_text(i) for i in (5, 6, 7))
+
+
+def test_threads_that_ask_the_same_at_once_get_equal_answers(library):
+    with ThreadPoolExecutor(8) as pool:
+        traces = list(pool.map(lambda i: library.trace("rope", (9, i % 3)), range(24)))
+    assert [trace.token_ids for trace in traces] == [(9, i % 3) for i in range(24)]
+
+
+@pytest.mark.parametrize(
+    "name", ["missing", "", ".", "..", "/", "../checkpoints/tiny", "tiny/", "./tiny", "/etc/passwd", "tiny\x00", "TINY"]
+)
+def test_only_names_of_checkpoints_are_opened(tiny_checkpoint, monkeypatch, name):
+    monkeypatch.setattr("explorer.tracing.library.load_checkpoint", lambda *args: pytest.fail("opened"))
+    library = Library("cpu")
+    for ask in (library.model, lambda name: library.trace(name, (1,))):
+        with pytest.raises(CheckpointError, match="there is no checkpoint .*; there are: tiny"):
+            ask(name)
+
+
+def test_the_path_of_a_checkpoint_is_no_name(tiny_checkpoint):
+    with pytest.raises(CheckpointError, match="there is no checkpoint"):
+        Library("cpu").model(str(tiny_checkpoint))
+
+
+def test_a_damaged_checkpoint_is_not_kept(tiny_checkpoint):
+    library, weights = Library("cpu"), tiny_checkpoint / "model.safetensors"
+    intact = weights.read_bytes()
+    weights.write_bytes(b"")
+    with pytest.raises(CheckpointError, match="'tiny' cannot be loaded"):
+        library.model("tiny")
+    weights.write_bytes(intact)
+    library.model("tiny")
+
+
+def test_checkpoints_are_those_on_disk_now(tiny_checkpoint):
+    library = Library("cpu")
+    shutil.copytree(tiny_checkpoint, tiny_checkpoint.with_name("another"))
+    assert library.checkpoints == ["another", "tiny"]
+
+
+def rewrite(checkpoint, tiny_lm, tiny_tokenizer, factor: float):
+    tiny_lm.lm_head.weight.data *= factor
+    save_checkpoint(tiny_lm, tiny_tokenizer, "tiny", dtype=torch.float32)
+
+
+def test_a_rewritten_checkpoint_is_another_model(tiny_checkpoint, tiny_lm, tiny_tokenizer):
+    library, ids = Library("cpu"), (1, 2, 3)
+    predictions, continuations = Predictions(library), Continuations(library)
+    run = Run("tiny", ids[:2], ids[2:])
+
+    def ask() -> tuple:
+        logits = library.trace("tiny", ids)["logits"], predictions.trace("tiny", ids)["logits"]
+        return library.model("tiny")[0], library.trace("tiny", ids, DOUBLED), *logits, continuations.of(run)
+
+    before = ask()
+    assert all(old is new for old, new in zip(before, ask(), strict=True))
+    gone = ref(before[0])
+    rewrite(tiny_checkpoint, tiny_lm, tiny_tokenizer, 2)
+    after = ask()
+    assert after[0] is not before[0] and after[1].model != before[1].model
+    for old, new in zip(before[2:4], after[2:4], strict=True):
+        np.testing.assert_allclose(new, 2 * old, rtol=1e-5)
+    assert after[4] != before[4]
+    assert after[1].baseline["logits"] is after[2]
+    assert library._traces.total == sum(library.trace("tiny", ids, edits).num_bytes for edits in ((), DOUBLED))
+    del before
+    assert gone() is None
+
+
+def test_a_checkpoint_written_while_it_is_read_is_not_kept(tiny_checkpoint, tiny_lm, tiny_tokenizer, monkeypatch):
+    library, load = Library("cpu"), library_module.load_checkpoint
+
+    def slow(*args):
+        loaded = load(*args)
+        rewrite(tiny_checkpoint, tiny_lm, tiny_tokenizer, 2)
+        return loaded
+
+    monkeypatch.setattr(library_module, "load_checkpoint", slow)
+    with pytest.raises(CheckpointError, match="'tiny' is being written: ask again in a moment"):
+        library.model("tiny")
+    monkeypatch.setattr(library_module, "load_checkpoint", load)
+    lm, _ = library.model("tiny")
+    assert torch.equal(lm.lm_head.weight, tiny_lm.lm_head.weight)
+
+
+def test_models_beyond_the_limit_are_let_go(tiny_checkpoint):
+    for name in ("b", "c"):
+        shutil.copytree(tiny_checkpoint, tiny_checkpoint.with_name(name))
+    library = Library("cpu", most_models=2)
+    first, second = library.model("tiny"), library.model("b")
+    assert library.model("tiny") is first
+    library.model("c")
+    assert library.model("tiny") is first
+    assert library.model("b") is not second
+
+
+def test_traces_beyond_the_limit_are_let_go(tiny_checkpoint):
+    size = Library("cpu").trace("tiny", (0, 1)).num_bytes
+    library = Library("cpu", most_trace_bytes=2 * size)
+    kept = [library.trace("tiny", (0, i)) for i in range(3)]
+    assert library.trace("tiny", (0, 2)) is kept[2]
+    assert library.trace("tiny", (0, 1)) is kept[1]
+    assert library.trace("tiny", (0, 0)) is not kept[0]
+
+
+OFF, DOUBLED = parse_edits("rope.angles*zero"), parse_edits("embed*scale*2")
+
+
+def test_a_changed_run_is_kept_beside_the_unchanged_one(library):
+    plain, off, doubled = (library.trace("rope", (3, 1, 2), edits) for edits in ((), OFF, DOUBLED))
+    assert off.edits == OFF and doubled.edits == DOUBLED
+    assert off.baseline is doubled.baseline is plain
+    assert plain.edits == () and plain.baseline is None
+    assert library.trace("rope", (3, 1, 2), OFF) is off
+    assert not off["rope.angles"].any() and plain["rope.angles"].any()
+
+
+def test_edits_that_do_not_fit_are_refused_and_not_kept(library):
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"no value rope\.angles"):
+            library.trace("none", (1, 2), OFF)
+    assert library.trace("none", (1, 2)).baseline is None
+
+
+def test_all_that_changed_runs_hold_is_counted(tiny_checkpoint):
+    """However many are asked for in whatever order: a baseline is never held by a kept run but let go itself."""
+    size = Library("cpu").trace("tiny", (0, 1)).num_bytes
+    library = Library("cpu", most_trace_bytes=5 * size)
+    for i in range(60):
+        library.trace("tiny", (0, i * i % 7), (OFF, DOUBLED, ())[i * 5 % 3])
+        kept = library._traces._entries.values()
+        held = {id(trace): trace for trace in kept} | {id(trace.baseline): trace.baseline for trace in kept}
+        held.pop(id(None), None)
+        assert sum(trace.num_bytes for trace in held.values()) == library._traces.total <= 5 * size
+
+
+def test_a_baseline_is_not_computed_again(tiny_checkpoint, monkeypatch):
+    calls, capture = [], library_module.capture
+    monkeypatch.setattr(
+        library_module, "capture", lambda *args, **kwargs: calls.append(args[2]) or capture(*args, **kwargs)
+    )
+    library = Library("cpu")
+    for edits in (OFF, DOUBLED, (), OFF):
+        library.trace("tiny", (1, 2), edits)
+    assert calls == [OFF, (), DOUBLED]
+
+
+@pytest.mark.parametrize(("cuda", "mps", "expected"), [(1, 1, "cuda"), (1, 0, "cuda"), (0, 1, "mps"), (0, 0, "cpu")])
+def test_auto_takes_the_first_device_there_is(monkeypatch, cuda, mps, expected):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(cuda))
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: bool(mps))
+    assert Library().device == expected
+    assert Library("cpu").device == "cpu"
+
+
+def test_models_are_on_the_library_s_device(tiny_checkpoint):
+    lm, _ = Library("meta").model("tiny")
+    assert lm.device.type == "meta"

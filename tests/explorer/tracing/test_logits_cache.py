@@ -1,0 +1,62 @@
+import numpy as np
+import pytest
+
+from explorer.tracing.logits_cache import Predictions
+
+
+@pytest.fixture
+def ids(library) -> tuple[int, ...]:
+    return tuple(library.model("rope")[1].encode("the fox asked the owl"))
+
+
+def test_the_logits_are_those_of_the_trace_however_they_were_come_by(library, style, ids):
+    predictions = Predictions(library)
+    for end in (3, 4, 5, len(ids)):  # from scratch, continued twice, and from scratch again
+        trace, whole = predictions.trace(style, ids[:end]), library.trace(style, ids[:end])
+        np.testing.assert_allclose(trace["logits"], whole["logits"], atol=1e-5)
+        assert (trace.token_ids, trace.tokens, trace.config) == (whole.token_ids, whole.tokens, whole.config)
+
+
+def test_two_texts_may_go_on_from_the_same_beginning(library, ids):
+    predictions = Predictions(library)
+    predictions.trace("rope", ids[:3])
+    for last in (5, 9, 5):
+        other = (*ids[:3], last)
+        expected = library.trace("rope", other)["logits"]
+        np.testing.assert_allclose(predictions.trace("rope", other)["logits"], expected, atol=1e-5)
+
+
+def test_a_new_token_alone_is_computed(library, ids, monkeypatch):
+    predictions, lm = Predictions(library), library.model("rope")[0]
+    predictions.trace("rope", ids[:4])
+    read = []
+    with pytest.MonkeyPatch.context() as patch:
+        forward = lm.forward
+        patch.setattr(lm, "forward", lambda tokens, *rest: (read.append(tokens.shape[1]), forward(tokens, *rest))[1])
+        predictions.trace("rope", ids[:5])
+        predictions.trace("rope", ids[:5])
+    assert read == [1]
+
+
+def test_a_text_is_kept_once_and_its_beginnings_are_in_it(library, style, ids):
+    predictions = Predictions(library)
+    for end in (3, 4, 6, len(ids), 5, 2):
+        trace, whole = predictions.trace(style, ids[:end]), library.trace(style, ids[:end])
+        np.testing.assert_allclose(trace["logits"], whole["logits"], atol=1e-5)
+        assert trace.token_ids == ids[:end]
+    assert [text for _, text in predictions._kept] == [ids]
+    (kept,) = predictions._kept._entries.values()
+    assert predictions._kept.total == kept[0]["logits"].nbytes + kept[1].entries.nbytes
+
+
+def test_what_another_text_shares_is_not_computed_again(library, ids, monkeypatch):
+    predictions, (lm, _) = Predictions(library), library.model("rope")
+    predictions.trace("rope", ids)
+    read, forward = [], lm.forward
+    monkeypatch.setattr(lm, "forward", lambda tokens, *rest: (read.append(tokens.shape[1]), forward(tokens, *rest))[1])
+    other = (*ids[:-2], 5, 9, 7)
+    found = predictions.trace("rope", other)["logits"]
+    predictions.trace("rope", ids[:4])
+    assert read == [3]
+    np.testing.assert_allclose(found, library.trace("rope", other)["logits"], atol=1e-5)
+    assert {text for _, text in predictions._kept} == {ids, other}

@@ -1,0 +1,123 @@
+"""A model lives as long as somebody uses it, whatever was kept of its runs."""
+
+import gc
+import pickle
+import shutil
+from contextlib import suppress
+from weakref import ref
+
+import numpy as np
+import pytest
+
+from explorer.state.errors import NoSuchPoint
+from explorer.state.interventions import parse_edits
+from explorer.state.run import Run
+from explorer.state.settings import GenerationSettings
+from explorer.tracing.capture import capture
+from explorer.tracing.library import Library
+from explorer.tracing.models import identity_of, living, named
+from explorer.views import VIEWS
+from explorer.web.api import Api
+from explorer.web.continuations import Continuations
+from explorer.web.endpoints import Answers
+from explorer.web.presenter import Presenter, Question
+from model.checkpoint import load_checkpoint
+
+IDS = (5, 6, 7, 8)
+
+
+def test_a_trace_reads_the_weights_while_the_model_lives(tiny_lm):
+    trace = capture(tiny_lm, IDS)
+    assert trace.weights.keys() == tiny_lm.state_dict().keys()
+    for name, weight in tiny_lm.state_dict().items():
+        np.testing.assert_array_equal(trace.weights[name], weight.numpy())
+    assert "no.weight" not in trace.weights and trace.weights.get("no.bias", 0) == 0
+
+
+def test_a_trace_says_when_its_model_is_gone(tiny_checkpoint):
+    lm, _ = load_checkpoint(tiny_checkpoint)
+    trace, logits = capture(lm, IDS), None
+    logits, is_there = trace["logits"].copy(), ref(lm)
+    trace.ablate(1, 2)
+    del lm
+    assert is_there() is None
+    np.testing.assert_array_equal(trace["logits"], logits)
+    for ask in (lambda: trace.weights["lm_head.weight"], lambda: len(trace.weights), lambda: trace.ablate(0, 1)):
+        with pytest.raises(ReferenceError, match="the model of this trace is gone"):
+            ask()
+
+
+def test_a_pickled_trace_is_the_same_and_finds_its_model(tiny_lm, tiny_tokenizer):
+    trace = capture(tiny_lm, IDS, parse_edits("embed*scale*2"), tokenizer=tiny_tokenizer)
+    written = pickle.dumps(trace)
+    again = pickle.loads(written)
+    assert (again.token_ids, again.edits, again.tokens, again.config) == (IDS, trace.edits, trace.tokens, trace.config)
+    assert list(again.values) == list(trace.values)
+    for name in trace.values:
+        np.testing.assert_array_equal(again[name], trace[name])
+    assert again.weights["lm_head.weight"] is trace.weights["lm_head.weight"]
+    assert tiny_lm.token_embedding.weight.detach().numpy().tobytes() not in written
+
+
+def test_models_are_told_apart(tiny_lm, lms):
+    identities = {identity_of(lm) for lm in (tiny_lm, *lms.values())}
+    assert len(identities) == 1 + len(lms)
+    assert identity_of(tiny_lm) in identities
+
+
+def test_one_model_at_a_time_has_an_identity(lms, tiny_checkpoint):
+    first, second = (load_checkpoint(tiny_checkpoint)[0] for _ in range(2))
+    assert named(first, "it") is first is named(second, "it") is living("it")
+    del first
+    assert living("it") is None
+    assert named(second, "it") is second is living("it")
+
+
+def explored(library: Library):
+    Api(library, "tiny").explore("the fox")
+
+
+def generated(library: Library):
+    Api(library, "tiny").generate("the fox", max_new_tokens=3)
+
+
+def shown(library: Library):
+    """Every view, its pictures, marks and workings, of a run and of a changed one, and the tree of continuations."""
+    answers, run = Answers(Presenter(library)), Run("tiny", IDS, (9, 10))
+    for edits in ((), parse_edits("blocks.1.attn.z.1*zero")):
+        for view in VIEWS:
+            state = Run("tiny", IDS, (9, 10), 0, edits).as_dict() | {"view": view.name, "branches": "9.11"}
+            for part in range(3):
+                assert answers.answer("show", state, part)["contents"]
+            for panel in view.panels:
+                with suppress(NoSuchPoint):
+                    answers.inspect(state, f"{view.name}-{panel.name}", {"x": 0, "y": 0, "curve": 0})
+    answers.answer("token", run.as_dict())
+
+
+def predicted(library: Library):
+    presenter = Presenter(library)
+    for end in (2, 3, 4):
+        presenter.logits(Run("tiny", IDS[:end]))
+    question = presenter.restored({"checkpoint": "tiny", "text": "the fox"})
+    presenter.next_token(question, GenerationSettings(), presenter.logits(question.run))
+    library.kept_beside = presenter
+
+
+def continued(library: Library):
+    library.kept_beside = Continuations(library)
+    library.kept_beside.surprisals(Question.parse(Run("tiny", IDS, (9, 10)).as_dict() | {"branches": "9.11"}))
+
+
+@pytest.mark.parametrize("use", [explored, generated, shown, predicted, continued])
+def test_an_evicted_model_is_gone_whatever_it_was_used_for(tiny_checkpoint, use):
+    shutil.copytree(tiny_checkpoint, tiny_checkpoint.with_name("other"))
+    library = Library("cpu", most_models=1)
+    is_there = ref(library.model("tiny")[0])
+    use(library)
+    trace = library.trace("tiny", IDS)
+    library.model("other")
+    gc.collect()  # what an error's traceback held
+    assert is_there() is None
+    assert library.trace("tiny", IDS) is trace
+    assert trace.weights["lm_head.weight"].size

@@ -1,0 +1,203 @@
+import math
+import unicodedata
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from explorer.views.style import (
+    DARK,
+    LIGHT,
+    SELECTED,
+    around,
+    figure,
+    label,
+    number,
+    positions,
+    quoted,
+    template,
+    token_axis,
+    visible,
+)
+
+THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+FSI, PDI = "\u2068", "\u2069"  # around a label, so that its direction stays its own
+
+
+def luminance(color: str) -> float:
+    """Relative, 0 to 1 (WCAG 2.2)."""
+    channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+
+
+def contrast(one: str, other: str) -> float:
+    """1 to 21 (WCAG 2.2)."""
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize(
+    ("token", "shown"),
+    [
+        ("fox", "fox"),
+        ("", "∅"),
+        (" a fox", "·a·fox"),
+        ("\n\t", "↵→"),
+        ("\x00\x1b\x7f", "␀␛␡"),
+        ("\u00a0\u2028\u3000", "⟨00A0⟩⟨2028⟩⟨3000⟩"),
+        ("\u202e\u2068\u2069\u200b\ufeff", "⟨202E⟩⟨2068⟩⟨2069⟩⟨200B⟩⟨FEFF⟩"),
+        ("\x85\ud800", "⟨0085⟩⟨D800⟩"),
+        ("\ue000", "⟨E000⟩"),
+        ("é🌙שלום", "é🌙שלום"),
+        ("\\xc3", "\\xc3"),
+    ],
+    ids=ascii,
+)
+def test_what_cannot_be_seen_gets_a_mark(token, shown):
+    assert visible(token) == shown
+    assert quoted(token) == f"“{shown}”"
+
+
+def test_no_character_is_invisible():
+    """Nothing that is shown hides, or turns or breaks the text around it."""
+    for code in (*range(0x11000), *range(0xE0000, 0xE0200), 0x10FFFF):
+        shown = visible(chr(code))
+        assert shown
+        assert not {unicodedata.category(c) for c in shown} & {"Cc", "Cf", "Cs", "Co", "Zl", "Zp", "Zs"}, hex(code)
+
+
+@pytest.mark.parametrize(
+    ("token", "written"),
+    [
+        ("fox", "fox"),
+        ("<b>x</b>", "&lt;b&gt;x&lt;/b&gt;"),
+        ("&lt;", "&amp;lt;"),
+        ("<br>", "&lt;br&gt;"),
+        ("'\"", "'\""),
+        ("a" * 14, "a" * 14),
+        ("a" * 15, "a" * 13 + "…"),
+        ("<" * 20, "&lt;" * 13 + "…"),  # cut before it is escaped: no half of an entity
+        (f"{PDI}\u202e", "⟨2069⟩⟨202E⟩"),
+        ("", "∅"),
+    ],
+)
+def test_a_label_is_read_as_it_is(token, written):
+    assert label(token) == FSI + written + PDI
+
+
+def test_a_label_is_as_long_as_wanted():
+    assert label(" everything", longest=5) == f"{FSI}·eve…{PDI}"
+
+
+def test_places_on_an_axis_differ_even_where_tokens_repeat():
+    places = positions(["the", "the", "a" * 30, "a" * 40])
+    assert len(set(places)) == 4
+    assert places[1] == f"1 {label('the')}"
+
+
+@pytest.mark.parametrize(("tokens", "step"), [(1, 1), (48, 1), (49, 2), (96, 2), (97, 3), (256, 6)])
+def test_at_most_48_tokens_are_written_along_an_axis(tokens, step):
+    axis = token_axis([f"t{i}" for i in range(tokens)], "key")
+    assert len(axis["categoryarray"]) == tokens
+    assert list(axis["tickvals"]) == axis["categoryarray"][::step]
+    assert list(axis["ticktext"]) == [label(f"t{i}") for i in range(0, tokens, step)]
+    assert len(axis["tickvals"]) <= 48
+
+
+def test_an_axis_of_tokens_is_one_plotly_takes():
+    layout = go.Layout(xaxis=token_axis(["a", "1", "<b>"], "key", most=2))
+    assert layout.xaxis.type == "category"
+    assert layout.xaxis.title.text == "key"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (-0.0, "0"),
+        (1, "1.00"),
+        (-1.234, "−1.23"),
+        (9.999, "10.0"),
+        (0.9996, "1.00"),
+        (0.09999, "0.100"),
+        (99.96, "100"),
+        (999.6, "1000"),
+        (1234.5, "1234"),
+        (9999.6, "1.00e+04"),
+        (12345, "1.23e+04"),
+        (0.001, "0.00100"),
+        (0.00012345, "1.23e−04"),
+        (-1e-30, "−1.00e−30"),
+        (math.inf, "inf"),
+        (-math.inf, "−inf"),
+        (math.nan, "nan"),
+        (np.float32(0.5), "0.500"),
+        (np.int64(7), "7.00"),
+    ],
+)
+def test_numbers_have_three_digits_and_a_true_minus(value, text):
+    assert number(value) == text
+
+
+@THEMES
+def test_scales_begin_at_the_background_and_signed_ones_have_it_in_the_middle(theme):
+    assert theme.sequential[0] == theme.background
+    assert theme.diverging[len(theme.diverging) // 2] == theme.background
+
+
+@THEMES
+def test_more_is_further_from_the_background(theme):
+    steps = [contrast(color, theme.background) for color in theme.sequential]
+    assert steps == sorted(steps)
+    signed = [contrast(color, theme.background) for color in theme.diverging]
+    assert signed[:3] == sorted(signed[:3], reverse=True)
+    assert signed[2:] == sorted(signed[2:])
+
+
+@THEMES
+def test_texts_and_marks_can_be_read(theme):
+    assert contrast(theme.text, theme.background) >= 7
+    assert contrast(theme.accent, theme.background) >= 3
+    assert contrast(SELECTED, theme.background) >= 3
+
+
+@THEMES
+def test_figures_take_the_colours_of_the_theme(theme):
+    layout = template(theme).layout
+    assert layout.font.color == theme.text
+    assert layout.xaxis.gridcolor == layout.yaxis.gridcolor == theme.faint
+    scales = layout.colorscale
+    assert [color for _, color in scales.sequential] == list(theme.sequential)
+    assert [color for _, color in scales.diverging] == list(theme.diverging)
+    for scale in (scales.sequential, scales.diverging, scales.sequentialminus):
+        assert (scale[0][0], scale[-1][0]) == (0, 1)
+
+
+@THEMES
+def test_values_up_to_0_end_at_the_background(theme):
+    scale = template(theme).layout.colorscale.sequentialminus
+    assert [color for _, color in scale] == list(theme.diverging[:3])
+
+
+def test_a_figure_says_what_it_shows():
+    fig = figure(go.Bar(y=[1]), alt="One bar.", bargap=0.5)
+    assert fig.layout.meta["alt"] == "One bar."
+    assert fig.layout.bargap == 0.5
+    assert fig.to_dict()["layout"]["template"]["layout"]["font"]["color"] == LIGHT.text
+    assert LIGHT.text in fig.to_html(include_plotlyjs=False)
+
+
+@pytest.mark.parametrize(
+    ("position", "count", "total", "expected"),
+    [
+        (5, 0, 10, range(10)),
+        (5, 99, 10, range(10)),
+        (5, 4, 10, range(3, 7)),
+        (0, 4, 10, range(4)),
+        (9, 4, 10, range(6, 10)),
+        (0, 1, 1, range(1)),
+    ],
+)
+def test_places_around_a_position(position, count, total, expected):
+    assert around(position, count, total) == expected

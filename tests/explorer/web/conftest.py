@@ -1,0 +1,53 @@
+"""The page and a visitor: what its script in the browser would do with Python's answers."""
+
+from collections.abc import Callable, Iterable
+from types import SimpleNamespace
+
+import pytest
+
+from explorer.web.page import Page
+
+
+@pytest.fixture(scope="module")
+def page(library) -> Page:
+    page = Page(library, "rope")
+    page.blocks = page.build()
+    return page
+
+
+@pytest.fixture(autouse=True)
+def one_by_one(monkeypatch):
+    """Every new token is told alone."""
+    monkeypatch.setattr("explorer.web.generation_events.SECONDS_AN_ANSWER", 0)
+
+
+@pytest.fixture
+def told(monkeypatch) -> list[str]:
+    """What the visitor was warned of."""
+    warnings = []
+    monkeypatch.setattr("explorer.web.events.gr.Warning", warnings.append)
+    return warnings
+
+
+@pytest.fixture
+def load(page) -> Callable[..., dict]:
+    """`load(seed="3")` is the answer to a link with these parameters."""
+    return lambda **query_params: page.events.on_load(SimpleNamespace(query_params=query_params))
+
+
+@pytest.fixture
+def merged(page) -> Callable[[dict, Iterable[dict]], dict]:
+    """The state once the browser has merged the changes in all answers."""
+
+    def merged(state: dict, answers: Iterable[dict]) -> dict:
+        for answer in answers:
+            state = state | answer[page.layout.update]["change"]
+        return state
+
+    return merged
+
+
+@pytest.fixture
+def state(load, merged) -> dict:
+    """After a visitor opened a link to a prompt."""
+    return merged({}, [load(text="the fox asked the owl", seed="3", temperature="1.0", top_k="0")])

@@ -1,0 +1,158 @@
+"""/explore and /generate, as a program on another machine calls them."""
+
+import numpy as np
+import pytest
+import torch
+from gradio_client import Client
+from gradio_client.exceptions import AppError
+
+from explorer.tracing.capture import capture
+from explorer.tracing.library import Library
+from explorer.web.page import Page
+from model.checkpoint import load_checkpoint, save_checkpoint
+from model.config import ModelConfig
+from model.generation import window_start
+from model.transformer_lm import TransformerLM
+
+PROMPT = "Once upon a time"
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory, tiny_tokenizer):
+    """A client of an app whose only checkpoint is "tiny", with a context of 32."""
+    folder = tmp_path_factory.mktemp("checkpoints")
+    sizes = {"vocab_size": tiny_tokenizer.vocab_size, "context_length": 32, "d_model": 32, "d_ff": 64}
+    torch.manual_seed(0)
+    save_checkpoint(
+        TransformerLM(ModelConfig.llama_style(**sizes, num_layers=2, num_heads=2)), tiny_tokenizer, folder / "tiny"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("model.checkpoint.CHECKPOINTS", folder)
+        blocks = Page(Library("cpu"), "tiny").launch(prevent_thread_lock=True, quiet=True)
+        client = Client(blocks.local_url, verbose=False)
+        yield client
+        client.close()
+        blocks.close(verbose=False)
+
+
+@pytest.fixture(scope="module")
+def model(client):
+    return load_checkpoint("tiny")
+
+
+def test_only_the_two_functions_are_offered_typed_and_with_defaults(client):
+    offered = client.view_api(return_format="dict")["named_endpoints"]
+    assert set(offered) == {"/explore", "/generate"}
+    parameters = {
+        name: {p["parameter_name"]: (p["python_type"]["type"], p.get("parameter_default")) for p in told["parameters"]}
+        for name, told in offered.items()
+    }
+    assert parameters["/explore"] == {"prompt": ("str", None), "checkpoint": ("str", "")}
+    assert parameters["/generate"] == {
+        "prompt": ("str", None),
+        "max_new_tokens": ("int", 60),
+        "temperature": ("float", 0.8),
+        "top_k": ("int", 40),
+        "seed": ("int", 0),
+        "checkpoint": ("str", ""),
+        "top_p": ("float", 1.0),
+        "min_p": ("float", 0.0),
+        "repetition_penalty": ("float", 1.0),
+        "stop": ("str", ""),
+    }
+
+
+def test_explore_tells_what_the_model_computes(client, model):
+    lm, tokenizer = model
+    told = client.predict(PROMPT, api_name="/explore")
+    trace = capture(lm, tokenizer.encode(PROMPT), tokenizer=tokenizer)
+    assert told["ids"] == list(trace.token_ids)
+    assert "".join(told["tokens"]) == PROMPT
+    assert told["captured"] == {name: list(value.shape) for name, value in trace.values.items()}
+    assert told["dropped"] == 0
+    log_probabilities = trace["logits"] - np.logaddexp.reduce(trace["logits"], axis=-1, keepdims=True)
+    following = log_probabilities[np.arange(len(trace) - 1), trace.token_ids[1:]]
+    assert told["surprisal"][0] is None
+    assert told["surprisal"][1:] == pytest.approx(-following / np.log(2), rel=1e-4)
+    best = np.argsort(-log_probabilities[-1], kind="stable")[:10]
+    assert [token["id"] for token in told["next_tokens"]] == best.tolist()
+    assert [token["token"] for token in told["next_tokens"]] == [tokenizer.token_text(i) for i in best]
+    assert [token["probability"] for token in told["next_tokens"]] == pytest.approx(
+        np.exp(log_probabilities[-1][best]), rel=1e-4
+    )
+
+
+def test_explore_uses_the_last_part_of_a_long_prompt_and_says_so(client, model):
+    ids = model[1].encode("the moon " * 100)
+    told = client.predict("the moon " * 100, api_name="/explore")
+    assert told["dropped"] == window_start(len(ids), 32)
+    assert told["ids"] == ids[told["dropped"] :]
+
+
+@pytest.mark.parametrize(
+    "prompt", ["a\x00b\x07", "👨‍👩‍👧", "<img src=x onerror=alert(1)>", "${7*7}{{7*7}}", "<|endoftext|>", "שלום", "Z̴̙͎a̷̟͠"]
+)
+def test_explore_reads_any_text_as_it_is(client, model, prompt):
+    told = client.predict(prompt, api_name="/explore")
+    assert model[1].decode(told["ids"]) == prompt
+    assert model[1].end_of_text not in told["ids"]
+
+
+def test_generate_gives_the_same_text_for_the_same_seed_only(client):
+    told = [client.predict(PROMPT, max_new_tokens=20, seed=seed, api_name="/generate") for seed in (0, 1, 0)]
+    assert told[0] == told[2]
+    assert told[0]["text"] != told[1]["text"]
+
+
+def test_generate_tells_each_token_and_its_probability(client, model):
+    lm, tokenizer = model
+    told = client.predict(PROMPT, max_new_tokens=5, temperature=0, api_name="/generate")
+    assert len(told["tokens"]) == 5
+    assert [token["probability"] for token in told["tokens"]] == [1] * 5
+    assert told["text"] == tokenizer.decode([token["id"] for token in told["tokens"]])
+    best = capture(lm, tokenizer.encode(PROMPT))["logits"][-1].argmax()
+    assert told["tokens"][0] == {"token": tokenizer.token_text(best), "id": best, "probability": 1}
+
+
+def test_generate_writes_beyond_the_context(client):
+    told = client.predict(PROMPT, max_new_tokens=50, temperature=0, api_name="/generate")
+    assert len(told["tokens"]) == 50
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ({"prompt": ""}, "prompt is empty"),
+        ({"prompt": 5}, "prompt must be text"),
+        ({"prompt": None}, "prompt must be text"),
+        ({"prompt": PROMPT, "checkpoint": "none"}, "there is no checkpoint 'none'; there are: tiny"),
+        ({"prompt": PROMPT, "checkpoint": "../tiny"}, "there is no checkpoint"),
+    ],
+)
+@pytest.mark.parametrize("endpoint", ["/explore", "/generate"])
+def test_a_prompt_or_checkpoint_that_is_none_is_refused_in_a_sentence(client, endpoint, arguments, why):
+    with pytest.raises(AppError, match=why):
+        client.predict(**arguments, api_name=endpoint)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"temperature": -0.1},
+        {"temperature": 2.1},
+        {"temperature": "warm"},
+        {"top_k": -1},
+        {"max_new_tokens": 0},
+        {"max_new_tokens": 513},
+        {"max_new_tokens": 2.5},
+        {"seed": -1},
+        {"seed": 2**32},
+        {"top_p": 1.1},
+        {"min_p": -0.1},
+        {"repetition_penalty": 0.9},
+    ],
+    ids=str,
+)
+def test_a_setting_outside_its_limits_is_refused_in_a_sentence(client, setting):
+    with pytest.raises(AppError, match=f"{next(iter(setting))} must be"):
+        client.predict(PROMPT, **setting, api_name="/generate")

@@ -1,0 +1,156 @@
+"""What the browser gets when it asks."""
+
+import json
+
+import pytest
+
+from explorer.state.errors import UserError
+from explorer.state.run import Run
+from explorer.state.selection import MOST_FOUND_BY, Selection
+from explorer.views import VIEWS
+from explorer.web.endpoints import RENEWED, SEEN_AT_ONCE, Answers
+from explorer.web.presenter import Presenter
+from model import CheckpointError
+
+every_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+
+
+@pytest.fixture(scope="module")
+def answers(library) -> Answers:
+    return Answers(Presenter(library))
+
+
+@pytest.fixture
+def state(answers) -> dict:
+    run = answers.presenter.run_of("rope", "the fox asked the owl")
+    return run.as_dict() | Selection(view="attention", query=3, key=1).as_dict() | {"temperature": 1.0, "top_k": 0}
+
+
+@pytest.fixture
+def asked(answers):
+    """All parts of an answer, as the browser puts them together."""
+
+    def asked(about: str, state: dict) -> dict:
+        contents, part, more = {}, 0, True
+        while more:
+            answer = answers.answer(about, state, part)
+            assert json.loads(json.dumps(answer, allow_nan=False)) == answer
+            assert not contents.keys() & answer["contents"].keys()
+            contents, part, more = contents | answer["contents"], part + 1, answer["more"]
+        return contents
+
+    return asked
+
+
+@every_view
+@pytest.mark.parametrize("about", ["show", "pick"])
+def test_the_open_view_and_the_prediction_are_drawn(answers, asked, state, view, about):
+    """On a pick, all but the pictures that are the same whatever is selected."""
+    contents = asked(about, state | {"view": view.name})
+    texts = {f"{view.name}-{part}" for part in ("words", "formula", "choosers", "what-ifs")}
+    texts |= {"next-token", "next-token-words", "brief", "problem", "changes"} | (
+        {"strip", "story", "playback", "branches", "coach", "picker"} if about == "show" else set()
+    )
+    drawn = {f"{view.name}-{panel.name}": panel for panel in view.panels if about == "show" or not panel.once}
+    assert set(contents) == texts | set(drawn) | {f"{name}-mark" for name in drawn}
+    trace = answers.presenter.trace(Run.parse(state))
+    assert all((contents[name] is not None) is panel.applies_to(trace) for name, panel in drawn.items())
+    assert contents[f"{view.name}-formula"] and contents["next-token"] and contents["problem"] == ""
+
+
+@every_view
+def test_a_screenful_is_answered_before_the_rest_is_drawn(answers, state, view):
+    first = answers.answer("show", state | {"view": view.name})
+    contents = [first["contents"].get(f"{view.name}-{panel.name}", "later") for panel in view.panels]
+    drawn = [content for content in contents if content is not None]  # what has no place takes none of the first
+    assert "later" not in drawn[:SEEN_AT_ONCE]
+    assert set(drawn[SEEN_AT_ONCE:]) <= {"later"}
+    assert first["more"]
+
+
+def test_a_view_that_does_not_apply_loses_its_pictures(answers, asked, state, library):
+    contents = asked("show", state | {"checkpoint": "none", "view": "positions"})
+    positions = next(view for view in VIEWS if view.name == "positions")
+    assert contents["positions-words"] == positions.otherwise(library.model("none")[0].config)
+    assert all(contents[f"positions-{panel.name}"] is None for panel in positions.panels)
+
+
+def test_a_slider_changes_the_prediction_and_nothing_else(asked, state):
+    cold, hot = (asked("tune", state | {"temperature": temperature}) for temperature in (0, 2))
+    assert set(cold) == set(hot) == {"next-token", "next-token-words", "problem", "brief"}
+    assert "1 of 300 tokens can be drawn" in cold["next-token-words"]
+    assert "300 of 300" in hot["next-token-words"]
+    before, after = ({row["id"]: row["plain"] for row in content["next-token"]["rows"][:5]} for content in (cold, hot))
+    assert before == after  # what the model alone would say stays
+    assert cold["next-token"]["u"] == hot["next-token"]["u"]
+
+
+def test_tokens_looked_for_are_shown_and_nonsense_is_not_looked_for(asked, state):
+    plain, found = asked("tune", state), asked("tune", state | {"find": "the"})
+    assert found["next-token"]["found"] > 0 == plain["next-token"]["found"]
+    for nonsense in (None, 7, ["the"], {}):
+        assert asked("tune", state | {"find": nonsense}) == plain
+    assert len(asked("tune", state | {"find": "x" * 10**5})["next-token"]["find"]) == MOST_FOUND_BY
+
+
+def test_a_new_token_is_shown_with_the_text_and_the_prediction(asked, state):
+    state = state | {"generated": [5, 6]}
+    contents = asked("token", state)
+    whole = asked("show", state)
+    assert all(contents[part] == whole[part] for part in ("story", "playback"))
+    assert contents["strip"]["tokens"] == whole["strip"]["tokens"]
+    lists = f"{state['view']}-choosers"
+    assert set(contents) == {"strip", "story", "playback", "next-token", "next-token-words", "problem", "brief", lists}
+    assert not contents[lists]["all"] and len(contents[lists]["choices"][0]["options"]) == len(state["prompt"]) + 2
+    assert len(contents["strip"]["tokens"]) == len(state["prompt"]) + 2
+    assert contents["story"]["prompt"] == "the fox asked the owl" and contents["story"]["generated"]
+
+
+@pytest.mark.parametrize("about", ["show", "pick", "token", "tune"])
+@pytest.mark.parametrize(
+    "broken",
+    [{}, {"checkpoint": 1}, {"checkpoint": "<b>", "prompt": [1]}, {"checkpoint": "rope", "prompt": [10**6]}],
+    ids=str,
+)
+def test_a_state_that_makes_no_sense_is_refused(answers, about, broken):
+    with pytest.raises((UserError, CheckpointError), match=r"\w+ \w+ \w+"):
+        answers.answer(about, broken)
+
+
+def test_the_browser_calls_two_functions(answers):
+    assert [function.__name__ for function in answers.functions] == ["answer", "inspect"]  # as explorer.js names them
+
+
+@pytest.mark.parametrize("picture", ["attention-pattern", "missing-pattern", "attention-", "positions-angles"])
+@pytest.mark.parametrize(
+    "point",
+    [{}, None, [1, 2], {"x": "<b>", "y": 0}, {"x": 99, "y": 1e300}, {"x": 0, "y": 0, "layer": 2, "head": 0}],
+    ids=str,
+)
+def test_a_point_that_makes_no_sense_is_refused(answers, state, picture, point):
+    with pytest.raises(UserError):
+        answers.inspect(state, picture, point)
+
+
+def test_a_picture_that_there_is_not_has_nothing_to_tell(answers, state):
+    assert answers.inspect(state, "missing-pattern", {"x": 0, "y": 0}) == ""
+
+
+def test_changes_of_the_run_are_told_and_followed(asked, state):
+    plain, changed = asked("show", state), asked("show", state | {"edits": "rope.angles*zero"})
+    assert (plain["changes"], changed["changes"]) == ([], [["rope.angles*zero", "rotation off"]])
+    for part in ("strip", "attention-pattern", "next-token"):  # and not the prompt
+        assert plain[part] != changed[part]
+
+
+def test_a_model_that_was_written_anew_is_told_and_all_is_asked_for_again(answers, state):
+    first = answers.answer("show", state)
+    assert first["version"].startswith("rope@") and first["contents"]["problem"] == ""
+    now, before = {"version": first["version"]}, {"version": "rope@00000000"}
+    for about in ("pick", "tune", "token"):
+        assert answers.answer(about, state | now)["contents"]
+        assert answers.answer(about, state | before) == {"contents": {}, "more": False, "ask": "show"}
+    again = answers.answer("show", state | before)
+    assert again["contents"]["problem"] == RENEWED and again["version"] == first["version"]
+    assert again["contents"].keys() == first["contents"].keys()
+    assert answers.answer("show", state | {"version": "gpt@00000000"})["contents"]["problem"] == ""  # of another model

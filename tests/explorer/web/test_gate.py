@@ -1,0 +1,76 @@
+"""What the server lets in, and what it sends along."""
+
+import pytest
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from explorer.web.content_policy import content_policy
+from explorer.web.gate import MOST_BYTES
+from explorer.web.page import Page
+
+
+@pytest.fixture(scope="module")
+def client(library) -> TestClient:
+    """Of a page below /sub of another app, asked for by a name of its own."""
+    app = Page(library, "rope").mount(FastAPI(), "/sub", hosts=["lab.example"])
+    return TestClient(app, base_url="http://lab.example", raise_server_exceptions=False)
+
+
+def test_the_page_says_what_browsers_may_do_with_it(client):
+    page = client.get("/sub/")
+    assert page.status_code == 200 and "window.gradio_config" in page.text
+    assert page.headers["content-security-policy"] == content_policy(page.content)
+
+
+@pytest.mark.parametrize(
+    "path", ["/sub/", "/sub/config", "/sub/gradio_api/app_id", "/sub/gradio_api/upload", "/sub/no"]
+)
+def test_nothing_is_taken_for_what_it_does_not_say_it_is(client, path):
+    headers = client.get(f"/sub{path}").headers
+    assert headers["x-content-type-options"] == "nosniff" and headers["referrer-policy"] == "same-origin"
+
+
+@pytest.mark.parametrize("path", ["/", "/config", "/gradio_api/app_id", "/gradio_api/info"])
+def test_what_the_page_and_programs_ask_for_is_there(client, path):
+    assert client.get(f"/sub{path}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["upload", "upload?upload_id=1", "upload_progress", "process_recording", "stream/a", "vibe-edit/", "vibe-code"]
+    + ["undo-vibe-edit", "proxy=http://127.0.0.1/", "deep_link", "run-history/buckets", "profiling/traces"],
+)
+def test_what_nothing_uses_is_closed(client, path):
+    for answer in (
+        client.get(f"/sub/gradio_api/{path}"),
+        client.post(f"/sub/gradio_api/{path}", files={"files": b"a"}),
+    ):
+        assert (answer.status_code, answer.text) == (404, "There is no such thing here.")
+
+
+@pytest.mark.parametrize("path", ["/monitoring", "/monitoring/summary", "/monitoring/key"])
+def test_statistics_are_closed(client, path):
+    assert client.get(f"/sub{path}").status_code == 404
+
+
+def test_another_name_is_refused_and_logged(client, caplog):
+    answer = client.get("/sub/", headers={"Host": "evil.example"})
+    assert answer.status_code == 400 and "--allowed-hosts" in answer.text and "evil" not in answer.text
+    assert "'evil.example'" in caplog.text
+
+
+def test_requests_are_bounded_whatever_they_say_of_their_size(client):
+    def join(body):
+        return client.post("/sub/gradio_api/queue/join", content=body, headers={"Content-Type": "application/json"})
+
+    assert join(b"x" * (MOST_BYTES + 1)).status_code == 413
+    assert join(b"x" * 10).status_code == 422
+    assert 400 <= join(b"x" * 1000 for _ in range(2000)).status_code < 500
+    read = []
+
+    def endless():
+        for _ in range(10_000):
+            read.append(1000)
+            yield b" " * 1000
+
+    assert 400 <= join(endless()).status_code < 500

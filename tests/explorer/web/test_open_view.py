@@ -1,0 +1,57 @@
+from dataclasses import replace
+
+import pytest
+
+from explorer.explain.inspection import Point
+from explorer.state.selection import Selection
+from explorer.views import VIEWS
+from explorer.web.open_view import OpenView
+
+VIEW = {view.name: view for view in VIEWS}
+
+every_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+
+
+@every_view
+def test_an_open_view_has_everything_it_shows(rope_trace, view):
+    selection = Selection(query=2, key=1).within(rope_trace)
+    shown = OpenView(view, rope_trace, selection)
+    assert (shown.words, shown.formula) == (view.words, view.formula(rope_trace, selection))
+    assert [choice.field for choice in shown.choices] == list(view.controls)
+    assert shown.panels(newly=True) == list(view.panels)
+    assert shown.panels(newly=False) == [panel for panel in view.panels if not panel.once]
+
+
+@every_view
+def test_every_panel_that_is_drawn_has_a_mark(trace, view):
+    """Of whatever kind the model is."""
+    shown = OpenView(view, trace, Selection().within(trace))
+    for panel in view.panels:
+        assert bool(shown.draw(panel)) is bool(shown.mark(panel)) is shown.has(panel)
+
+
+def test_a_panel_that_does_not_apply_is_not_drawn(trace_of):
+    (positions,) = [panel for panel in VIEW["tokens"].panels if panel.name == "positions"]
+    for style, applies in (("rope", False), ("gpt", True), ("learned", True)):
+        trace = trace_of(style)
+        shown = OpenView(VIEW["tokens"], trace, Selection(view="tokens").within(trace))
+        assert (shown.draw(positions) is not None) is bool(shown.mark(positions)) is applies
+
+
+def test_a_view_that_does_not_apply_says_why_and_shows_nothing(trace_of):
+    trace, view = trace_of("none"), VIEW["kv_cache"]
+    trace = replace(trace, values={name: value for name, value in trace.values.items() if not name.endswith("attn.k")})
+    shown = OpenView(view, trace, Selection().within(trace))
+    assert shown.words == view.otherwise(trace.config)
+    assert (shown.formula, shown.choices) == ("", [])
+    assert [shown.draw(panel) for panel in view.panels] == [None] * len(view.panels)
+
+
+def test_a_clicked_number_is_explained(rope_trace):
+    shown = OpenView(VIEW["attention"], rope_trace, Selection(layer=1, head=2, query=5).within(rope_trace))
+    weight = rope_trace["blocks.1.attn.pattern"][2, 5, 3]
+    text = shown.inspect("pattern", Point(x=3, y=5))
+    assert f"{weight:.3g}" in text and "off by" in text and "model/layers/" in text
+    with pytest.raises(IndexError):
+        shown.inspect("pattern", Point(x=3, y=99))
+    assert shown.inspect("missing", Point(x=0, y=0)) == ""

@@ -1,0 +1,39 @@
+"""The same text, read by another model."""
+
+import pytest
+
+from explorer.state.run import MOST_TOKENS
+from explorer.web.other_model import translated
+from model.tokenizer import Tokenizer
+
+
+@pytest.fixture(scope="module")
+def of_bytes() -> Tokenizer:
+    """A tokenizer that merges nothing."""
+    return Tokenizer({bytes([byte]): byte for byte in range(256)})
+
+
+@pytest.mark.parametrize("text", ["", " the fox asked\n", "שלום 🌙 é", "<|endoftext|>"])
+def test_a_text_is_the_same_in_other_tokens(tiny_tokenizer, of_bytes, text):
+    there = translated(tiny_tokenizer.encode(text), tiny_tokenizer, of_bytes)
+    assert of_bytes.decode(there) == text
+    assert list(translated(there, of_bytes, tiny_tokenizer)) == tiny_tokenizer.encode(text)
+
+
+def test_the_end_of_a_text_stays_its_end(tiny_tokenizer, of_bytes):
+    ids = [*tiny_tokenizer.encode(" the end"), tiny_tokenizer.end_of_text, *tiny_tokenizer.encode("A fox")]
+    there = translated(ids, tiny_tokenizer, of_bytes)
+    assert there == (*b" the end", of_bytes.end_of_text, *b"A fox")
+
+
+def test_what_is_no_text_ends_it(tiny_tokenizer, of_bytes):
+    moon = "🌙".encode()
+    assert translated((*b"a moon ", *moon, *moon[:2]), of_bytes, tiny_tokenizer) == tuple(
+        tiny_tokenizer.encode("a moon 🌙")
+    )
+    broken = (*b"a", *moon[:2], of_bytes.end_of_text, *b"b")
+    assert translated(broken, of_bytes, tiny_tokenizer) == tuple(tiny_tokenizer.encode("a"))
+
+
+def test_no_more_than_fits_into_a_link(tiny_tokenizer, of_bytes):
+    assert len(translated(b"x" * 3000, of_bytes, tiny_tokenizer)) <= MOST_TOKENS

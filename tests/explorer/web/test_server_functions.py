@@ -1,0 +1,97 @@
+"""What the page's script asks over HTTP, and the statuses it gets."""
+
+import re
+
+import pytest
+from gradio.routes import App
+from starlette.testclient import TestClient
+
+from explorer.state.selection import Selection
+from explorer.web.page import Page
+from explorer.web.presenter import Presenter
+
+
+@pytest.fixture(scope="module")
+def page(library) -> Page:
+    return Page(library, "rope")
+
+
+@pytest.fixture(scope="module")
+def post(page):
+    """`post("answer", [...])` is what the browser gets for it."""
+    client = TestClient(App.create_app(page.build()), raise_server_exceptions=False)
+    place = {"component_id": page.layout.state._id, "session_hash": "page"}
+
+    def post(name: str, given):
+        return client.post("/gradio_api/component_server/", json=place | {"fn_name": name, "data": given})
+
+    return post
+
+
+@pytest.fixture(scope="module")
+def state(library) -> dict:
+    run = Presenter(library).run_of("rope", "the fox asked the owl")
+    return run.as_dict() | Selection(view="attention", query=3, key=1).as_dict()
+
+
+def test_an_answer_is_json(post, state):
+    answer = post("answer", ["tune", state, 0])
+    assert answer.status_code == 200 and answer.json()["contents"]["problem"] == ""
+    working = post("inspect", [state, "attention-pattern", {"x": 1, "y": 3}])
+    assert working.status_code == 200 and "recomputed" in working.json()
+
+
+NOTHING = [None, 7, "show", {}, [], ["show"], ["show", {}, 0, 1]]
+STATES = [None, 7, [1], "state", {}, {"checkpoint": "<b>"}, {"checkpoint": "rope", "prompt": [10**6]}]
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        *[(name, given) for name in ("answer", "inspect") for given in NOTHING],
+        *[("answer", ["show", state, 0]) for state in STATES],
+        *[("inspect", [state, "attention-pattern", {"x": 0, "y": 0}]) for state in STATES],
+    ],
+    ids=str,
+)
+def test_what_makes_no_sense_gets_a_sentence_and_a_status(post, caplog, name, given):
+    answer = post(name, given)
+    assert answer.status_code == 422
+    assert re.match(r"\w.* .* .*", answer.json()["detail"])
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize("part", ["0", -1, 3, 0.5, None, [0]])
+@pytest.mark.parametrize("about", ["show", "everything", None, ["show"]])
+def test_an_answer_has_three_parts_about_four_things(post, state, about, part):
+    assert post("answer", [about, state, part]).status_code == 422
+
+
+@pytest.mark.parametrize("part", [{"layer": 2}, {"head": 99}, {"x": 0.5}, {"y": -1}], ids=str)
+def test_a_point_that_the_model_lacks_is_refused(post, state, part):
+    for picture in ("attention-heads", "attention-pattern"):
+        point = {"x": 0, "y": 0, "layer": 0, "head": 0} | part
+        assert post("inspect", [state, picture, point]).status_code == 422
+
+
+def test_ids_beyond_the_vocabulary_are_refused_even_where_the_model_no_longer_sees_them(post, state):
+    answer = post("answer", ["token", state | {"prompt": [10**6] + state["prompt"] * 20}, 0])
+    assert answer.status_code == 422 and "token ids run from 0" in answer.json()["detail"]
+
+
+def test_our_mistakes_are_ours(post, page, state, monkeypatch, caplog):
+    def slip(self, run):
+        raise KeyError("blocks.99")
+
+    monkeypatch.setattr(Presenter, "trace", slip)
+    answer = post("answer", ["show", state, 0])
+    name = re.search("in the log as ([0-9a-f]{8})", answer.json()["detail"])[1]
+    assert answer.status_code == 500 and "blocks.99" not in answer.text
+    assert name in caplog.text and "blocks.99" in caplog.text and "Traceback" in caplog.text
+
+
+def test_an_unlikely_text_has_a_perplexity(post, state):
+    edits = "logits*scale*100~final_norm*scale*100"
+    answer = post("answer", ["show", state | {"edits": edits, "branches": "2~5.6"}, 1])
+    assert answer.status_code == 200
+    assert "over 1e308" in {row["perplexity"] for row in answer.json()["contents"]["branches"]}

@@ -1,0 +1,54 @@
+import base64
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from explorer.views.view import SmallMultiples
+from explorer.web.widgets.head_grid import MOST_PIXELS, HeadGrid, pool
+
+
+def pixels(packed: dict) -> np.ndarray:
+    shape = (packed["layers"], packed["heads"], packed["pixels"], packed["pixels"])
+    return np.frombuffer(base64.b64decode(packed["data"]), np.uint8).reshape(shape)
+
+
+def test_a_pixel_is_the_largest_value_of_its_block():
+    values = np.arange(25.0).reshape(1, 1, 5, 5)
+    assert_array_equal(pool(values, 2)[0, 0], [[6, 8, 9], [16, 18, 19], [21, 23, 24]])
+    assert_array_equal(pool(values, 1), values)
+    assert_array_equal(pool(values, 5), [[[[24]]]])
+    assert_array_equal(pool(values, 9), [[[[24]]]])
+
+
+@pytest.mark.parametrize("tokens", [1, 7, 96, 97, 192, 193, 256])
+def test_pools_are_those_of_a_loop(tokens):
+    values = np.random.default_rng(0).random((1, 2, tokens, tokens))
+    block = -(-tokens // MOST_PIXELS)
+    pooled = pool(values, block)
+    assert pooled.shape[-1] == -(-tokens // block) <= MOST_PIXELS
+    for i in range(pooled.shape[-1]):
+        for j in range(0, pooled.shape[-1], 7):
+            square = values[:, :, i * block : (i + 1) * block, j * block : (j + 1) * block]
+            assert_array_equal(pooled[:, :, i, j], square.max((-2, -1)))
+
+
+def test_values_travel_as_bytes():
+    values = np.array([0, 0.001, 0.5, 1], np.float32).reshape(1, 1, 2, 2)
+    packed = HeadGrid.pack(SmallMultiples(values, "Two tokens."))
+    assert_array_equal(pixels(packed)[0, 0], [[0, 0], [128, 255]])
+    del packed["data"]
+    assert packed == {"layers": 1, "heads": 1, "tokens": 2, "block": 1, "pixels": 2, "alt": "Two tokens."}
+
+
+def test_captured_patterns_keep_their_places(trace):
+    values = trace.stack("blocks.*.attn.pattern")
+    shown = pixels(HeadGrid.pack(SmallMultiples(values, "All heads.")))
+    assert shown.shape == (2, trace.config.num_heads, 12, 12)
+    np.testing.assert_allclose(shown / 255, values, atol=0.5 / 255 + 1e-6)
+
+
+def test_many_large_patterns_are_small_enough_to_send():
+    packed = HeadGrid.pack(SmallMultiples(np.zeros((12, 12, 256, 256), np.float32), "Many."))
+    assert (packed["block"], packed["pixels"]) == (3, 86)
+    assert len(packed["data"]) < 2_000_000
