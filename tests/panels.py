@@ -7,10 +7,9 @@ import pytest
 from explorer.tracing.trace import Trace
 from explorer.views import VIEWS
 from explorer.views.view import Panel, View
-from tests.specimens import STYLES, edited_trace_of, trace_of
+from tests.specimens import CORE, STYLES, edited_trace_of, trace_of
 
 PANELS = {f"{view.name}-{panel.name}": (view, panel) for view in VIEWS for panel in view.panels}
-CORE = ("rope", "gpt")  # the styles of the bundled checkpoints
 
 every_panel = pytest.mark.parametrize("name", PANELS)
 

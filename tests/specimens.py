@@ -32,6 +32,7 @@ STYLES = {
     | SLOWED,
     "post": {"norm": "layernorm", "norm_placement": "post", "ffn": "gelu"},
 }
+CORE = ("rope", "gpt")  # the styles of the bundled checkpoints
 ROTATING = [style for style, choices in STYLES.items() if choices.get("position", "rope") == "rope"]
 # Changes that each model's kind of positions allows, at any length; a head is silenced in all of them.
 POSITION_EDITS = {

@@ -1,6 +1,6 @@
 """One small model of each kind that the explorer shows, their captured runs, and prompts made to break things."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from model.checkpoint import save_checkpoint
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 from tests import specimens
-from tests.specimens import ROTATING, STYLES
+from tests.specimens import CORE, ROTATING, STYLES
 
 NASTY_PROMPTS = [  # at most 32 tokens each
     " ",
@@ -30,7 +30,12 @@ NASTY_PROMPTS = [  # at most 32 tokens each
 ]
 
 
-@pytest.fixture(scope="session", params=STYLES)
+def in_turn(styles: Iterable[str]) -> list:
+    """Parameters of a fixture: the styles of the bundled checkpoints are in the core suite, others exhaustive."""
+    return [pytest.param(style, marks=() if style in CORE else pytest.mark.exhaustive) for style in styles]
+
+
+@pytest.fixture(scope="session", params=in_turn(STYLES))
 def style(request) -> str:
     """Each kind of model in turn."""
     return request.param
@@ -63,7 +68,7 @@ def rope_trace(trace_of) -> Trace:
     return trace_of("rope")
 
 
-@pytest.fixture(params=ROTATING)
+@pytest.fixture(params=in_turn(ROTATING))
 def rotating_trace(trace_of, request) -> Trace:
     """12 tokens through each kind of model that has rotary positions."""
     return trace_of(request.param)
