@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.tracing.trace import Trace
-from model.sampling import SamplingStages, draw, luck, sampling_distribution, sampling_stages
+from model.generation.sampling import SamplingStages, draw, luck, sampling_distribution, sampling_stages
 
 
 @dataclass(frozen=True)

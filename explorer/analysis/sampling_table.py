@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.sampling import SamplingStages, sampling_distribution
+from model.generation.sampling import SamplingStages, sampling_distribution
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.next_token import next_token, surprisal
+from explorer.explain.notation import number, quoted
 from explorer.tracing.trace import Trace
-from explorer.views.style import number, quoted
 
 UNFAMILIAR = 0.75  # mean surprisal of a prompt, as a part of an even guess's
 FEWEST_TOKENS = 4  # of a prompt that is judged by its mean

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from explorer.explain.notation import number, quoted
 from explorer.tracing.trace import Trace
-from explorer.views.style import number, quoted
 
 
 @dataclass(frozen=True)

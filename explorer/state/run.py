@@ -7,7 +7,7 @@ from typing import Any
 from explorer.state.errors import UserError
 from explorer.state.interventions import BETWEEN, Edit, parse_edits
 from explorer.state.selection import as_index
-from model.generation import window_start
+from model.generation.window import window_start
 
 MOST_TOKENS = 2048  # of the prompt and as many after it: their ids still fit into a URL
 

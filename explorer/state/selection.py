@@ -3,20 +3,18 @@
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from explorer.analysis.attention import PATTERNS
-from explorer.analysis.heads import HEAD_SCORES
-from explorer.analysis.lens import LENSES
-from explorer.analysis.shades import SHADES
-from explorer.tracing.trace import Trace
+if TYPE_CHECKING:
+    from explorer.tracing.trace import Trace
 
+# What fields of one word may hold; what each stands for, `analysis` says under the same names.
 WORDS = {
-    "pattern": PATTERNS,
-    "head_score": HEAD_SCORES,
-    "lens": LENSES,
+    "pattern": ("weight", "without_first", "moved", "layer_mean", "layer_max", "chosen_mean", "chosen_max"),
+    "head_score": ("previous_token", "first_token", "self", "duplicate_token", "induction", "spread"),
+    "lens": ("probability", "target", "rank", "entropy"),
     "first_token": ("shown", "hidden"),
-    "shade": SHADES,
+    "shade": ("surprisal", "entropy", "rank"),
 }
 MOST_FOUND_BY = 40  # characters
 BETWEEN, HEAD, MOST_HEADS = "~", re.compile(r"([0-9]{1,4})\.([0-9]{1,4})"), 256
@@ -39,14 +37,14 @@ class Selection:
         target: the token whose prediction is explained, by its rank among the next tokens after `query`, 1 the
             likeliest.
         rival: the rank of the token it is compared with, 0 for none.
-        pattern: which of `PATTERNS` the large attention pattern shows.
+        pattern: which pattern the large attention pattern shows.
         heads: chosen heads to be seen together, as text: "1.0~4.3" is head 0 of layer 1 and head 3 of layer 4.
         window: tokens in sight around the chosen ones in pictures of all tokens, 0 for all.
-        head_score: which of `HEAD_SCORES` the map of heads shows.
+        head_score: which score the map of heads shows.
         first_token: whether the map of heads counts attention to the first token: "shown" or "hidden".
-        lens: which of `LENSES` the logit lens is coloured by.
+        lens: by what the logit lens is coloured.
         find: text or id of tokens that are looked for among the next tokens.
-        shade: which of `SHADES` the tokens of the strip are shaded by.
+        shade: by what the tokens of the strip are shaded.
     """
 
     view: str = "overview"
@@ -81,7 +79,7 @@ class Selection:
                 known[field.name] = value
         return cls(**known)
 
-    def within(self, trace: Trace) -> "Selection":
+    def within(self, trace: "Trace") -> "Selection":
         """The nearest selection that exists in this run."""
 
         def clamp(value, size):

@@ -9,10 +9,11 @@ from explorer.analysis.change import largest_score, next_token_change, pattern_c
 from explorer.analysis.next_token import surprisal
 from explorer.explain.inspection import Inspection, Point
 from explorer.explain.inspection.change import probability_in
+from explorer.explain.notation import number, quoted
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
-from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label, number, positions, quoted, token_axis
+from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label, positions, token_axis
 
 BARS = 8
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from explorer.analysis.rounding import largest_error
 from explorer.explain.inspection import Inspection, Point, inspect
+from explorer.explain.notation import number
 from explorer.explain.recompute import Check, check, inputs_of
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
-from explorer.views.style import number
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from explorer.analysis.attention import PATTERNS
 from explorer.analysis.heads import HEAD_SCORES
 from explorer.analysis.lens import LENSES
 from explorer.analysis.next_token import ranking
+from explorer.explain.notation import visible
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
-from explorer.views.style import visible
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.views.style import ATTENTION, figure, number
+from explorer.explain.notation import number
+from explorer.views.style import ATTENTION, figure
 
 
 def score_parts(parts: np.ndarray, score: float, part: str, alt: str, **xaxis) -> go.Figure:

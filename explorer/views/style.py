@@ -1,13 +1,13 @@
-"""How things look: colours, the plotly template of each theme, and how tokens and numbers are written."""
+"""How things look: colours, the plotly template of each theme, and axes of tokens."""
 
 import html
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-import numpy as np
 import plotly.graph_objects as go
+
+from explorer.explain.notation import visible
 
 # One colour a component (Okabe & Ito's palette, told apart by colour-blind eyes), and one for what is selected.
 ATTENTION, FEED_FORWARD, EMBEDDING, NORM, RESIDUAL = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#888888"
@@ -127,30 +127,6 @@ def figure(traces: Sequence, alt: str, **layout) -> go.Figure:
     return HouseFigure(traces, layout={"meta": {"alt": alt}, **layout})
 
 
-def visible(token: str) -> str:
-    """A token with its spaces, line breaks and control characters as marks."""
-    return "".join(mark(character) for character in token) or "∅"
-
-
-def quoted(token: str) -> str:
-    """A token within a sentence."""
-    return f"“{visible(token)}”"
-
-
-def mark(character: str) -> str:
-    """A visible stand-in for a character that has no glyph; the character itself if it has one."""
-    if character in " \n\t":
-        return {" ": "·", "\n": "↵", "\t": "→"}[character]
-    code = ord(character)
-    if code < 0x20:
-        return chr(0x2400 + code)
-    if code == 0x7F:
-        return "␡"
-    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp", "Zs"):
-        return f"⟨{code:04X}⟩"
-    return character
-
-
 def label(token: str, longest: int = 14) -> str:
     """A token as plotly text: marks for what cannot be seen, cut to `longest` characters, and nothing read as markup.
 
@@ -193,16 +169,3 @@ def around(position: int, count: int, total: int) -> range:
     count = min(count or total, total)
     first = max(0, min(position - count // 2, total - count))
     return range(first, first + count)
-
-
-def number(value: float) -> str:
-    """Three significant digits, with a true minus sign."""
-    value = float(value) + 0.0  # no negative zero
-    if value == 0 or not np.isfinite(value):
-        text = f"{value:g}"
-    else:
-        text = f"{value:.2e}"
-        exponent = int(text.partition("e")[2])  # of the rounded value: 9.999 is 10.0
-        if -3 <= exponent < 4:
-            text = f"{value:.{max(0, 2 - exponent)}f}"
-    return text.replace("-", "−")

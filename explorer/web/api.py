@@ -8,16 +8,17 @@ import numpy as np
 from explorer.analysis.next_token import next_token, surprisal
 from explorer.state.settings import NO_LIMITS, GenerationSettings, WritingLimits
 from explorer.tracing.library import Library
-from explorer.web.presenter import Presenter
-from model.generation import generate as generate_tokens
-from model.stop_strings import up_to_stop
+from explorer.tracing.runs import Runs
+from explorer.web.opening import Opening
+from model.generation.autoregressive import generate as generate_tokens
+from model.generation.stop_strings import up_to_stop
 
 
 class Api:
     """Typed, documented and stateless: what `/explore` and `/generate` answer."""
 
     def __init__(self, library: Library, default_checkpoint: str, limits: WritingLimits = NO_LIMITS):
-        self.library, self.presenter = library, Presenter(library)
+        self.library, self.opening = library, Opening(Runs(library))
         self.default_checkpoint, self.limits = default_checkpoint, limits
 
     def explore(self, prompt: str, checkpoint: str = "") -> dict[str, Any]:
@@ -32,8 +33,8 @@ class Api:
             likeliest, each with `token`, `id` and `probability`; `captured`, name of every captured value -> its shape;
             `dropped`, how many tokens of a long prompt were left out.
         """
-        run = self.presenter.run_of(checkpoint or self.default_checkpoint, prompt)
-        trace = self.presenter.trace(run)
+        run = self.opening.run_of(checkpoint or self.default_checkpoint, prompt)
+        trace = self.opening.runs.trace(run)
         prediction = next_token(trace, len(trace) - 1)
         return {
             "tokens": list(trace.tokens),
@@ -81,7 +82,7 @@ class Api:
         settings = GenerationSettings(
             temperature, top_k, max_new_tokens, seed, top_p, min_p, repetition_penalty, stop
         ).checked()
-        run = self.presenter.run_of(checkpoint or self.default_checkpoint, prompt)
+        run = self.opening.run_of(checkpoint or self.default_checkpoint, prompt)
         lm, tokenizer = self.library.model(run.checkpoint)
         ends = {"stop_tokens": {tokenizer.end_of_text}, "tokenizer": tokenizer}
         end, steps = time.monotonic() + self.limits.seconds, []

@@ -6,11 +6,11 @@ import numpy as np
 
 from explorer.analysis.next_token import surprisal_of
 from explorer.state.branches import Path
+from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.tracing.library import LRU, Library
 from explorer.tracing.models import identity_of
-from explorer.web.presenter import Question
-from model.generation import window_start
+from model.generation.window import window_start
 
 MOST_BYTES = 8 << 20  # of runs and their surprisals: a few kB each, where their traces are tens of MB
 BYTES_A_TOKEN = 40  # of a run: a number and a reference to it
@@ -23,15 +23,15 @@ class Continuations:
         self.library = library
         self._surprisals = LRU(MOST_BYTES, size=lambda kept: len(kept[0].token_ids) * BYTES_A_TOKEN + kept[1].nbytes)
 
-    def surprisals(self, question: Question) -> dict[Path, np.ndarray]:
+    def surprisals(self, asked: PageState) -> dict[Path, np.ndarray]:
         """All paths of the tree, the run's own among them: of each token of each the surprisal in bits.
 
         Without branches that the model has no tokens for.
         """
-        lm, _ = self.library.model(question.run.checkpoint)
-        paths = {branch.path for branch in question.branches} | ({question.run.generated} - {()})
+        lm, _ = self.library.model(asked.run.checkpoint)
+        paths = {branch.path for branch in asked.branches} | ({asked.run.generated} - {()})
         known = [path for path in paths if max(path) < lm.config.vocab_size]
-        return {path: self.of(replace(question.run, generated=path)) for path in known}
+        return {path: self.of(replace(asked.run, generated=path)) for path in known}
 
     def of(self, run: Run) -> np.ndarray:
         """(G,) bits of each generated token: -log₂ of the probability that the model gave it, at temperature 1."""

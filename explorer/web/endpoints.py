@@ -1,21 +1,27 @@
 """What the browser asks for: the open view and the prediction, as the contents of widgets by their element ids."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from explorer.analysis.next_token import NextToken, next_token
+from explorer.analysis.shades import SHADES, shaded
 from explorer.explain.inspection import Point
 from explorer.state.branches import tree
 from explorer.state.errors import UserError
+from explorer.state.page_state import PageState
+from explorer.state.run import Run
 from explorer.state.selection import MOST_FOUND_BY
 from explorer.state.settings import GenerationSettings
+from explorer.tracing.runs import Runs
 from explorer.tracing.trace import Trace
 from explorer.tracing.work import TooMuch, go_on
 from explorer.views import view_named
 from explorer.views.choices import OF_TOKENS, choices
 from explorer.views.view import Panel, SmallMultiples
 from explorer.web.continuations import Continuations
-from explorer.web.open_view import OpenView
-from explorer.web.presenter import Presenter, Question
+from explorer.web.hints import hint
+from explorer.web.open_view import OpenView, open_view_of
+from explorer.web.opening import page_state
 from explorer.web.server_functions import server_function
 from explorer.web.widgets.branches import Branches
 from explorer.web.widgets.brief import Brief
@@ -23,6 +29,7 @@ from explorer.web.widgets.changes import Changes
 from explorer.web.widgets.choosers import Choosers
 from explorer.web.widgets.coach import Coach
 from explorer.web.widgets.distribution import Distribution
+from explorer.web.widgets.distribution.words import summary
 from explorer.web.widgets.figure import Figure
 from explorer.web.widgets.head_grid import HeadGrid
 from explorer.web.widgets.picker import Picker
@@ -36,15 +43,15 @@ PROBLEM = "problem"  # the element that says why there is no answer
 RENEWED = "The model’s files were written anew: all that is shown is computed with the new ones."
 
 
-class Answers:
+class Endpoints:
     """Answers that pass Gradio's events and its updates of widgets by: they take longer than all that is computed.
 
     Args:
-        presenter: knows the answers.
+        runs: know what the models compute.
     """
 
-    def __init__(self, presenter: Presenter):
-        self.presenter, self.continuations = presenter, Continuations(presenter.library)
+    def __init__(self, runs: Runs):
+        self.runs, self.continuations = runs, Continuations(runs.library)
 
     @property
     def functions(self) -> list[Callable]:
@@ -71,25 +78,25 @@ class Answers:
         """
         if about not in ABOUT or part not in PARTS:
             raise UserError(f"an answer is about {', '.join(ABOUT)}, in parts 0 to 2, got {about!r:.40}, {part!r:.40}")
-        question, settings = Question.parse(state), GenerationSettings.parse(state)
-        version, known = self.presenter.version(question.run.checkpoint), state.get("version")
-        renewed = isinstance(known, str) and known != version and known.partition("@")[0] == question.run.checkpoint
+        asked, settings = page_state(state), GenerationSettings.parse(state)
+        version, known = self.runs.version(asked.run.checkpoint), state.get("version")
+        renewed = isinstance(known, str) and known != version and known.partition("@")[0] == asked.run.checkpoint
         if renewed and (about != "show" or part):
             return {"contents": {}, "more": False, "ask": "show"}
         shown = {} if part else {PROBLEM: RENEWED if renewed else ""}
         if part == 0:
-            trace = self.presenter.logits(question.run) if about == "token" else self.presenter.trace(question.run)
-            shown |= self.prediction(question, settings, trace)
-            shown |= self.tokens(question, trace) if about in ("token", "show") else {}
-            shown |= self.choosers(question, trace) if about == "token" else {}
+            trace = self.runs.logits(asked.run) if about == "token" else self.runs.trace(asked.run)
+            shown |= self.prediction(asked, settings, trace)
+            shown |= self.tokens(asked, trace) if about in ("token", "show") else {}
+            shown |= self.choosers(asked, trace) if about == "token" else {}
         if about in ("tune", "token"):
             return {"contents": shown, "more": False, "version": version}
         if about == "show" and part == 0:
-            shown |= self.coach(question) | {"picker": Picker.pack(self.presenter.library.checkpoints)}
-        open_view = self.presenter.open_view(question)
+            shown |= self.coach(asked) | {"picker": Picker.pack(self.runs.library.checkpoints)}
+        open_view = open_view_of(self.runs, asked)
         shown |= self.part(open_view, about == "show", part)
         if about == "show" and part == 1:
-            shown |= self.tree(question)
+            shown |= self.tree(asked)
         return {"contents": shown, "more": part < 2, "version": version}
 
     def part(self, open_view: OpenView, newly: bool, part: int) -> dict[str, Any]:
@@ -123,42 +130,81 @@ class Answers:
         """
         if not isinstance(picture, str):
             raise UserError(f"a picture has a name, got {picture!r:.80}")
-        open_view = self.presenter.open_view(Question.parse(state))
+        open_view = open_view_of(self.runs, page_state(state))
         return open_view.inspect(picture.removeprefix(f"{open_view.view.name}-"), Point.parse(point))
 
-    def tokens(self, question: Question, trace: Trace) -> dict[str, Any]:
-        prompt, generated = self.presenter.text(question.run)
-        strip = self.presenter.strip(question.run, trace)
+    def tokens(self, asked: PageState, trace: Trace) -> dict[str, Any]:
+        prompt, generated = self.runs.text(asked.run)
+        strip = token_strip(asked.run, trace)
         return {
             "strip": TokenStrip.pack(**strip),
             "story": {"prompt": prompt, "generated": generated},
-            "playback": Playback.pack(strip["tokens"], strip["num_prompt"], len(question.run.generated)),
+            "playback": Playback.pack(strip["tokens"], strip["num_prompt"], len(asked.run.generated)),
         }
 
-    def choosers(self, question: Question, trace: Trace) -> dict[str, Any]:
+    def choosers(self, asked: PageState, trace: Trace) -> dict[str, Any]:
         """The open view's lists that name tokens."""
-        view, selection = view_named(question.selection.view), question.selection.within(trace)
+        view, selection = view_named(asked.selection.view), asked.selection.within(trace)
         found = choices([field for field in view.controls if field in OF_TOKENS], trace, selection)
         return {f"{view.name}-choosers": Choosers.pack(found, all_of_them=False)}
 
-    def tree(self, question: Question) -> dict[str, Any]:
-        _, tokenizer = self.presenter.library.model(question.run.checkpoint)
+    def tree(self, asked: PageState) -> dict[str, Any]:
+        _, tokenizer = self.runs.library.model(asked.run.checkpoint)
         try:
-            stretches = tree(self.continuations.surprisals(question))
+            stretches = tree(self.continuations.surprisals(asked))
         except TooMuch as error:  # and what there is beside the tree is shown
             return {PROBLEM: str(error)}
-        shown, kept = question.run.generated, question.branches
+        shown, kept = asked.run.generated, asked.branches
         return {"branches": Branches.pack(stretches, shown, kept, tokenizer.vocabulary.__getitem__)}
 
-    def coach(self, question: Question) -> dict[str, Any]:
-        return {"coach": Coach.pack(*self.presenter.coach(question.run))}
+    def coach(self, asked: PageState) -> dict[str, Any]:
+        return {"coach": Coach.pack(*hint(self.runs, asked.run))}
 
-    def prediction(self, question: Question, settings: GenerationSettings, trace: Trace) -> dict[str, Any]:
-        prediction, vocabulary, words = self.presenter.next_token(question, settings, trace)
+    def prediction(self, asked: PageState, settings: GenerationSettings, trace: Trace) -> dict[str, Any]:
+        prediction, vocabulary, words = prediction_after(asked, settings, trace)
         drawn = prediction.drawn
-        table = Distribution.pack(prediction, vocabulary, settings, question.selection.find[:MOST_FOUND_BY])
-        brief = Brief.pack(trace.tokens[: question.selection.query + 1], vocabulary[drawn], prediction.sampled[drawn])
+        table = Distribution.pack(prediction, vocabulary, settings, asked.selection.find[:MOST_FOUND_BY])
+        brief = Brief.pack(trace.tokens[: asked.selection.query + 1], vocabulary[drawn], prediction.sampled[drawn])
         return {"next-token": table, "next-token-words": words, "brief": brief}
+
+
+def token_strip(run: Run, trace: Trace) -> dict[str, Any]:
+    """The tokens the model sees, and how many it does not.
+
+    Args:
+        trace: of the run; the logits suffice.
+    """
+    unseen = len(run.token_ids) - len(trace)
+    return {
+        "tokens": trace.tokens,
+        "shades": {name: shaded(trace, name) for name in SHADES},
+        "num_prompt": max(0, len(run.prompt) - unseen),
+        "earlier": unseen + run.dropped,
+    }
+
+
+def prediction_after(
+    asked: PageState, settings: GenerationSettings, trace: Trace
+) -> tuple[NextToken, Sequence[str], str]:
+    """The distribution after the selected token, the texts of all tokens, and the distribution in a sentence.
+
+    Args:
+        trace: of the run; the logits suffice.
+    """
+    position = min(asked.selection.query, len(trace) - 1)
+    prediction = next_token(
+        trace,
+        position,
+        settings.temperature,
+        settings.top_k,
+        top_p=settings.top_p,
+        min_p=settings.min_p,
+        repetition_penalty=settings.repetition_penalty,
+        seed=settings.seed,
+        start=asked.run.dropped + len(asked.run.token_ids) - len(trace),
+    )
+    words = summary(prediction, trace.vocabulary, trace.tokens[position], position)
+    return prediction, trace.vocabulary, words
 
 
 def piece(work: Callable[[Panel], Any], panel: Panel) -> Any:

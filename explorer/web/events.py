@@ -7,13 +7,14 @@ import gradio as gr
 from explorer.architecture.facts import facts
 from explorer.lessons.examples import EXAMPLES
 from explorer.state.errors import UserError
+from explorer.state.page_state import PageState, turn_of
 from explorer.state.run import Run
 from explorer.state.selection import Selection
 from explorer.state.settings import GenerationSettings
 from explorer.views import unknown_view, view_named
 from explorer.web.layout import Layout
+from explorer.web.opening import Opening, page_state
 from explorer.web.other_model import own_continuations, read_by
-from explorer.web.presenter import Presenter, Question, turn_of
 from explorer.web.telling import VISITORS
 from explorer.web.toasts import telling, warn
 
@@ -37,52 +38,52 @@ class Events:
 
     Args:
         layout: the widgets they answer with.
-        presenter: knows the answers.
+        opening: knows what runs compute, and where they are looked at first.
         checkpoint: name of the model a new visitor sees.
     """
 
-    def __init__(self, layout: Layout, presenter: Presenter, checkpoint: str):
-        self.layout, self.presenter, self.checkpoint = layout, presenter, checkpoint
+    def __init__(self, layout: Layout, opening: Opening, checkpoint: str):
+        self.layout, self.opening, self.checkpoint = layout, opening, checkpoint
 
     @telling
     def on_load(self, request: gr.Request) -> dict:
         """What a visitor sees first: what the URL says, or else the first example."""
-        asked = dict(request.query_params)
-        question, settings = self.opened(asked), GenerationSettings.parse(asked)
-        change = question.as_change(question.selection.as_dict() | settings.as_dict())
-        return {self.layout.update: change} | self.widgets(question, settings)
+        query = dict(request.query_params)
+        asked, settings = self.opened(query), GenerationSettings.parse(query)
+        change = asked.as_change(asked.selection.as_dict() | settings.as_dict())
+        return {self.layout.update: change} | self.widgets(asked, settings)
 
-    def opened(self, asked: dict[str, str]) -> Question:
-        """The question in a URL; what of it makes no sense is told and left out, and the rest is kept."""
+    def opened(self, query: dict[str, str]) -> PageState:
+        """What a URL asks; what of it makes no sense is told and left out, and the rest is kept."""
         first = {"checkpoint": self.checkpoint, "text": FIRST_PROMPT}
-        if unknown := unknown_view(asked.get("view")):
+        if unknown := unknown_view(query.get("view")):
             warn(UserError(unknown))
         wrong = None
         for left_out, instead in LEFT_OUT.items():
-            kept = {name: value for name, value in asked.items() if name not in left_out}
+            kept = {name: value for name, value in query.items() if name not in left_out}
             try:
-                question = self.presenter.restored(first | kept | {"turn": 0})
+                asked = self.opening.restored(first | kept | {"turn": 0})
             except VISITORS as error:
                 wrong = wrong or error
                 continue
             if wrong:
                 warn(UserError(f"{wrong}; {instead}"))
-            return question
+            return asked
         raise wrong
 
-    def widgets(self, question: Question, settings: GenerationSettings) -> dict:
+    def widgets(self, asked: PageState, settings: GenerationSettings) -> dict:
         """Gradio's own widgets, as the state has them."""
         return {
             **{widget: getattr(settings, name) for name, widget in self.layout.sampling.settings.items()},
-            **self.show_model(question.run.checkpoint, settings.top_k),
-            self.layout.prompt: self.presenter.text(question.run)[0],
-            self.layout.tabs: gr.Tabs(selected=question.selection.view),
+            **self.show_model(asked.run.checkpoint, settings.top_k),
+            self.layout.prompt: self.opening.runs.text(asked.run)[0],
+            self.layout.tabs: gr.Tabs(selected=asked.selection.view),
         }
 
     @telling
     def on_follow(self, state: dict) -> dict:
         """All that the state says but the tab, which has an event of its own, after the browser went back to it."""
-        widgets = self.widgets(self.presenter.within(Question.parse(state)), GenerationSettings.parse(state))
+        widgets = self.widgets(self.opening.within(page_state(state)), GenerationSettings.parse(state))
         del widgets[self.layout.tabs]
         return widgets
 
@@ -90,12 +91,12 @@ class Events:
     def on_prompt(self, prompt: str, checkpoint: str, state: dict) -> dict:
         """A new run, looked at from its last token."""
         try:
-            run = self.kept_changes(self.presenter.run_of(checkpoint, prompt), state)
-            question = self.presenter.at_end(Question(run, Selection.parse(state), turn=turn_of(state) + 1))
+            run = self.kept_changes(self.opening.run_of(checkpoint, prompt), state)
+            asked = self.opening.at_end(PageState(run, Selection.parse(state), turn=turn_of(state) + 1))
         except VISITORS as error:
             warn(error)
             return {self.layout.picker: state.get("checkpoint", self.checkpoint)}
-        return self.shown(question, state)
+        return self.shown(asked, state)
 
     @telling
     def on_model(self, prompt: str, checkpoint: str, state: dict) -> dict:
@@ -105,45 +106,43 @@ class Events:
             state: and, as `own`, what of its own that model had written to the prompt when it was last here.
         """
         try:
-            before = Question.parse(state)
-            self.presenter.trace(before.run)
-            same = self.presenter.text(before.run)[0] == prompt
-            same = same or self.presenter.run_of(before.run.checkpoint, prompt).prompt == before.run.prompt
+            before = page_state(state)
+            self.opening.runs.trace(before.run)
+            same = self.opening.runs.text(before.run)[0] == prompt
+            same = same or self.opening.run_of(before.run.checkpoint, prompt).prompt == before.run.prompt
         except VISITORS:  # nothing can be kept of it
             same = False
         if not same:
             return self.on_prompt(prompt, checkpoint, state)
         try:
-            question = read_by(
-                self.presenter, checkpoint, prompt, before, own_continuations(checkpoint, state.get("own"))
-            )
-            run = self.kept_changes(replace(question.run, edits=()), state)
-            question = replace(question, run=run, turn=before.turn + 1)
-            look = self.presenter.within if run.token_ids == before.run.token_ids else self.presenter.at_end
-            question = look(question)
+            asked = read_by(self.opening, checkpoint, prompt, before, own_continuations(checkpoint, state.get("own")))
+            run = self.kept_changes(replace(asked.run, edits=()), state)
+            asked = replace(asked, run=run, turn=before.turn + 1)
+            look = self.opening.within if run.token_ids == before.run.token_ids else self.opening.at_end
+            asked = look(asked)
         except VISITORS as error:
             warn(error)
             return {self.layout.picker: state.get("checkpoint", self.checkpoint)}
-        return self.shown(question, state)
+        return self.shown(asked, state)
 
-    def shown(self, question: Question, state: dict) -> dict:
+    def shown(self, asked: PageState, state: dict) -> dict:
         """A new run in place of the state's."""
-        run = question.run
+        run = asked.run
         if run.dropped:
-            seen, (lm, _) = len(run.prompt), self.presenter.library.model(run.checkpoint)
+            seen, (lm, _) = len(run.prompt), self.opening.runs.library.model(run.checkpoint)
             gr.Warning(
                 f"The prompt has {run.dropped + seen:,} tokens; the model sees {lm.config.context_length:,} at once: "
                 f"the last {seen:,} are used."
             )
-        moved = dict(question.selection.as_dict().items() - Selection.parse(state).as_dict().items())  # what it lacks
+        moved = dict(asked.selection.as_dict().items() - Selection.parse(state).as_dict().items())  # what it lacks
         top_k = GenerationSettings.parse(state).top_k
-        return {self.layout.update: question.as_change(moved), **self.show_model(run.checkpoint, top_k)}
+        return {self.layout.update: asked.as_change(moved), **self.show_model(run.checkpoint, top_k)}
 
     def kept_changes(self, run: Run, state: dict) -> Run:
         """The run with the state's edits, or without where the model has not what they change."""
-        changed = replace(run, edits=Question.parse(state).run.edits if state.get("edits") else ())
+        changed = replace(run, edits=page_state(state).run.edits if state.get("edits") else ())
         try:
-            self.presenter.trace(changed)
+            self.opening.runs.trace(changed)
         except VISITORS as error:
             warn(UserError(f"{error}: the model is shown as it is."))
             return run
@@ -155,7 +154,7 @@ class Events:
         return {self.layout.tabs: gr.Tabs(selected=view_named(Selection.parse(state).view).name)}
 
     def show_model(self, checkpoint: str, top_k: int) -> dict:
-        lm, _ = self.presenter.library.model(checkpoint)
+        lm, _ = self.opening.runs.library.model(checkpoint)
         most = lm.config.vocab_size
         return {
             self.layout.facts: facts(lm),

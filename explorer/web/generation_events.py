@@ -9,15 +9,16 @@ import gradio as gr
 
 from explorer.state.branches import added
 from explorer.state.errors import UserError
+from explorer.state.page_state import PageState
 from explorer.state.run import MOST_TOKENS
 from explorer.state.settings import LIMITS, GenerationSettings, WritingLimits
 from explorer.state.tree_commands import after, rewritten
 from explorer.tracing.intervening import edited, edited_steps
-from explorer.web.presenter import Presenter, Question
+from explorer.web.opening import Opening, page_state
 from explorer.web.toasts import telling
 from explorer.web.widgets.state_update import StateUpdate
-from model.beam import beam_search
-from model.generation import generate
+from model.generation.autoregressive import generate
+from model.generation.beam import beam_search
 
 SECONDS_AN_ANSWER = 1 / 15  # or more: browsers follow this; tokens that are faster come several at a time
 COMPARED_TOKENS = 30
@@ -53,14 +54,14 @@ class Writing:
         update: the widget that changes the state.
         prompt: the box of the prompt, which a move may shorten.
         seed: the number box of the seed, which Regenerate counts on.
-        presenter: knows the models.
+        opening: knows what runs compute, and where they are looked at.
         limits: of one generation.
     """
 
     def __init__(
-        self, update: StateUpdate, prompt: gr.Textbox, seed: gr.Number, presenter: Presenter, limits: WritingLimits
+        self, update: StateUpdate, prompt: gr.Textbox, seed: gr.Number, opening: Opening, limits: WritingLimits
     ):
-        self.update, self.prompt, self.seed, self.presenter, self.limits = update, prompt, seed, presenter, limits
+        self.update, self.prompt, self.seed, self.opening, self.limits = update, prompt, seed, opening, limits
 
     @telling
     def on_step(self, state: dict) -> Iterator[dict]:
@@ -73,31 +74,31 @@ class Writing:
     @telling
     def on_regenerate(self, state: dict) -> Iterator[dict]:
         """What was written last, with the next seed, as a branch beside it."""
-        question, settings = self.asked(state), GenerationSettings.parse(state)
-        if len(question.run.generated) == question.began:
+        asked, settings = self.asked(state), GenerationSettings.parse(state)
+        if len(asked.run.generated) == asked.began:
             raise UserError("There is nothing to write anew here: press Generate first.")
         if settings.temperature == 0:
             raise UserError("At temperature 0 the likeliest token is always taken: no seed writes another text.")
         settings = replace(settings, seed=(settings.seed + 1) % (LIMITS["seed"][1] + 1))
-        question = rewritten(question, question.run.generated[: question.began], question.began)
-        for answer in self.written(question, settings, seed=settings.seed):
+        asked = rewritten(asked, asked.run.generated[: asked.began], asked.began)
+        for answer in self.written(asked, settings, seed=settings.seed):
             yield answer | {self.seed: settings.seed}
 
     @telling
     def on_move(self, state: dict) -> dict:
         """Another continuation, or one token taken by hand."""
 
-        def move(question: Question) -> Question:
-            place = len(question.run.token_ids) - len(self.presenter.trace(question.run)) + question.selection.query
-            return after(question, place, state.get("move"))
+        def move(asked: PageState) -> PageState:
+            place = len(asked.run.token_ids) - len(self.opening.runs.trace(asked.run)) + asked.selection.query
+            return after(asked, place, state.get("move"))
 
-        return self.answered(state, lambda question: move(self.presenter.within(question)))
+        return self.answered(state, lambda asked: move(self.opening.within(asked)))
 
     @telling
     def on_compare(self, state: dict) -> Iterator[dict]:
         """What greedy search, beam search and sampling would go on with, as branches."""
-        question, settings = self.asked(state), GenerationSettings.parse(state)
-        run, (lm, tokenizer) = question.run, self.presenter.library.model(question.run.checkpoint)
+        asked, settings = self.asked(state), GenerationSettings.parse(state)
+        run, (lm, tokenizer) = asked.run, self.opening.runs.library.model(asked.run.checkpoint)
         window = run.window(lm.config.context_length)
         room = min(lm.config.context_length + 1 - len(window), MOST_TOKENS - len(run.generated))  # the last is not read
         count = min(COMPARED_TOKENS, self.limits.tokens, room)
@@ -117,39 +118,39 @@ class Writing:
         del sampling["max_new_tokens"]
         ways = {"greedy": lambda: drawn(temperature=0), "beam": beam, "sampling": lambda: drawn(**sampling)}
         for origin, way in ways.items():
-            branches = added(question.branches, (*run.generated, *way()), origin)
-            question = replace(question, branches=branches)
-            yield {self.update: question.as_change()}
+            branches = added(asked.branches, (*run.generated, *way()), origin)
+            asked = replace(asked, branches=branches)
+            yield {self.update: asked.as_change()}
 
     @at_intervals
-    def written(self, question: Question, settings: GenerationSettings, **change) -> Iterator[dict]:
+    def written(self, asked: PageState, settings: GenerationSettings, **change) -> Iterator[dict]:
         """The run after each new token, and in `steps` the place of each among the tokens that the model sees: the
         browser shows them one by one (pace.js).
 
         Args:
             change: of the state besides.
         """
-        room = MOST_TOKENS - len(question.run.generated)
+        room = MOST_TOKENS - len(asked.run.generated)
         if room < 1:
             gr.Warning(f"{MOST_TOKENS:,} tokens were generated, as many as fit into a link: press Run to begin anew.")
             return
         most = min(settings.max_new_tokens, room, self.limits.tokens)
-        run = question.run
-        lm, tokenizer = self.presenter.library.model(run.checkpoint)
+        run = asked.run
+        lm, tokenizer = self.opening.runs.library.model(run.checkpoint)
         how = settings.as_dict() | {"max_new_tokens": most, "tokenizer": tokenizer, "num_dropped": run.dropped}
         steps = generate(lm, run.token_ids, stop_tokens={tokenizer.end_of_text}, **how)
         places, end = [], time.monotonic() + self.limits.seconds
         for done, step in enumerate(edited_steps(lm, run.edits, steps), start=1):
             run = replace(run, generated=(*run.generated, step.token_id))
             if run.edits and lm.config.position == "learned":
-                self.presenter.trace(run)  # moved positions may have ended with it
+                self.opening.runs.trace(run)  # moved positions may have ended with it
             places.append(len(run.window(lm.config.context_length)) - 1)
             complete = done == settings.max_new_tokens or step.token_id == tokenizer.end_of_text
             complete = complete or step.stopped_by is not None
             last = complete or done == most or time.monotonic() >= end
             if last and not complete:
                 self.tell_why(done)
-            told = seen_from(places[-1], replace(question, run=run)).as_change(change, ask="show" if last else "token")
+            told = seen_from(places[-1], replace(asked, run=run)).as_change(change, ask="show" if last else "token")
             yield {self.update: told | {"steps": list(places)}}
             if last:
                 return
@@ -161,25 +162,25 @@ class Writing:
         elif self.limits.seconds < float("inf"):
             gr.Warning(f"Here writing ends after {self.limits.seconds:g} seconds: press Generate to go on.")
 
-    def answered(self, state: dict, move: Callable[[Question], Question]) -> dict:
-        """The question after a move, looked at from its last token."""
-        question = self.asked(state)
-        moved = self.presenter.at_end(move(question))
-        box = {} if moved.run.prompt == question.run.prompt else {self.prompt: self.presenter.text(moved.run)[0]}
+    def answered(self, state: dict, move: Callable[[PageState], PageState]) -> dict:
+        """What is asked after a move, looked at from its last token."""
+        asked = self.asked(state)
+        moved = self.opening.at_end(move(asked))
+        box = {} if moved.run.prompt == asked.run.prompt else {self.prompt: self.opening.runs.text(moved.run)[0]}
         return {self.update: moved.as_change()} | box
 
-    def asked(self, state: dict) -> Question:
-        """The state's question, in its next turn. UserError where it makes no sense."""
-        question = Question.parse(state)
-        self.presenter.trace(question.run)
-        return replace(question, turn=question.turn + 1)
+    def asked(self, state: dict) -> PageState:
+        """The state's asked, in its next turn. UserError where it makes no sense."""
+        asked = page_state(state)
+        self.opening.runs.trace(asked.run)
+        return replace(asked, turn=asked.turn + 1)
 
 
-def seen_from(place: int, question: Question) -> Question:
+def seen_from(place: int, asked: PageState) -> PageState:
     """Looked at from a token to the one before."""
-    return replace(question, selection=replace(question.selection, query=place, key=max(0, place - 1)))
+    return replace(asked, selection=replace(asked.selection, query=place, key=max(0, place - 1)))
 
 
-def begun(question: Question) -> Question:
+def begun(asked: PageState) -> PageState:
     """What is written now begins at the end of the run."""
-    return replace(question, began=len(question.run.generated))
+    return replace(asked, began=len(asked.run.generated))

@@ -6,8 +6,11 @@ from typing import Any
 
 from explorer.explain.inspection import Point
 from explorer.state.errors import NoSuchPoint
+from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
+from explorer.tracing.runs import Runs
 from explorer.tracing.trace import Trace
+from explorer.views import view_named
 from explorer.views.checks import Mark
 from explorer.views.choices import Choice, choices
 from explorer.views.view import Panel, View
@@ -77,3 +80,9 @@ class OpenView:
         found = [panel.inspect(self.trace, self.selection, point) for panel in panels]
         several = (told if isinstance(told, tuple) else (told,) for told in found)
         return "\n".join(line for each in several for one in each if one for line in one.lines())
+
+
+def open_view_of(runs: Runs, asked: PageState) -> OpenView:
+    """The tab that is asked for, of its run."""
+    lm, trace = runs.held(asked.run)
+    return OpenView(view_named(asked.selection.view), trace, asked.selection.within(trace), lm)

@@ -4,29 +4,30 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from explorer.state.errors import UserError
+from explorer.state.page_state import PageState
 from explorer.state.run import MOST_TOKENS
-from explorer.web.presenter import Presenter, Question
+from explorer.web.opening import Opening, page_state
 from model.tokenizer import Tokenizer
 
 
-def read_by(presenter: Presenter, checkpoint: str, prompt: str, question: Question, own: Question | None) -> Question:
-    """The question put to another model: with the continuations it has of the same text from before, or else with what
+def read_by(opening: Opening, checkpoint: str, prompt: str, asked: PageState, own: PageState | None) -> PageState:
+    """The same asked of another model: with the continuations it has of the same text from before, or else with what
     is written now.
 
     Args:
-        prompt: the text of the question's prompt.
+        prompt: the text of the prompt.
         own: what the other model's run and tree were, when it was last here.
     """
-    if own is not None and presenter.text(own.run)[0] == presenter.text(question.run)[0]:
-        run = replace(own.run, edits=question.run.edits)
-        return replace(question, run=run, branches=own.branches, began=own.began)
-    (_, old), (_, new) = (presenter.library.model(name) for name in (question.run.checkpoint, checkpoint))
+    if own is not None and opening.runs.text(own.run)[0] == opening.runs.text(asked.run)[0]:
+        run = replace(own.run, edits=asked.run.edits)
+        return replace(asked, run=run, branches=own.branches, began=own.began)
+    (_, old), (_, new) = (opening.runs.library.model(name) for name in (asked.run.checkpoint, checkpoint))
     if old.vocabulary == new.vocabulary:  # the same ids, even where the tokenizer would cut the text otherwise
-        run = replace(question.run, checkpoint=checkpoint)
+        run = replace(asked.run, checkpoint=checkpoint)
     else:
-        run = presenter.run_of(checkpoint, prompt)
-        run = replace(run, generated=translated(question.run.generated, old, new), edits=question.run.edits)
-    return replace(question, run=run, branches=(), began=len(run.generated))
+        run = opening.run_of(checkpoint, prompt)
+        run = replace(run, generated=translated(asked.run.generated, old, new), edits=asked.run.edits)
+    return replace(asked, run=run, branches=(), began=len(run.generated))
 
 
 def translated(token_ids: Sequence[int], old: Tokenizer, new: Tokenizer) -> tuple[int, ...]:
@@ -52,12 +53,12 @@ def beginning(data: bytes) -> str:
         return data[: error.start].decode()
 
 
-def own_continuations(checkpoint: str, own: object) -> Question | None:
+def own_continuations(checkpoint: str, own: object) -> PageState | None:
     """What the browser kept of a model's run and tree; None where nothing was written, or it makes no sense."""
     if not isinstance(own, dict):
         return None
     try:
-        question = Question.parse(own | {"checkpoint": checkpoint, "edits": ""})
+        asked = page_state(own | {"checkpoint": checkpoint, "edits": ""})
     except UserError:
         return None
-    return question if question.run.generated or question.branches else None
+    return asked if asked.run.generated or asked.branches else None

@@ -13,16 +13,17 @@ from starlette.middleware import Middleware
 
 from explorer.state.settings import NO_LIMITS, WritingLimits
 from explorer.tracing.library import Library
+from explorer.tracing.runs import Runs
 from explorer.views.style import DARK, LIGHT, MONO_FONTS, SANS_FONTS, css_colours
 from explorer.web.api import Api
 from explorer.web.assets import theme_script
-from explorer.web.endpoints import Answers
+from explorer.web.endpoints import Endpoints
 from explorer.web.events import Events
 from explorer.web.gate import Gate
 from explorer.web.generation_events import Writing
 from explorer.web.hosts import Hosts
 from explorer.web.layout import TITLE, Layout
-from explorer.web.presenter import Presenter
+from explorer.web.opening import Opening
 from explorer.web.telling import told
 
 MOST_SESSIONS = 100  # that Gradio keeps something of, about 0.3 MB each; one that it forgot begins anew, unnoticed
@@ -45,11 +46,11 @@ class Page:
 
     def build(self) -> gr.Blocks:
         with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True) as blocks:
-            presenter = Presenter(self.library)
-            self.layout = Layout(self.library.checkpoints, self.checkpoint, Answers(presenter).functions)
-            self.events = Events(self.layout, presenter, self.checkpoint)
+            opening = Opening(Runs(self.library))
+            self.layout = Layout(self.library.checkpoints, self.checkpoint, Endpoints(opening.runs).functions)
+            self.events = Events(self.layout, opening, self.checkpoint)
             boxes = self.layout.prompt, self.layout.sampling.seed
-            self.writing = Writing(self.layout.update, *boxes, presenter, self.limits)
+            self.writing = Writing(self.layout.update, *boxes, opening, self.limits)
             connect(blocks, self.layout, self.events, self.writing)
             api = Api(self.library, self.checkpoint, self.limits)
             gr.api(told_to_programs(api.explore), api_name="explore")

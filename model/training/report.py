@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from model.checkpoint import checkpoint_folder, list_checkpoints, load_checkpoint
-from model.generation import generate
+from model.generation.autoregressive import generate
 from model.tokenizer import Tokenizer
 from model.training.data import encode_documents, read_documents
 from model.training.evaluation import Evaluation, evaluate

@@ -20,6 +20,7 @@ import sys
 from pathlib import Path
 import model.checkpoint
 model.checkpoint.CHECKPOINTS = Path(sys.argv[1])
+
 from explorer.tracing.library import Library
 from explorer.web.page import Page
 Page(Library("cpu"), "tiny").launch(server_port=int(sys.argv[2]), quiet=True)
@@ -171,7 +172,7 @@ def test_what_is_broken_on_our_side_is_told_and_the_next_question_answered(someb
         raise ZeroDivisionError("of ours")
 
     with monkeypatch.context() as broken:
-        broken.setattr("explorer.web.presenter.Presenter.next_token", slip)
+        broken.setattr("explorer.web.endpoints.prediction_after", slip)
         person.chips.nth(2).click()
         problem = person.page.locator("#problem")
         expect(problem).to_contain_text(re.compile("Something broke here, .* in the log as [0-9a-f]{8}"))

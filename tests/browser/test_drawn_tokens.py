@@ -8,8 +8,9 @@ import torch
 from playwright.sync_api import expect
 
 from explorer.analysis.next_token import rank, surprisal
-from model.generation import generate, window_start
-from model.sampling import draw, luck, sampling_distribution
+from model.generation.autoregressive import generate
+from model.generation.sampling import draw, luck, sampling_distribution
+from model.generation.window import window_start
 from tests.drawn import tells
 
 from .checkpoints import CONTEXT

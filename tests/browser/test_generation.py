@@ -5,7 +5,7 @@ import re
 from playwright.sync_api import expect
 
 from explorer.tracing.library import Library
-from model.generation import generate
+from model.generation.autoregressive import generate
 
 LONG = {"temperature": 0, "max_new_tokens": 512}  # half a minute; greedy, as chance would soon end the text
 WATCH = """strip => {

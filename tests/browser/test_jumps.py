@@ -3,10 +3,13 @@
 import numpy as np
 from playwright.sync_api import TimeoutError, expect
 
+from explorer.state.page_state import PageState
 from explorer.tracing.library import Library
+from explorer.tracing.runs import Runs
 from explorer.views import VIEWS
 from explorer.web.endpoints import packed
-from explorer.web.presenter import Presenter, Question
+from explorer.web.open_view import open_view_of
+from explorer.web.opening import Opening
 
 # The parts of the map that open another tab: its name, and where on the map they are; once for every layer and head.
 PARTS = """plot => {
@@ -31,10 +34,10 @@ LARGE_PATTERN = """() => Array.from(
 
 def test_every_tab_paints_what_the_map_chose(newcomer):
     person = newcomer().open(view="overview", layer=0, head=0)
-    presenter, overview = Presenter(Library("cpu")), person.page.locator("#overview-map .plot")
+    opening, overview = Opening(Runs(Library("cpu"))), person.page.locator("#overview-map .plot")
     for view in VIEWS:  # all have been drawn with another selection
-        visit(person, presenter, view)
-    visit(person, presenter, VIEWS[0])
+        visit(person, opening, view)
+    visit(person, opening, VIEWS[0])
     parts = overview.evaluate(PARTS)
     assert {part["view"] for part in parts} >= {"tokens", "attention", "feed_forward", "residual", "prediction"}
     for i, part in enumerate(parts):
@@ -42,21 +45,21 @@ def test_every_tab_paints_what_the_map_chose(newcomer):
         person.page.wait_for_function("view => Explorer.state.view === view", arg=part["view"])
         tab = person.page.locator(f"[role=tab][data-tab-id={part['view']}]")
         expect(tab).to_have_attribute("aria-selected", "true")
-        expect_painted(person, presenter)
+        expect_painted(person, opening)
         for view in (*VIEWS[1 + i % 4 :: 4], VIEWS[0]):  # from four parts to every tab
-            visit(person, presenter, view)
+            visit(person, opening, view)
 
 
-def visit(person, presenter, view):
+def visit(person, opening, view):
     person.tab(view.title)
     person.page.wait_for_function("view => Explorer.state.view === view", arg=view.name)
-    expect_painted(person, presenter)
+    expect_painted(person, opening)
 
 
-def expect_painted(person, presenter):
+def expect_painted(person, opening):
     """In time, every picture of the open tab has been painted with the data of the page's state."""
     state = person.page.evaluate("Explorer.state")
-    open_view = presenter.open_view(Question.parse(state))
+    open_view = open_view_of(opening.runs, PageState.parse(state))
     figures = [panel for panel in open_view.panels(newly=True) if panel.kind == "figure" and open_view.has(panel)]
     pictures = {f"{state['view']}-{panel.name}": packed(open_view.draw(panel)) for panel in figures}
     pictures = {name: picture[0] for name, picture in pictures.items() if picture}

@@ -3,11 +3,11 @@
 from explorer.analysis.activations import histogram_of, matrix_at
 from explorer.explain.inspection.inspection import Inspection
 from explorer.explain.inspection.tap import at
+from explorer.explain.notation import number
 from explorer.explain.recompute.source import Source
 from explorer.explain.recompute.working import Input
 from explorer.state.errors import NoSuchPoint
 from explorer.tracing.trace import Trace
-from explorer.views.style import number
 
 
 def share(trace: Trace, tap: str, head: int, query: int | None, place: int) -> Inspection:

@@ -6,11 +6,11 @@ from explorer.analysis.attribution import Attribution, attribution
 from explorer.analysis.feed_forward import later_norms
 from explorer.explain.inspection.inspection import Inspection, element
 from explorer.explain.inspection.tap import at
+from explorer.explain.notation import number, quoted
 from explorer.explain.recompute.norms import divided
 from explorer.explain.recompute.source import Source
 from explorer.explain.recompute.working import Input, products, take
 from explorer.tracing.trace import Trace
-from explorer.views.style import number, quoted
 
 ATTRIBUTION = "explorer/analysis/attribution.py"
 # part of a logit -> what it is, its number in an `Attribution` at a layer, and the line that works it out

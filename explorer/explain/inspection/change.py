@@ -10,11 +10,11 @@ from explorer.analysis.residual import stages
 from explorer.explain.inspection.inspection import Inspection, element
 from explorer.explain.inspection.prediction import bits_of, log_total, probability
 from explorer.explain.inspection.tap import at
+from explorer.explain.notation import number, quoted
 from explorer.explain.recompute.source import Source
 from explorer.explain.recompute.working import Input, summed, take
 from explorer.state.interventions import Edit
 from explorer.tracing.trace import Trace
-from explorer.views.style import number, quoted
 
 CHANGE = "explorer/analysis/change.py"
 

@@ -5,10 +5,10 @@ import math
 from explorer.analysis.embedding import nearest_tokens, principal_components, stream_at
 from explorer.explain.inspection.inspection import Inspection, element
 from explorer.explain.inspection.tap import at
+from explorer.explain.notation import number, quoted
 from explorer.explain.recompute.source import Source
 from explorer.explain.recompute.working import Input, factor, products, take
 from explorer.tracing.trace import Trace
-from explorer.views.style import number, quoted
 
 EMBEDDING, TABLE = "explorer/analysis/embedding.py", "token_embedding.weight"
 

@@ -8,10 +8,10 @@ from explorer.analysis.feed_forward import NEAR, later_norms, pushed, sparsity
 from explorer.explain.inspection.attribution import through
 from explorer.explain.inspection.inspection import Inspection, element
 from explorer.explain.inspection.tap import at
+from explorer.explain.notation import number, quoted
 from explorer.explain.recompute.source import Source
 from explorer.explain.recompute.working import products, take
 from explorer.tracing.trace import Trace
-from explorer.views.style import number, quoted
 
 FEED_FORWARD = "explorer/analysis/feed_forward.py"
 

@@ -5,10 +5,10 @@ import math
 from explorer.analysis.kv_cache import cached_lengths, cached_name, positions_computed, whole_lengths
 from explorer.explain.inspection.inspection import Inspection, element
 from explorer.explain.inspection.tap import at
+from explorer.explain.notation import number
 from explorer.explain.recompute.source import Source
 from explorer.explain.recompute.working import summed, take
 from explorer.tracing.trace import Trace
-from explorer.views.style import number
 from model.counting import kv_cache_bytes_per_token
 
 NAMES = {"k": "key", "v": "value"}

@@ -7,10 +7,10 @@ import numpy as np
 from explorer.analysis import positions
 from explorer.explain.inspection.inspection import Inspection, element
 from explorer.explain.inspection.tap import at
+from explorer.explain.notation import number
 from explorer.explain.recompute.source import Source
 from explorer.explain.recompute.working import products, summed, take
 from explorer.tracing.trace import Trace
-from explorer.views.style import number
 
 POSITIONS, NAME = "explorer/analysis/positions.py", "position_embed"
 

@@ -8,13 +8,13 @@ from explorer.analysis.lens import LENSES, depths, ranks, readings, tracked
 from explorer.analysis.next_token import entropy, next_token, rank, surprisal
 from explorer.explain.inspection.inspection import Inspection, element
 from explorer.explain.inspection.tap import at
+from explorer.explain.notation import number, quoted
 from explorer.explain.recompute.norms import Norm, divided
 from explorer.explain.recompute.source import Source
 from explorer.explain.recompute.taps import formula_of
 from explorer.explain.recompute.working import Input, products, summed, take
 from explorer.state.errors import NoSuchPoint
 from explorer.tracing.trace import Trace
-from explorer.views.style import number, quoted
 
 LENS, NEXT = "explorer/analysis/lens.py", "explorer/analysis/next_token.py"
 

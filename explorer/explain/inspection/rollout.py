@@ -5,10 +5,10 @@ import numpy as np
 from explorer.analysis.rollout import rollout
 from explorer.explain.inspection.inspection import Inspection, element
 from explorer.explain.inspection.tap import query_and_key
+from explorer.explain.notation import number
 from explorer.explain.recompute.source import Source
 from explorer.explain.recompute.working import products, take
 from explorer.tracing.trace import Trace
-from explorer.views.style import number
 
 
 def share(trace: Trace, query: int, key: int) -> Inspection:

@@ -3,10 +3,10 @@
 import re
 
 from explorer.explain.inspection.inspection import Inspection, element
+from explorer.explain.notation import quoted
 from explorer.explain.recompute import formula_of, work_out
 from explorer.explain.recompute.working import subscript
 from explorer.tracing.trace import Trace
-from explorer.views.style import quoted
 
 
 def inspect(trace: Trace, name: str, index: tuple[int, ...]) -> Inspection:

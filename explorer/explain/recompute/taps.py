@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from explorer.analysis.rounding import Check
+from explorer.explain.notation import number
 from explorer.explain.recompute.changes import factors, is_changed, multiply
 from explorer.explain.recompute.embedding import Angles, Embedded, Learned, Waves
 from explorer.explain.recompute.linear import Copy, Linear, Sum
@@ -16,7 +17,6 @@ from explorer.explain.recompute.source import Source
 from explorer.explain.recompute.sublayers import ATTENTION_TAPS, FEED_FORWARD_TAPS
 from explorer.explain.recompute.working import Formula, Working
 from explorer.tracing.trace import Trace
-from explorer.views.style import number
 from model.config import ModelConfig
 
 LM, BLOCK, TABLE = "model/transformer_lm.py", "model/layers/transformer_block.py", "model/layers/embedding.py"

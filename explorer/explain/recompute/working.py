@@ -6,9 +6,9 @@ from typing import Protocol
 
 import numpy as np
 
+from explorer.explain.notation import number
 from explorer.explain.recompute.source import Source
 from explorer.tracing.trace import Trace
-from explorer.views.style import number
 
 MOST_TERMS = 3  # of a sum that are written out
 

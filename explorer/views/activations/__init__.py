@@ -7,11 +7,12 @@ from explorer.analysis.activations import Statistics, histogram_of, matrix_at
 from explorer.explain.inspection import Inspection, Point, inspect
 from explorer.explain.inspection.activations import share
 from explorer.explain.inspection.inspection import nth
+from explorer.explain.notation import number, quoted
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.checks import recomputed
 from explorer.views.labels import whose
-from explorer.views.style import RESIDUAL, SELECTED, around, figure, number, positions, quoted, token_axis
+from explorer.views.style import RESIDUAL, SELECTED, around, figure, positions, token_axis
 from explorer.views.view import Panel, View
 
 MOST_COLUMNS = 1024

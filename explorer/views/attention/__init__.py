@@ -9,14 +9,15 @@ from explorer.analysis.attention import PATTERNS, attention_cell, shown_pattern
 from explorer.explain.inspection import Inspection, Point, inspect
 from explorer.explain.inspection.attention import head_score, shown_weight, stage
 from explorer.explain.inspection.scores import dimension
+from explorer.explain.notation import number, quoted
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.attention.detail import dimensions, head_map, ladder
-from explorer.views.attention.lines import lines
+from explorer.views.attention.line_plot import lines
 from explorer.views.checks import Mark, cell, recomputed, worked_out
 from explorer.views.labels import compared, shared_head
-from explorer.views.style import SELECTED, around, figure, number, positions, quoted, token_axis
+from explorer.views.style import SELECTED, around, figure, positions, token_axis
 from explorer.views.view import Panel, SmallMultiples, View
 
 

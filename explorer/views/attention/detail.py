@@ -6,9 +6,10 @@ import plotly.graph_objects as go
 from explorer.analysis.attention import score_by_dimension, stages
 from explorer.analysis.chance import Chance, chance
 from explorer.analysis.heads import HEAD_SCORES, head_scores
+from explorer.explain.notation import number, quoted
 from explorer.tracing.trace import Trace
 from explorer.views.score_parts import score_parts
-from explorer.views.style import MONO, SELECTED, figure, label, number, positions, quoted
+from explorer.views.style import MONO, SELECTED, figure, label, positions
 
 MOST_STAGES = 12  # keys whose numbers are written out
 

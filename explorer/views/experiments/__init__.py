@@ -8,15 +8,16 @@ from explorer.analysis.rounding import resolution
 from explorer.explain.inspection import Inspection, Point
 from explorer.explain.inspection.attention import changed_weight
 from explorer.explain.inspection.change import attention_elsewhere, stream_moved, surprisal_moved, without
+from explorer.explain.notation import number, quoted
 from explorer.explain.recompute import Check
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
-from explorer.views import change, prediction
+from explorer.views import change
 from explorer.views.checks import Mark, compared, worked_out
+from explorer.views.experiments.ablation_map import heads, sublayers
 from explorer.views.experiments.effects import other_heads, spread, text_change
-from explorer.views.experiments.map import heads, sublayers
-from explorer.views.style import number, quoted
+from explorer.views.explained import explained
 from explorer.views.view import Panel, View
 from explorer.views.what_if import (
     BASE,
@@ -35,12 +36,12 @@ def unchanged(trace: Trace) -> Trace:
     return trace.baseline or trace
 
 
-def explained(trace: Trace, selection: Selection) -> int:
-    return prediction.explained(trace, selection)[0]
+def explained_token(trace: Trace, selection: Selection) -> int:
+    return explained(trace, selection)[0]
 
 
 def formula(trace: Trace, selection: Selection) -> str:
-    query, token_id = selection.query, explained(trace, selection)
+    query, token_id = selection.query, explained_token(trace, selection)
     before = log_probability(unchanged(trace), query, token_id)
     whose = f"probability of {quoted(trace.vocabulary[token_id])} after {quoted(trace.tokens[query])} ({query})"
     if trace.baseline:
@@ -60,7 +61,7 @@ BIASES = "silenced is what a part makes of the tokens; the biases of W_O and of 
 
 
 def run_again(trace: Trace, s: Selection) -> Check:
-    found = ablation(unchanged(trace), s.query, explained(trace, s))
+    found = ablation(unchanged(trace), s.query, explained_token(trace, s))
     return Check.of(trace.dtype, found.error, 0.0, np.abs(unchanged(trace)["logits"][s.query]).max() / np.log(2))
 
 
@@ -75,13 +76,13 @@ def inspect_head(trace: Trace, selection: Selection, point: Point) -> Inspection
     run = unchanged(trace)
     if point.column >= run.config.num_heads:
         raise NoSuchPoint(f"there is no head {point.column}")
-    return without(run, selection.query, explained(trace, selection), point.column, point.row)
+    return without(run, selection.query, explained_token(trace, selection), point.column, point.row)
 
 
 def inspect_sublayer(trace: Trace, selection: Selection, point: Point) -> Inspection:
     layer, part = divmod(point.of("item"), 2)
     run = unchanged(trace)
-    return without(run, selection.query, explained(trace, selection), run.config.num_heads + part, layer)
+    return without(run, selection.query, explained_token(trace, selection), run.config.num_heads + part, layer)
 
 
 VIEW = View(
@@ -102,7 +103,7 @@ VIEW = View(
         Panel(
             name="heads",
             title="Each head silenced alone: change of the explained token’s log₂ probability",
-            draw=lambda trace, s: heads(unchanged(trace), s.query, explained(trace, s), s.layer, s.head),
+            draw=lambda trace, s: heads(unchanged(trace), s.query, explained_token(trace, s), s.layer, s.head),
             selects={"x": "head", "y": "layer"},
             mark=mark_of_ablation,
             inspect=inspect_head,
@@ -120,7 +121,7 @@ VIEW = View(
         Panel(
             name="sublayers",
             title="All heads of a layer silenced, or its feed-forward",
-            draw=lambda trace, s: sublayers(unchanged(trace), s.query, explained(trace, s)),
+            draw=lambda trace, s: sublayers(unchanged(trace), s.query, explained_token(trace, s)),
             inspect=inspect_sublayer,
             selects={"customdata": "layer"},
             mark=mark_of_ablation,

@@ -6,10 +6,11 @@ import plotly.graph_objects as go
 from explorer.analysis.change import attention_moved, resolution, stream_change, surprisal_change
 from explorer.analysis.next_token import surprisal
 from explorer.analysis.residual import stages
+from explorer.explain.notation import number, quoted
 from explorer.tracing.trace import Trace
 from explorer.views.change import say, told, words
-from explorer.views.residual.stages import layers_of, stage_axis
-from explorer.views.style import SELECTED, figure, number, positions, quoted, token_axis
+from explorer.views.stage_axes import layers_of, stage_axis
+from explorer.views.style import SELECTED, figure, positions, token_axis
 
 MOST = 1.0  # share of the stream's own length at which colours end
 

@@ -6,12 +6,20 @@ import plotly.graph_objects as go
 from explorer.analysis.feed_forward import ACTIVATIONS, BELL, NEAR, later_norms, neuron, neurons, pushed, sparsity
 from explorer.explain.inspection import Inspection, Point, inspect
 from explorer.explain.inspection.feed_forward import push, share_near_zero
+from explorer.explain.notation import number, quoted
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.checks import Mark, cell, recomputed, worked_out
-from explorer.views.feed_forward.neurons import across_tokens, curve, most_pushed, promoted, shown_neurons, strongest
-from explorer.views.style import FEED_FORWARD, RESIDUAL, SELECTED, figure, number, quoted
+from explorer.views.feed_forward.neuron_plots import (
+    across_tokens,
+    curve,
+    most_pushed,
+    promoted,
+    shown_neurons,
+    strongest,
+)
+from explorer.views.style import FEED_FORWARD, RESIDUAL, SELECTED, figure
 from explorer.views.view import Panel, View
 
 NEAR_MEANS = f"near 0: within {NEAR:g} × root mean square;<br>dotted: a bell curve's share, {BELL:.0%}"

@@ -6,12 +6,13 @@ import plotly.graph_objects as go
 from explorer.analysis.kv_cache import cached_lengths, cached_name, step_flops, whole_lengths
 from explorer.explain.inspection import Inspection, Point
 from explorer.explain.inspection.kv_cache import NAMES, computed, length, megabytes
+from explorer.explain.notation import number, quoted
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.checks import Mark, given, worked_out
 from explorer.views.kv_cache.savings import size, work
-from explorer.views.style import SELECTED, figure, number, positions, quoted, token_axis
+from explorer.views.style import SELECTED, figure, positions, token_axis
 from explorer.views.view import Panel, View
 from model.config import ModelConfig
 from model.counting import kv_cache_bytes_per_token

@@ -6,17 +6,17 @@ import plotly.graph_objects as go
 from explorer.analysis.next_token import next_token, rank_of
 from explorer.analysis.overview import Overview, overview
 from explorer.explain.inspection import Inspection, Point
+from explorer.explain.notation import number, quoted
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.checks import worked_out
+from explorer.views.explained import PARTS, SUM, explained, logit_of, summed
 from explorer.views.overview import plan as overview_plan
 from explorer.views.overview.inspect import inspect_part, inspect_step
-from explorer.views.overview.map import draw
+from explorer.views.overview.model_map import draw
 from explorer.views.overview.parts import CLICK, Parts
 from explorer.views.overview.running import running_sum
-from explorer.views.prediction import PARTS, SUM, explained
-from explorer.views.prediction.parts import logit_of, summed
-from explorer.views.style import label, number, quoted
+from explorer.views.style import label
 from explorer.views.view import Panel, View
 
 

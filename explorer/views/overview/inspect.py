@@ -10,9 +10,9 @@ from explorer.explain.inspection.residual import divisor, length
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
-from explorer.views.overview.map import drawn_kinds, in_kinds
+from explorer.views.explained import explained
+from explorer.views.overview.model_map import drawn_kinds, in_kinds
 from explorer.views.overview.parts import Part, Parts
-from explorer.views.prediction import explained
 
 ADDS = {"token": "token", "position": "position", "o_proj": "attention", "feed_forward": "feed_forward"}
 

@@ -8,12 +8,13 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.overview import Overview
+from explorer.explain.notation import number
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.overview import plan as at
 from explorer.views.overview.parts import CLICK, full
 from explorer.views.overview.plan import Plan
-from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, figure, number
+from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, figure
 
 
 class Step(NamedTuple):

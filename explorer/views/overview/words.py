@@ -7,10 +7,11 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.overview import Overview
+from explorer.explain.notation import number
 from explorer.views.overview import plan as at
 from explorer.views.overview.parts import Part
 from explorer.views.overview.plan import Plan
-from explorer.views.style import MONO, SANS, number
+from explorer.views.style import MONO, SANS
 
 NAMED = ("token", "position", "o_proj", "lm_head")  # boxes with their name on them
 

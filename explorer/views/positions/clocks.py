@@ -4,8 +4,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.rope import rotated_pairs
+from explorer.explain.notation import number
 from explorer.tracing.trace import Trace
-from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, figure, label, number
+from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, figure, label
 
 COLUMNS = 8  # clocks a row
 SPACING = 2.5  # between the centres of clocks, in radii

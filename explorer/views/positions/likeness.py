@@ -4,8 +4,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.positions import by_distance, cosine_of_waves, cosines
+from explorer.explain.notation import number
 from explorer.tracing.trace import Trace
-from explorer.views.style import EMBEDDING, RESIDUAL, SELECTED, figure, number, positions, token_axis
+from explorer.views.style import EMBEDDING, RESIDUAL, SELECTED, figure, positions, token_axis
 
 FAINT = "rgba(0, 158, 115, 0.4)"  # EMBEDDING
 

@@ -6,6 +6,7 @@ import plotly.graph_objects as go
 from explorer.analysis.rope import rotated_pairs, score_by_pair, wrapped
 from explorer.explain.inspection import Inspection, Point, inspect, scores
 from explorer.explain.inspection.scores import dims_of_pair
+from explorer.explain.notation import number, quoted
 from explorer.explain.recompute import Check, sizes
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
@@ -14,7 +15,7 @@ from explorer.views.checks import cell, recomputed, worked_out
 from explorer.views.labels import dimensions_of_pair, shared_head, slowed
 from explorer.views.positions.clocks import clocks
 from explorer.views.positions.rope_detail import by_distance, by_pair, wavelengths
-from explorer.views.style import SELECTED, figure, number, positions, quoted, token_axis
+from explorer.views.style import SELECTED, figure, positions, token_axis
 from explorer.views.view import Panel
 
 

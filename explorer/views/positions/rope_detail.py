@@ -4,9 +4,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.rope import frequencies, score_by_distance, score_by_pair
+from explorer.explain.notation import number, quoted
 from explorer.tracing.trace import Trace
 from explorer.views.score_parts import score_parts
-from explorer.views.style import ATTENTION, RESIDUAL, SELECTED, figure, number, quoted
+from explorer.views.style import ATTENTION, RESIDUAL, SELECTED, figure
 
 
 def by_pair(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:

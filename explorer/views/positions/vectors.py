@@ -7,23 +7,15 @@ from explorer.analysis.positions import PARTS, context_vectors, cosine_of_waves,
 from explorer.explain.inspection import Inspection, Point, inspect
 from explorer.explain.inspection.inspection import nth
 from explorer.explain.inspection.positions import cosine, length, mean_cosine
+from explorer.explain.notation import number, quoted
 from explorer.explain.recompute.changes import first_position
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.checks import cell, recomputed, worked_out
+from explorer.views.position_table import position_table
 from explorer.views.positions.likeness import alike, by_distances
-from explorer.views.style import (
-    EMBEDDING,
-    RESIDUAL,
-    SELECTED,
-    figure,
-    number,
-    positions,
-    quoted,
-    token_axis,
-)
-from explorer.views.tokens.embedding import position_table
+from explorer.views.style import EMBEDDING, RESIDUAL, SELECTED, figure, positions, token_axis
 from explorer.views.view import Panel
 
 FAINT = "rgba(0, 158, 115, 0.4)"  # EMBEDDING

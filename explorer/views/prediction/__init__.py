@@ -2,30 +2,24 @@
 
 from explorer.analysis.attribution import attribution
 from explorer.analysis.lens import streams
-from explorer.analysis.next_token import next_token, rank_of, ranking
+from explorer.analysis.next_token import next_token, rank_of
 from explorer.analysis.norms import norm_scale, unembed
 from explorer.explain.inspection import Inspection, Point
 from explorer.explain.inspection import rollout as shares
 from explorer.explain.inspection.attribution import head_part, logit_part
 from explorer.explain.inspection.inspection import nth
 from explorer.explain.inspection.prediction import lens_cell, predicted, probability_of_actual
+from explorer.explain.notation import number, quoted
 from explorer.explain.recompute import Check, sizes
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.checks import Mark, worked_out
-from explorer.views.prediction.lens import lens, path
-from explorer.views.prediction.parts import heads, logit_of, parts, parts_in_order, summed
+from explorer.views.explained import PARTS, SUM, explained, logit_of, summed
+from explorer.views.prediction.logit_lens import lens, path
+from explorer.views.prediction.logit_parts import heads, parts, parts_in_order
 from explorer.views.prediction.text import actual, followed
-from explorer.views.style import number, quoted
 from explorer.views.view import Panel, View
-
-
-def explained(trace: Trace, selection: Selection) -> tuple[int, int | None]:
-    """Ids of the explained token and of the one it is compared with, None if with none; the same changed or not."""
-    order = ranking(trace, selection.query)
-    rival = int(order[selection.rival - 1]) if selection.rival else None
-    return int(order[selection.target - 1]), rival
 
 
 def formula(trace: Trace, selection: Selection) -> str:
@@ -72,16 +66,7 @@ def mark_of_lens(trace: Trace, selection: Selection) -> Mark:
     return worked_out(*names, "logits", against=against)(trace, selection)
 
 
-def sum_of_parts(trace: Trace, s: Selection) -> Check:
-    token_id, rival_id = explained(trace, s)
-    taken = attribution(trace, s.query, token_id, rival_id)
-    of_logits = sizes(trace, "logits")[s.query, [token_id] if rival_id is None else [token_id, rival_id]].sum()
-    return Check.of(trace.dtype, taken.total, taken.logit, taken.size + of_logits)
-
-
 # What a logit is taken apart into, and what the norms on the way divided by.
-PARTS = ("embed", "position_embed", "blocks.*.attn.z", "blocks.*.ffn.out", "blocks.*.resid_mid", "blocks.*.resid_post")
-SUM = "the sum of all parts against the captured logit", sum_of_parts
 MARK_OF_PARTS = worked_out(*PARTS, "logits", against=SUM)
 
 

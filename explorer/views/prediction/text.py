@@ -6,8 +6,9 @@ import plotly.graph_objects as go
 from explorer.analysis.lens import Readings
 from explorer.analysis.next_token import rank, surprisal
 from explorer.analysis.rollout import rollout
+from explorer.explain.notation import number, quoted
 from explorer.tracing.trace import Trace
-from explorer.views.style import RESIDUAL, SELECTED, figure, label, number, positions, quoted, token_axis
+from explorer.views.style import RESIDUAL, SELECTED, figure, label, positions, token_axis
 
 
 def actual(trace: Trace, query: int | None = None) -> go.Figure:

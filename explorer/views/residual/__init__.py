@@ -14,13 +14,13 @@ from explorer.explain.inspection.residual import (
     stage_length,
     written_length,
 )
+from explorer.explain.notation import number, quoted
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.checks import Mark, given, recomputed, worked_out
-from explorer.views.residual.norms import before_and_after, gains, norm_scales
+from explorer.views.residual.normalisation import before_and_after, gains, norm_scales
 from explorer.views.residual.stages import stage_by_stage, standing_out
 from explorer.views.residual.stream import directions, lengths, norms
-from explorer.views.style import number, quoted
 from explorer.views.view import Panel, View
 
 

@@ -1,13 +1,13 @@
 """The residual view's comparisons of stages: which way the stream points at each, and which dimensions stand out."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.analysis.residual import Stage, outliers, similarity, stages
+from explorer.analysis.residual import outliers, similarity, stages
+from explorer.explain.notation import number, quoted
 from explorer.tracing.trace import Trace
-from explorer.views.style import figure, number, quoted
+from explorer.views.stage_axes import layers_of, stage_axis
+from explorer.views.style import figure
 
 
 def stage_by_stage(trace: Trace, query: int = 0) -> go.Figure:
@@ -68,20 +68,3 @@ def standing_out(trace: Trace) -> go.Figure:
         },
         yaxis=stage_axis(places),
     )
-
-
-def layers_of(places: Sequence[Stage], columns: int) -> np.ndarray:
-    """(S, columns), the layer that a click on a row of stages chooses."""
-    return np.repeat([[stage.layer] for stage in places], columns, axis=1)
-
-
-def stage_axis(places: Sequence[Stage], most: int = 40) -> dict:
-    """Settings of an axis of stages, the embedding first; of many, some are written."""
-    names = [stage.name for stage in places]
-    return {
-        "type": "category",
-        "tickvals": names[:: -(-len(names) // most)],
-        "title": {"text": "stage: after layer and sublayer"},
-        "showgrid": False,
-        "autorange": "reversed",
-    }

@@ -1,25 +1,13 @@
 """The residual view's pictures of lengths and directions: of the stream, and of what is added to it."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.residual import residual_norms, stages, stream, updates
+from explorer.explain.notation import number, quoted
 from explorer.tracing.trace import Trace
-from explorer.views.residual.stages import layers_of, stage_axis
-from explorer.views.style import (
-    ATTENTION,
-    FEED_FORWARD,
-    RESIDUAL,
-    SELECTED,
-    figure,
-    label,
-    number,
-    positions,
-    quoted,
-    token_axis,
-)
+from explorer.views.stage_axes import layers_of, stage_axis, sublayer_axis
+from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, SELECTED, figure, label, positions, token_axis
 
 MOST_LENGTH = 2  # lengths, in multiples of the longest median token's, at which colours end
 
@@ -104,17 +92,6 @@ def norms(trace: Trace, query: int = 0) -> go.Figure:
         yaxis={"title": {"text": f"length ‖x‖₂{before_norm}"}, "rangemode": "tozero"},
         bargap=0.3,
     )
-
-
-def sublayer_axis(names: Sequence[str]) -> dict:
-    """Settings of an axis of bars, one a sublayer, whose colours it explains."""
-    return {
-        "title": {"text": "layer and sublayer<br>(blue: attention adds, orange: feed-forward adds)"},
-        "tickvals": np.arange(len(names)),
-        "ticktext": names,
-        "tickangle": -45,
-        "showgrid": False,
-    }
 
 
 def directions(trace: Trace, query: int = 0) -> go.Figure:

@@ -8,14 +8,15 @@ from explorer.explain.inspection import Inspection, Point, inspect
 from explorer.explain.inspection.embedding import component, similar, table_row
 from explorer.explain.inspection.inspection import nth
 from explorer.explain.inspection.prediction import PREDICTED, predicted
+from explorer.explain.notation import number, quoted
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.checks import Mark, cell, given, recomputed, worked_out
-from explorer.views.style import number, quoted
-from explorer.views.tokens.embedding import MOST_NEIGHBOURS, nearest, position_table, spread, vector
+from explorer.views.position_table import position_table
+from explorer.views.tokens.embedding import MOST_NEIGHBOURS, nearest, spread, vector
+from explorer.views.tokens.facts import column_at, table
 from explorer.views.tokens.merges import in_hex, tree
-from explorer.views.tokens.table import column_at, table
 from explorer.views.view import Panel, View
 
 

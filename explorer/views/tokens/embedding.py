@@ -6,19 +6,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.embedding import embedding_parts, nearest_tokens, principal_components, stream_at
+from explorer.explain.notation import number, quoted
 from explorer.tracing.trace import Trace
-from explorer.views.style import (
-    EMBEDDING,
-    MONO,
-    RESIDUAL,
-    SELECTED,
-    figure,
-    label,
-    number,
-    positions,
-    quoted,
-    token_axis,
-)
+from explorer.views.style import EMBEDDING, MONO, RESIDUAL, SELECTED, figure, label, positions
 
 MOST_NEIGHBOURS = 15
 CLOSE = {"t": 8}  # nothing stands above the plot
@@ -156,30 +146,3 @@ def readable(points: np.ndarray, lengths: Sequence[int], chosen: int) -> set[int
         if i == chosen or not (over.any() or below.any()):
             shown.append(i)
     return set(shown)
-
-
-def position_table(trace: Trace, query: int, dim: int | None = None) -> go.Figure:
-    """The vector added at every position of the run."""
-    values = trace["position_embed"]  # (T, D)
-    largest = float(np.abs(values).max()) or 1.0
-    fig = figure(
-        go.Heatmap(
-            y=positions(trace.tokens),
-            z=values,
-            zmin=-largest,
-            zmax=largest,
-            autocolorscale=True,
-            hovertemplate="position %{y}, dimension %{x}<br>%{z:.4g}<extra></extra>",
-        ),
-        alt=(
-            f"What is added at each of {len(values)} positions, by {values.shape[1]} dimensions: "
-            f"{number(values.min())} to {number(values.max())}."
-        ),
-        xaxis={"title": {"text": "dimension"}, "showgrid": False},
-        yaxis={**token_axis(trace.tokens, "position", most=24), "autorange": "reversed"},
-    )
-    fig.add_hrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 1})
-    if dim is not None and dim < values.shape[1]:
-        corners = {"x0": dim - 0.5, "x1": dim + 0.5, "y0": query - 0.5, "y1": query + 0.5}
-        fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
-    return fig

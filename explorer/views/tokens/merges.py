@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 import plotly.graph_objects as go
 
+from explorer.explain.notation import quoted
 from explorer.tracing.trace import Trace
-from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label, quoted
+from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label
 from model.merges import MergeStep, merge_steps
 
 TINT, PALE = "rgba(0, 158, 115, 0.35)", "rgba(136, 136, 136, 0.12)"  # EMBEDDING and RESIDUAL, text upon them legible

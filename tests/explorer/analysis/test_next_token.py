@@ -7,8 +7,8 @@ import torch.nn.functional as F
 
 from explorer.analysis.next_token import entropy, next_token, rank, surprisal
 from explorer.tracing.trace import Trace
-from model.generation import generate
-from model.sampling import luck, sampling_stages
+from model.generation.autoregressive import generate
+from model.generation.sampling import luck, sampling_stages
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer.analysis.sampling_table import SamplingTable, matching
-from model.sampling import draw, sampling_stages
+from model.generation.sampling import draw, sampling_stages
 
 SETTINGS = [
     {},

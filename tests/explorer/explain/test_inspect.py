@@ -13,11 +13,11 @@ from explorer.analysis.attention import PATTERNS
 from explorer.analysis.heads import HEAD_SCORES
 from explorer.analysis.lens import LENSES
 from explorer.explain.inspection import Point
+from explorer.explain.notation import number
 from explorer.explain.recompute.source import ROOT
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.trace import Trace
-from explorer.views.style import number
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 from tests.panels import PANELS, each_panel_and_style, run_of, shows

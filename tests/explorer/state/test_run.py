@@ -4,7 +4,7 @@ import pytest
 
 from explorer.state.interventions import Edit
 from explorer.state.run import MOST_TOKENS, Run, parse_ids
-from model.generation import window_start
+from model.generation.window import window_start
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,10 @@ import math
 
 import pytest
 
+from explorer.analysis.attention import PATTERNS
+from explorer.analysis.heads import HEAD_SCORES
+from explorer.analysis.lens import LENSES
+from explorer.analysis.shades import SHADES
 from explorer.state.selection import WORDS, Selection, as_index
 
 NONSENSE = [
@@ -93,6 +97,11 @@ def test_a_value_of_a_layer_that_is_not_there_gives_way_to_that_of_the_last(rope
 def test_of_a_single_token_only_it_can_be_chosen(trace_of, style):
     selection = Selection(query=5, key=5).within(trace_of(style, 1))
     assert (selection.query, selection.key) == (0, 0)
+
+
+def test_analysis_knows_every_word_that_can_be_asked_for():
+    known = {"pattern": PATTERNS, "head_score": HEAD_SCORES, "lens": LENSES, "shade": SHADES}
+    assert {name: tuple(words) for name, words in known.items()} == {name: WORDS[name] for name in known}
 
 
 @pytest.mark.parametrize("field", WORDS)

@@ -4,7 +4,7 @@ from inspect import signature
 import pytest
 
 from explorer.state.settings import LIMITS, MOST_STOP_CHARACTERS, GenerationSettings
-from model.generation import generate
+from model.generation.autoregressive import generate
 
 DEFAULTS = GenerationSettings()
 

@@ -3,14 +3,14 @@
 import pytest
 
 from explorer.state.branches import Branch
+from explorer.state.page_state import PageState
 from explorer.state.run import MOST_TOKENS, Run
 from explorer.state.selection import Selection
 from explorer.state.tree_commands import after, gone_to, taken, undone, without
-from explorer.web.presenter import Question
 
 
-def question(prompt=(1, 2, 3), generated=(4, 5, 6), branches=(), began=0) -> Question:
-    return Question(Run("rope", prompt, generated), Selection(), branches, began)
+def question(prompt=(1, 2, 3), generated=(4, 5, 6), branches=(), began=0) -> PageState:
+    return PageState(Run("rope", prompt, generated), Selection(), branches, began)
 
 
 def of(*paths) -> tuple[Branch, ...]:

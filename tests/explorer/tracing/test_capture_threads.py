@@ -9,7 +9,7 @@ import pytest
 from explorer.state.interventions import parse_edits
 from explorer.tracing.capture import capture
 from explorer.tracing.intervening import edited_steps
-from model.generation import generate
+from model.generation.autoregressive import generate
 
 CAPTURES, GENERATIONS, WORKERS = 60, 20, 6
 

@@ -14,7 +14,7 @@ from explorer.state.interventions import Edit, parse_edits
 from explorer.tracing.capture import capture
 from explorer.tracing.intervening import edited, edited_steps
 from model.config import RopeScaling
-from model.generation import CachedLogits, UncachedLogits, generate
+from model.generation.autoregressive import CachedLogits, UncachedLogits, generate
 from model.layers.sinusoidal import SinusoidalPositionalEmbedding
 from model.transformer_lm import TransformerLM
 from tests import specimens
@@ -214,7 +214,7 @@ def generation_edits() -> Iterator[tuple[str, str]]:
                 yield style, text
 
 
-@pytest.mark.parametrize(("style", "text"), generation_edits())
+@pytest.mark.parametrize(("style", "text"), list(generation_edits()))
 def test_with_and_without_a_cache_the_edited_logits_are_those_of_the_capture(lms, style, text):
     lm, edits = lms[style], parse_edits(text)
     cached, uncached = CachedLogits(lm), UncachedLogits(lm)

@@ -11,16 +11,18 @@ import pytest
 
 from explorer.state.errors import NoSuchPoint
 from explorer.state.interventions import parse_edits
+from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.state.settings import GenerationSettings
 from explorer.tracing.capture import capture
 from explorer.tracing.library import Library
 from explorer.tracing.models import identity_of, living, named
+from explorer.tracing.runs import Runs
 from explorer.views import VIEWS
 from explorer.web.api import Api
 from explorer.web.continuations import Continuations
-from explorer.web.endpoints import Answers
-from explorer.web.presenter import Presenter, Question
+from explorer.web.endpoints import Endpoints, prediction_after
+from explorer.web.opening import Opening
 from model.checkpoint import load_checkpoint
 
 IDS = (5, 6, 7, 8)
@@ -83,30 +85,30 @@ def generated(library: Library):
 
 def shown(library: Library):
     """Every view, its pictures, marks and workings, of a run and of a changed one, and the tree of continuations."""
-    answers, run = Answers(Presenter(library)), Run("tiny", IDS, (9, 10))
+    endpoints, run = Endpoints(Runs(library)), Run("tiny", IDS, (9, 10))
     for edits in ((), parse_edits("blocks.1.attn.z.1*zero")):
         for view in VIEWS:
             state = Run("tiny", IDS, (9, 10), 0, edits).as_dict() | {"view": view.name, "branches": "9.11"}
             for part in range(3):
-                assert answers.answer("show", state, part)["contents"]
+                assert endpoints.answer("show", state, part)["contents"]
             for panel in view.panels:
                 with suppress(NoSuchPoint):
-                    answers.inspect(state, f"{view.name}-{panel.name}", {"x": 0, "y": 0, "curve": 0})
-    answers.answer("token", run.as_dict())
+                    endpoints.inspect(state, f"{view.name}-{panel.name}", {"x": 0, "y": 0, "curve": 0})
+    endpoints.answer("token", run.as_dict())
 
 
 def predicted(library: Library):
-    presenter = Presenter(library)
+    opening = Opening(Runs(library))
     for end in (2, 3, 4):
-        presenter.logits(Run("tiny", IDS[:end]))
-    question = presenter.restored({"checkpoint": "tiny", "text": "the fox"})
-    presenter.next_token(question, GenerationSettings(), presenter.logits(question.run))
-    library.kept_beside = presenter
+        opening.runs.logits(Run("tiny", IDS[:end]))
+    question = opening.restored({"checkpoint": "tiny", "text": "the fox"})
+    prediction_after(question, GenerationSettings(), opening.runs.logits(question.run))
+    library.kept_beside = opening
 
 
 def continued(library: Library):
     library.kept_beside = Continuations(library)
-    library.kept_beside.surprisals(Question.parse(Run("tiny", IDS, (9, 10)).as_dict() | {"branches": "9.11"}))
+    library.kept_beside.surprisals(PageState.parse(Run("tiny", IDS, (9, 10)).as_dict() | {"branches": "9.11"}))
 
 
 @pytest.mark.parametrize("use", [explored, generated, shown, predicted, continued])

@@ -4,9 +4,10 @@ import time
 
 import pytest
 
+from explorer.tracing.runs import Runs
 from explorer.tracing.work import GivenUp, TooMuch, Work, go_on
-from explorer.web.endpoints import Answers
-from explorer.web.presenter import Presenter
+from explorer.web.endpoints import Endpoints
+from explorer.web.opening import Opening
 
 
 def test_work_for_nobody_in_particular_has_no_bounds():
@@ -35,25 +36,25 @@ def test_an_answer_computes_for_so_many_seconds_whoever_else_does():
 
 
 def test_nothing_more_is_computed_for_who_is_gone(library):
-    answers = Answers(Presenter(library))
-    state = answers.presenter.run_of("rope", "an owl that nobody asked").as_dict()
+    endpoints = Endpoints(Runs(library))
+    state = Opening(endpoints.runs).run_of("rope", "an owl that nobody asked").as_dict()
     work = Work(most_tokens=10**6, most_seconds=60, given_up=True)
     with work.counted(), pytest.raises(GivenUp):
-        answers.answer("show", state)
+        endpoints.answer("show", state)
     assert work.tokens == len(state["prompt"])
 
 
 def test_a_tree_that_is_too_large_is_told_beside_the_pictures(library):
-    answers = Answers(Presenter(library))
-    state = answers.presenter.run_of("rope", "a tree of many branches").as_dict() | {"view": "attention"}
+    endpoints = Endpoints(Runs(library))
+    state = Opening(endpoints.runs).run_of("rope", "a tree of many branches").as_dict() | {"view": "attention"}
     state["branches"] = "~".join(f"{first}.{second}" for first in range(5, 9) for second in range(5, 9))
     length = len(state["prompt"]) + 2
     with Work(most_tokens=4 * length, most_seconds=60).counted():
-        answers.answer("show", state)
+        endpoints.answer("show", state)
     told = []
     for _ in range(6):  # what was computed is kept: each time it comes further
         with Work(most_tokens=4 * length, most_seconds=60).counted():
-            contents = answers.answer("show", state, 1)["contents"]
+            contents = endpoints.answer("show", state, 1)["contents"]
         told.append(contents.get("problem"))
         assert any(name.startswith("attention-") for name in contents)
     assert "reads at most" in told[0] and told[-1] is None and contents["branches"]

@@ -5,11 +5,12 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from explorer.analysis.activations import Statistics
+from explorer.explain.notation import number
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views import activations
 from explorer.views.activations import MOST_COLUMNS
-from explorer.views.style import number, positions
+from explorer.views.style import positions
 
 
 @pytest.fixture

@@ -4,9 +4,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.attention import PATTERNS, attention_cell, shown_pattern
 from explorer.explain.inspection import Point
+from explorer.explain.notation import number
 from explorer.state.selection import Selection
 from explorer.views import attention
-from explorer.views.style import number, positions
+from explorer.views.style import positions
 
 
 def only(figure, kind: str):

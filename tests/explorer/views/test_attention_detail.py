@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.chance import chance
 from explorer.analysis.heads import HEAD_SCORES, head_scores
+from explorer.explain.notation import number
 from explorer.views.attention.detail import MOST_STAGES, dimensions, head_map, ladder
-from explorer.views.style import number
 
 
 @pytest.mark.parametrize("name", HEAD_SCORES)

@@ -6,11 +6,12 @@ from numpy.testing import assert_allclose
 
 from explorer.analysis.change import next_token_change, pattern_change, resolution, score_change
 from explorer.analysis.next_token import surprisal
+from explorer.explain.notation import number
 from explorer.state.interventions import parse_edits
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views import change, positions
-from explorer.views.style import label, number
+from explorer.views.style import label
 
 
 @pytest.fixture

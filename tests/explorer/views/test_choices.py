@@ -1,6 +1,6 @@
+from explorer.explain.notation import visible
 from explorer.state.selection import Selection
 from explorer.views.choices import OPTIONS, Choice, choices
-from explorer.views.style import visible
 
 
 def test_layers_and_heads_are_those_of_the_model(trace):

@@ -10,13 +10,13 @@ from explorer.analysis.ablation import ablation, log_probability
 from explorer.analysis.change import attention_moved, stream_change
 from explorer.analysis.next_token import likeliest, rank_of, ranking, surprisal
 from explorer.analysis.residual import stages
+from explorer.explain.notation import number
 from explorer.state.interventions import Edit, parse_edits
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views import experiments, overview, prediction
+from explorer.views.experiments.ablation_map import heads, sublayers
 from explorer.views.experiments.effects import other_heads, spread, text_change
-from explorer.views.experiments.map import heads, sublayers
-from explorer.views.style import number
 from explorer.web.open_view import OpenView
 
 
@@ -85,14 +85,14 @@ def test_the_map_stays_that_of_the_unchanged_model(trace, edited_trace):
         assert panels[name].draw(edited_trace, selection) == panels[name].draw(trace, selection)
 
 
-def test_a_change_does_not_change_which_token_is_explained_in_any_tab(lms, trace, style, tiny_tokenizer):
+def test_a_change_does_not_change_which_token_is_explained(lms, trace, style, tiny_tokenizer):
     selection = Selection(query=9, target=1)
-    token_id = experiments.explained(trace, selection)
+    token_id = experiments.explained_token(trace, selection)
     reverse = [Edit("logits", "scale", -1.0)]  # now it is the least likely
     changed = replace(capture(lms[style], trace.token_ids, reverse, tokenizer=tiny_tokenizer), baseline=trace)
     assert likeliest(changed, 9)[0] != token_id == likeliest(trace, 9)[0]
+    assert experiments.explained_token(changed, selection) == token_id
     for view in (experiments, prediction, overview):
-        assert view.explained(changed, selection) == view.explained(trace, selection)
         before, after = (
             {choice.field: choice.options for choice in OpenView(view.VIEW, run, selection).choices}
             for run in (trace, changed)
@@ -113,7 +113,7 @@ def test_the_map_lists_what_is_likeliest_now_and_chooses_it_by_its_rank_unchange
 
 def test_the_formula_tells_what_a_head_or_a_change_does_to_the_probability(lms, trace, style):
     selection = Selection(layer=1, head=2, query=9, target=3)
-    token_id = experiments.explained(trace, selection)
+    token_id = experiments.explained_token(trace, selection)
     silent = capture(lms[style], trace.token_ids, parse_edits("blocks.1.attn.z.2*scale*0"))
     before, after = (log_probability(run, 9, token_id) for run in (trace, silent))
     for run in (trace, replace(silent, baseline=trace)):

@@ -6,10 +6,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.feed_forward import ACTIVATIONS, neuron, neurons, pushed, sparsity
+from explorer.explain.notation import number
 from explorer.state.selection import Selection
 from explorer.views.feed_forward import VIEW, by_layer
-from explorer.views.feed_forward.neurons import MOST_NEURONS, across_tokens, curve, promoted, strongest
-from explorer.views.style import FEED_FORWARD, SELECTED, label, number, positions
+from explorer.views.feed_forward.neuron_plots import MOST_NEURONS, across_tokens, curve, promoted, strongest
+from explorer.views.style import FEED_FORWARD, SELECTED, label, positions
 
 
 @pytest.fixture

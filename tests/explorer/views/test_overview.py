@@ -9,13 +9,14 @@ from explorer.analysis.attribution import attribution
 from explorer.analysis.next_token import next_token, ranking
 from explorer.analysis.overview import overview
 from explorer.analysis.residual import updates
+from explorer.explain.notation import number
 from explorer.state.selection import Selection
 from explorer.views.overview import VIEW, map_of, sum_of
 from explorer.views.overview import plan as at
 from explorer.views.overview.flow import flows
 from explorer.views.overview.parts import Parts, full
 from explorer.views.overview.plan import Plan
-from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, number
+from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL
 
 SELECTION = Selection(layer=1, head=2, query=9, target=2)
 

@@ -3,12 +3,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer.analysis.positions import by_distance, context_vectors, cosines, lengths
+from explorer.explain.notation import number
 from explorer.state.selection import Selection
+from explorer.views import view_named
 from explorer.views.positions import VIEW
 from explorer.views.positions.likeness import alike, by_distances
 from explorer.views.positions.vectors import curves, shares
-from explorer.views.style import number
-from explorer.web.presenter import view_named
 from tests.drawn import Picture, tells
 
 QUERY, KEY = 9, 4

@@ -8,11 +8,12 @@ from explorer.analysis.attribution import attribution
 from explorer.analysis.lens import LENSES, readings, tracked
 from explorer.analysis.next_token import next_token, ranking
 from explorer.analysis.rollout import rollout
+from explorer.explain.notation import number
 from explorer.state.selection import Selection
 from explorer.views import prediction
-from explorer.views.prediction.lens import lens, page_of, path
-from explorer.views.prediction.parts import heads, parts
-from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, SELECTED, label, number, positions
+from explorer.views.prediction.logit_lens import lens, page_of, path
+from explorer.views.prediction.logit_parts import heads, parts
+from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, SELECTED, label, positions
 
 QUERY, TOKEN, RIVAL = 9, 17, 230
 

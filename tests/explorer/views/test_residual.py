@@ -5,12 +5,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.residual import norm_reading, outliers, residual_norms, similarity, stages, stream, updates
+from explorer.explain.notation import number
 from explorer.state.selection import Selection
 from explorer.views.residual import VIEW
-from explorer.views.residual.norms import before_and_after, gains, norm_scales
+from explorer.views.residual.normalisation import before_and_after, gains, norm_scales
 from explorer.views.residual.stages import stage_by_stage, standing_out
 from explorer.views.residual.stream import directions, lengths, norms
-from explorer.views.style import ATTENTION, FEED_FORWARD, NORM, RESIDUAL, number, positions
+from explorer.views.style import ATTENTION, FEED_FORWARD, NORM, RESIDUAL, positions
 
 
 @pytest.fixture

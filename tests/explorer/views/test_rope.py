@@ -5,9 +5,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.rope import rotated_pairs, wrapped
+from explorer.explain.notation import number
 from explorer.state.selection import Selection
 from explorer.views.positions import rope
-from explorer.views.style import label, number, positions
+from explorer.views.style import label, positions
 from model.config import RopeScaling
 
 QUERY, KEY = 9, 4

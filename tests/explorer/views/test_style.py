@@ -5,20 +5,8 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from explorer.views.style import (
-    DARK,
-    LIGHT,
-    SELECTED,
-    around,
-    figure,
-    label,
-    number,
-    positions,
-    quoted,
-    template,
-    token_axis,
-    visible,
-)
+from explorer.explain.notation import number, quoted, visible
+from explorer.views.style import DARK, LIGHT, SELECTED, around, figure, label, positions, template, token_axis
 
 THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 FSI, PDI = "\u2068", "\u2069"  # around a label, so that its direction stays its own

@@ -8,11 +8,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.embedding import nearest_tokens, principal_components, stream_at
 from explorer.analysis.next_token import entropy, rank, surprisal
+from explorer.explain.notation import number
 from explorer.state.selection import Selection
 from explorer.views import tokens
-from explorer.views.style import SELECTED, label, number
+from explorer.views.position_table import position_table
+from explorer.views.style import SELECTED, label
 from explorer.views.tokens import embedding, merges
-from explorer.views.tokens import table as token_facts
+from explorer.views.tokens import facts as token_facts
 
 QUERY = 9
 
@@ -155,7 +157,7 @@ def test_labels_do_not_lie_on_one_another():
 @pytest.mark.parametrize("style", ["gpt", "learned"])
 def test_positions_are_what_is_added(trace_of, style):
     trace = trace_of(style)
-    heatmap = embedding.position_table(trace, QUERY, dim=3).data[0]
+    heatmap = position_table(trace, QUERY, dim=3).data[0]
     assert_array_equal(heatmap.z, trace["position_embed"])
     assert heatmap.zmin == -heatmap.zmax == -np.abs(heatmap.z).max()
 

@@ -7,7 +7,7 @@ import torch
 from explorer.state.settings import LIMITS, WritingLimits
 from explorer.web.api import Api
 from model.checkpoint import CheckpointError
-from model.generation import generate
+from model.generation.autoregressive import generate
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@
 import pytest
 
 from explorer.state.branches import parse_branches
+from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.state.settings import LIMITS, WritingLimits
 from explorer.web.generation_events import COMPARED_TOKENS, Writing
-from explorer.web.presenter import Question
 
 PROMPT = "the fox asked the owl"
 UNDO = {"move": {"kind": "undo"}}
@@ -69,7 +69,7 @@ def test_regenerate_says_why_it_cannot(page, state, once, told):
 def test_another_token_is_taken_after_the_selected_one(page, state, once, prompt, merged):
     start = merged(state, [page.events.on_prompt(prompt, "rope", state)]) | {"max_new_tokens": 6}
     once = merged(start, page.writing.on_generate(start))
-    seen = len(page.writing.presenter.trace(Run.parse(once)))
+    seen = len(page.writing.opening.runs.trace(Run.parse(once)))
     at = once | {"query": seen - 3}
     now = merged(once, [page.writing.on_move(at | {"move": {"kind": "take", "token": 9}})])
     assert now["generated"] == [*once["generated"][:4], 9] and now["prompt"] == once["prompt"]
@@ -98,7 +98,7 @@ def test_greedy_beam_and_sampling_become_branches(page, library, once, merged):
         len(path) <= 6 + min(COMPARED_TOKENS, room) and path[:6] == (*once["generated"],) for path in found.values()
     )
     assert found["greedy"] == found["sampling"]  # with top-k 1
-    trace = page.writing.presenter.trace(Run.parse(now | {"generated": list(found["greedy"])[:-1]}))
+    trace = page.writing.opening.runs.trace(Run.parse(now | {"generated": list(found["greedy"])[:-1]}))
     assert list(found["greedy"][6:]) == trace["logits"].argmax(-1)[len(once["prompt"]) + 5 :].tolist()
 
 
@@ -135,7 +135,7 @@ def test_a_link_brings_the_tree_back(page, once, load, merged):
     grown = merged(once, page.writing.on_regenerate(once))
     query = {name: ".".join(map(str, v)) if isinstance(v, list) else str(v) for name, v in grown.items()}
     restored = change(page, load(**query))
-    assert Question.parse(restored).branches == Question.parse(grown).branches != ()
+    assert PageState.parse(restored).branches == PageState.parse(grown).branches != ()
     assert (restored["generated"], restored["began"]) == (grown["generated"], grown["began"])
 
 
@@ -146,7 +146,7 @@ def test_a_hostile_tree_is_told_and_not_shown(told, load, branches, page):
 
 
 def limited(page, limits: WritingLimits) -> Writing:
-    return Writing(page.layout.update, page.layout.prompt, page.layout.sampling.seed, page.writing.presenter, limits)
+    return Writing(page.layout.update, page.layout.prompt, page.layout.sampling.seed, page.writing.opening, limits)
 
 
 def test_no_more_is_written_than_a_deployment_allows(page, state, told, merged):

@@ -7,11 +7,12 @@ import pytest
 import torch
 
 from explorer.state.branches import Branch
+from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.state.selection import Selection
+from explorer.tracing.runs import Runs
 from explorer.web.continuations import Continuations
-from explorer.web.presenter import Presenter, Question
-from model.generation import UncachedLogits
+from model.generation.autoregressive import UncachedLogits
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def test_each_token_is_scored_as_the_generator_saw_it(continuations, lms, style,
 
 def test_a_run_that_fits_is_scored_from_the_trace_on_show(continuations, library):
     run = Run("rope", (5, 6, 7), (8, 9))
-    trace = Presenter(library).trace(run)
+    trace = Runs(library).trace(run)
     continuations.compute(run)
     assert library.trace("rope", run.token_ids) is trace
 
@@ -51,6 +52,6 @@ def test_a_changed_model_scores_otherwise(continuations):
 
 def test_all_paths_are_scored_but_those_of_no_tokens(continuations):
     branches = (Branch((8, 9)), Branch((8, 9), "beam"), Branch((10**6,)), Branch((4,)))
-    question = Question(Run("rope", (5, 6, 7), (8,)), Selection(), branches)
+    question = PageState(Run("rope", (5, 6, 7), (8,)), Selection(), branches)
     assert set(continuations.surprisals(question)) == {(8,), (8, 9), (4,)}
     assert set(continuations.surprisals(replace(question, run=Run("rope", (5,)), branches=()))) == set()

@@ -7,33 +7,34 @@ import pytest
 from explorer.state.errors import UserError
 from explorer.state.run import Run
 from explorer.state.selection import MOST_FOUND_BY, Selection
+from explorer.tracing.runs import Runs
 from explorer.views import VIEWS
-from explorer.web.endpoints import RENEWED, SEEN_AT_ONCE, Answers
-from explorer.web.presenter import Presenter
+from explorer.web.endpoints import RENEWED, SEEN_AT_ONCE, Endpoints
+from explorer.web.opening import Opening
 from model import CheckpointError
 
 every_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
 
 
 @pytest.fixture(scope="module")
-def answers(library) -> Answers:
-    return Answers(Presenter(library))
+def endpoints(library) -> Endpoints:
+    return Endpoints(Runs(library))
 
 
 @pytest.fixture
-def state(answers) -> dict:
-    run = answers.presenter.run_of("rope", "the fox asked the owl")
+def state(endpoints) -> dict:
+    run = Opening(endpoints.runs).run_of("rope", "the fox asked the owl")
     return run.as_dict() | Selection(view="attention", query=3, key=1).as_dict() | {"temperature": 1.0, "top_k": 0}
 
 
 @pytest.fixture
-def asked(answers):
+def asked(endpoints):
     """All parts of an answer, as the browser puts them together."""
 
     def asked(about: str, state: dict) -> dict:
         contents, part, more = {}, 0, True
         while more:
-            answer = answers.answer(about, state, part)
+            answer = endpoints.answer(about, state, part)
             assert json.loads(json.dumps(answer, allow_nan=False)) == answer
             assert not contents.keys() & answer["contents"].keys()
             contents, part, more = contents | answer["contents"], part + 1, answer["more"]
@@ -44,7 +45,7 @@ def asked(answers):
 
 @every_view
 @pytest.mark.parametrize("about", ["show", "pick"])
-def test_the_open_view_and_the_prediction_are_drawn(answers, asked, state, view, about):
+def test_the_open_view_and_the_prediction_are_drawn(endpoints, asked, state, view, about):
     """On a pick, all but the pictures that are the same whatever is selected."""
     contents = asked(about, state | {"view": view.name})
     texts = {f"{view.name}-{part}" for part in ("words", "formula", "choosers", "what-ifs")}
@@ -53,14 +54,14 @@ def test_the_open_view_and_the_prediction_are_drawn(answers, asked, state, view,
     )
     drawn = {f"{view.name}-{panel.name}": panel for panel in view.panels if about == "show" or not panel.once}
     assert set(contents) == texts | set(drawn) | {f"{name}-mark" for name in drawn}
-    trace = answers.presenter.trace(Run.parse(state))
+    trace = endpoints.runs.trace(Run.parse(state))
     assert all((contents[name] is not None) is panel.applies_to(trace) for name, panel in drawn.items())
     assert contents[f"{view.name}-formula"] and contents["next-token"] and contents["problem"] == ""
 
 
 @every_view
-def test_a_screenful_is_answered_before_the_rest_is_drawn(answers, state, view):
-    first = answers.answer("show", state | {"view": view.name})
+def test_a_screenful_is_answered_before_the_rest_is_drawn(endpoints, state, view):
+    first = endpoints.answer("show", state | {"view": view.name})
     contents = [first["contents"].get(f"{view.name}-{panel.name}", "later") for panel in view.panels]
     drawn = [content for content in contents if content is not None]  # what has no place takes none of the first
     assert "later" not in drawn[:SEEN_AT_ONCE]
@@ -68,7 +69,7 @@ def test_a_screenful_is_answered_before_the_rest_is_drawn(answers, state, view):
     assert first["more"]
 
 
-def test_a_view_that_does_not_apply_loses_its_pictures(answers, asked, state, library):
+def test_a_view_that_does_not_apply_loses_its_pictures(endpoints, asked, state, library):
     contents = asked("show", state | {"checkpoint": "none", "view": "positions"})
     positions = next(view for view in VIEWS if view.name == "positions")
     assert contents["positions-words"] == positions.otherwise(library.model("none")[0].config)
@@ -112,13 +113,13 @@ def test_a_new_token_is_shown_with_the_text_and_the_prediction(asked, state):
     [{}, {"checkpoint": 1}, {"checkpoint": "<b>", "prompt": [1]}, {"checkpoint": "rope", "prompt": [10**6]}],
     ids=str,
 )
-def test_a_state_that_makes_no_sense_is_refused(answers, about, broken):
+def test_a_state_that_makes_no_sense_is_refused(endpoints, about, broken):
     with pytest.raises((UserError, CheckpointError), match=r"\w+ \w+ \w+"):
-        answers.answer(about, broken)
+        endpoints.answer(about, broken)
 
 
-def test_the_browser_calls_two_functions(answers):
-    assert [function.__name__ for function in answers.functions] == ["answer", "inspect"]  # as explorer.js names them
+def test_the_browser_calls_two_functions(endpoints):
+    assert [function.__name__ for function in endpoints.functions] == ["answer", "inspect"]  # as explorer.js names them
 
 
 @pytest.mark.parametrize("picture", ["attention-pattern", "missing-pattern", "attention-", "positions-angles"])
@@ -127,13 +128,13 @@ def test_the_browser_calls_two_functions(answers):
     [{}, None, [1, 2], {"x": "<b>", "y": 0}, {"x": 99, "y": 1e300}, {"x": 0, "y": 0, "layer": 2, "head": 0}],
     ids=str,
 )
-def test_a_point_that_makes_no_sense_is_refused(answers, state, picture, point):
+def test_a_point_that_makes_no_sense_is_refused(endpoints, state, picture, point):
     with pytest.raises(UserError):
-        answers.inspect(state, picture, point)
+        endpoints.inspect(state, picture, point)
 
 
-def test_a_picture_that_there_is_not_has_nothing_to_tell(answers, state):
-    assert answers.inspect(state, "missing-pattern", {"x": 0, "y": 0}) == ""
+def test_a_picture_that_there_is_not_has_nothing_to_tell(endpoints, state):
+    assert endpoints.inspect(state, "missing-pattern", {"x": 0, "y": 0}) == ""
 
 
 def test_changes_of_the_run_are_told_and_followed(asked, state):
@@ -143,14 +144,16 @@ def test_changes_of_the_run_are_told_and_followed(asked, state):
         assert plain[part] != changed[part]
 
 
-def test_a_model_that_was_written_anew_is_told_and_all_is_asked_for_again(answers, state):
-    first = answers.answer("show", state)
+def test_a_model_that_was_written_anew_is_told_and_all_is_asked_for_again(endpoints, state):
+    first = endpoints.answer("show", state)
     assert first["version"].startswith("rope@") and first["contents"]["problem"] == ""
     now, before = {"version": first["version"]}, {"version": "rope@00000000"}
     for about in ("pick", "tune", "token"):
-        assert answers.answer(about, state | now)["contents"]
-        assert answers.answer(about, state | before) == {"contents": {}, "more": False, "ask": "show"}
-    again = answers.answer("show", state | before)
+        assert endpoints.answer(about, state | now)["contents"]
+        assert endpoints.answer(about, state | before) == {"contents": {}, "more": False, "ask": "show"}
+    again = endpoints.answer("show", state | before)
     assert again["contents"]["problem"] == RENEWED and again["version"] == first["version"]
     assert again["contents"].keys() == first["contents"].keys()
-    assert answers.answer("show", state | {"version": "gpt@00000000"})["contents"]["problem"] == ""  # of another model
+    assert (
+        endpoints.answer("show", state | {"version": "gpt@00000000"})["contents"]["problem"] == ""
+    )  # of another model

@@ -22,7 +22,7 @@ def test_steps_write_what_generate_writes(page, library, state, prompt, seed, me
 def test_every_kind_of_model_writes_what_its_captured_logits_say(page, library, state, style, merged):
     start = merged(state, [page.events.on_prompt(PROMPT, style, state)]) | {"temperature": 0, "max_new_tokens": 8}
     now = merged(start, page.writing.on_generate(start))
-    logits = page.events.presenter.trace(Run.parse(now))["logits"]
+    logits = page.events.opening.runs.trace(Run.parse(now))["logits"]
     likeliest = logits.argmax(-1)[len(now["prompt"]) - 1 : -1]
     assert now["generated"] == likeliest.tolist() and now["checkpoint"] == style
 
@@ -48,7 +48,7 @@ def test_what_is_written_follows_the_changes_of_the_model(page, state, merged):
     """Each token is the likeliest of the changed model, whose logits are those of a pass over all."""
     start = state | {"edits": "rope.angles*zero~blocks.0.attn.z.1*zero", "temperature": 0, "max_new_tokens": 8}
     changed = merged(start, page.writing.on_generate(start))
-    trace = page.writing.presenter.trace(Run.parse(changed))
+    trace = page.writing.opening.runs.trace(Run.parse(changed))
     assert trace.edits
     assert changed["generated"] == trace["logits"].argmax(-1)[len(state["prompt"]) - 1 : -1].tolist()
     assert changed["edits"] == start["edits"]

@@ -8,7 +8,7 @@ from explorer.state.run import Run
 from explorer.state.selection import Selection
 from explorer.state.settings import LIMITS, GenerationSettings
 from explorer.views import FORMERLY
-from explorer.web.endpoints import Answers
+from explorer.web.endpoints import Endpoints
 
 
 def test_a_link_opens_what_it_says(page, load):
@@ -49,9 +49,9 @@ def test_a_hostile_selection_or_setting_is_brought_within_its_limits(page, told,
     change = answer[page.layout.update]["change"]
     assert answer[page.layout.tabs].selected == change["view"] == Selection.view
     selection = Selection.parse(change)
-    assert selection == selection.within(page.events.presenter.trace(Run.parse(change)))
+    assert selection == selection.within(page.events.opening.runs.trace(Run.parse(change)))
     assert GenerationSettings.parse(change).checked()
-    assert Answers(page.events.presenter).answer("show", change)["contents"]["problem"] == ""
+    assert Endpoints(page.events.opening.runs).answer("show", change)["contents"]["problem"] == ""
     assert ["There is no tab" in sentence and "<b>" not in sentence for sentence in told] == [True] * bool(value)
 
 
@@ -102,7 +102,7 @@ def test_addresses_that_people_saved_go_on_working(page, told, load):
 
 def test_text_is_shown_as_it_was_typed(page, state, nasty_prompt, load, merged):
     state = merged(state, [page.events.on_prompt(nasty_prompt, "rope", state)])
-    contents = Answers(page.events.presenter).answer("token", state)["contents"]
+    contents = Endpoints(page.events.opening.runs).answer("token", state)["contents"]
     assert contents["story"] == {"prompt": nasty_prompt, "generated": ""}
     assert json.loads(json.dumps(contents)) == contents
     assert load(text=nasty_prompt)[page.layout.prompt] == nasty_prompt

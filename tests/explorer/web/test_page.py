@@ -97,7 +97,7 @@ def test_what_was_written_goes_along_to_another_model(page, state, merged):
     now = merged(written, [page.events.on_model(PROMPT, "gpt", written | {"own": None})])
     assert (now["generated"], now["branches"], now["began"], now["query"]) == ([4, 5, 6], "", 3, 3)
     typed = merged(written, [page.events.on_model("the owl", "gpt", written)])
-    assert typed["generated"] == [] and page.events.presenter.text(Run.parse(typed))[0] == "the owl"
+    assert typed["generated"] == [] and page.events.opening.runs.text(Run.parse(typed))[0] == "the owl"
 
 
 def test_a_model_finds_its_own_continuations_again(page, state, merged):
@@ -114,7 +114,9 @@ def test_a_model_finds_its_own_continuations_again(page, state, merged):
 def test_what_is_in_the_box_follows_a_move_within_the_prompt(page, state):
     place = {"query": 1, "move": {"kind": "take", "token": 9}}
     answer = page.writing.on_move(state | place)
-    assert answer[page.layout.prompt] == page.events.presenter.text(Run.parse(answer[page.layout.update]["change"]))[0]
+    assert (
+        answer[page.layout.prompt] == page.events.opening.runs.text(Run.parse(answer[page.layout.update]["change"]))[0]
+    )
     assert PROMPT.startswith(answer[page.layout.prompt]) and answer[page.layout.prompt] != PROMPT
     later = page.writing.on_move(state | place | {"query": len(state["prompt"]) - 1})
     assert page.layout.prompt not in later
@@ -145,7 +147,7 @@ def test_our_mistakes_are_logged_and_told_as_ours(page, state, told, monkeypatch
     def slip(run):
         raise ValueError("could not broadcast <shapes>")
 
-    monkeypatch.setattr(page.events.presenter, "trace", slip)
+    monkeypatch.setattr(page.events.opening.runs, "trace", slip)
     ours = (
         lambda: page.events.on_prompt("the owl", "rope", state),
         lambda: page.writing.on_move(state),

@@ -7,8 +7,9 @@ from gradio.routes import App
 from starlette.testclient import TestClient
 
 from explorer.state.selection import Selection
+from explorer.tracing.runs import Runs
+from explorer.web.opening import Opening
 from explorer.web.page import Page
-from explorer.web.presenter import Presenter
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def post(page):
 
 @pytest.fixture(scope="module")
 def state(library) -> dict:
-    run = Presenter(library).run_of("rope", "the fox asked the owl")
+    run = Opening(Runs(library)).run_of("rope", "the fox asked the owl")
     return run.as_dict() | Selection(view="attention", query=3, key=1).as_dict()
 
 
@@ -83,7 +84,7 @@ def test_our_mistakes_are_ours(post, page, state, monkeypatch, caplog):
     def slip(self, run):
         raise KeyError("blocks.99")
 
-    monkeypatch.setattr(Presenter, "trace", slip)
+    monkeypatch.setattr(Runs, "trace", slip)
     answer = post("answer", ["show", state, 0])
     name = re.search("in the log as ([0-9a-f]{8})", answer.json()["detail"])[1]
     assert answer.status_code == 500 and "blocks.99" not in answer.text

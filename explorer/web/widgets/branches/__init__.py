@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from explorer.explain.notation import number
 from explorer.state.branches import Branches as Kept
 from explorer.state.branches import Path, Stretch
-from explorer.views.style import number
 from explorer.web.widgets.widget import Widget
 
 HTML = """<h3>Continuations</h3>

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from explorer.views.style import number
+from explorer.explain.notation import number
 from explorer.web.widgets.widget import Widget
 
 LONGEST = 60  # characters of the text

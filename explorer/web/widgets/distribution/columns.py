@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from explorer.analysis.sampling_table import Row, SamplingTable
+from explorer.explain.notation import number
 from explorer.state.settings import GenerationSettings
-from explorer.views.style import number
 
 CUT, KEPT = "cut", "✓"
 

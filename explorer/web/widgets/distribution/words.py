@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from explorer.analysis.next_token import NextToken
-from explorer.views.style import number, quoted
+from explorer.explain.notation import number, quoted
 
 
 def summary(prediction: NextToken, vocabulary: Sequence[str], after: str, position: int) -> str:

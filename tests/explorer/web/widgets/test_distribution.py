@@ -10,7 +10,7 @@ from explorer.state.settings import GenerationSettings
 from explorer.web.sampling_panel import PRESETS
 from explorer.web.widgets.distribution import FOUND, ROWS, Distribution
 from explorer.web.widgets.presets import Presets
-from model.generation import generate
+from model.generation.autoregressive import generate
 
 SETTINGS = GenerationSettings(temperature=0.9, top_k=8)
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from explorer.analysis.next_token import NextToken
-from explorer.views.style import number
+from explorer.explain.notation import number
 from explorer.web.widgets.distribution.words import luck_words, summary
-from model.sampling import sampling_distribution
+from model.generation.sampling import sampling_distribution
 
 VOCABULARY = tuple(f" w{i}" for i in range(50))
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from explorer.analysis.sampling_table import SamplingTable
+from explorer.explain.notation import number
 from explorer.state.settings import GenerationSettings
-from explorer.views.style import number
 from explorer.web.widgets.distribution.columns import CUT, KEPT, Column, columns
-from model.sampling import sampling_stages
+from model.generation.sampling import sampling_stages
 
 PLAIN = GenerationSettings(temperature=1.0, top_k=0)
 LOGITS = np.array([2.31, -0.5, 1.2, 0.4, -3.0, 0.4])

@@ -6,10 +6,11 @@ import plotly.graph_objects as go
 from explorer.analysis.ablation import Ablation, ablation
 from explorer.analysis.residual import SUBLAYERS
 from explorer.analysis.rounding import resolution
+from explorer.explain.notation import number, quoted
 from explorer.tracing.trace import Trace
 from explorer.views.change import say
-from explorer.views.residual.stream import sublayer_axis
-from explorer.views.style import ATTENTION, FEED_FORWARD, SELECTED, figure, number, quoted
+from explorer.views.stage_axes import sublayer_axis
+from explorer.views.style import ATTENTION, FEED_FORWARD, SELECTED, figure
 
 
 def heads(trace: Trace, query: int, token_id: int, layer: int | None = None, head: int = 0) -> go.Figure:

@@ -4,8 +4,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.lens import LENSES, depths, ranks, readings, tracked
+from explorer.explain.notation import number, quoted
 from explorer.tracing.trace import Trace
-from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label, number, positions, quoted, token_axis
+from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label, positions, token_axis
 
 MOST_POSITIONS = 16  # at once, so that every cell has room for its token
 MOST_CHARACTERS = 110  # of all tokens written in a row of cells

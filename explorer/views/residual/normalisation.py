@@ -4,8 +4,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.residual import SUBLAYERS, NormReading, norm_reading
+from explorer.explain.notation import number, quoted
 from explorer.tracing.trace import Trace
-from explorer.views.style import NORM, RESIDUAL, SELECTED, figure, number, positions, quoted, token_axis
+from explorer.views.style import NORM, RESIDUAL, SELECTED, figure, positions, token_axis
 
 DASHES = {"attn": "solid", "ffn": "dot"}
 

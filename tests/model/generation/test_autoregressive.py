@@ -3,8 +3,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from model.generation import generate, luck, window_start
-from model.sampling import draw, sampling_distribution
+from model.generation.autoregressive import generate, luck
+from model.generation.sampling import draw, sampling_distribution
+from model.generation.window import window_start
 
 PROMPT = [5, 17, 250, 3]
 PAST_THE_CONTEXT = 60  # tokens, with a context of 32: the window moves several times

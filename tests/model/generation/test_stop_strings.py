@@ -1,6 +1,6 @@
 import pytest
 
-from model.stop_strings import StopStrings, up_to_stop
+from model.generation.stop_strings import StopStrings, up_to_stop
 
 
 def read(stops: StopStrings, ids: list[int]) -> list[str | None]:

@@ -6,8 +6,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.attribution import Attribution, attribution
+from explorer.explain.notation import number, quoted
 from explorer.tracing.trace import Trace
-from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, SELECTED, figure, number, quoted
+from explorer.views.explained import logit_of
+from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, SELECTED, figure
 
 
 def parts(trace: Trace, query: int, token_id: int, rival_id: int | None = None, layer: int = 0) -> go.Figure:
@@ -67,16 +69,6 @@ def components(trace: Trace, taken: Attribution) -> Iterator[tuple[str, float, s
         yield "β", taken.shift, NORM, "the shift β of the norms", None
 
 
-def summed(trace: Trace, taken: Attribution) -> dict[str, float]:
-    """What each kind of part adds, all layers together, and so the logit; of attention W_O’s biases, too."""
-    sums = {"embedding": taken.token} | ({"position": taken.positions} if "position_embed" in trace else {})
-    sums |= {
-        "attention": float(taken.heads.sum() + taken.biases.sum()),
-        "feed-forward": float(taken.feed_forward.sum()),
-    }
-    return sums | ({"β of the norms": taken.shift} if trace.config.norm == "layernorm" else {})
-
-
 def parts_in_order(trace: Trace) -> list[tuple[str, int]]:
     """What each bar is, as `logit_part` calls it, and its layer."""
     bias = "blocks.0.attn.o_proj.bias" in trace.weights
@@ -125,12 +117,6 @@ def heads(
         corners = {"x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
         fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
     return fig
-
-
-def logit_of(trace: Trace, token_id: int, rival_id: int | None) -> str:
-    """As in "the logit of “a”", or "the logit of “a” less that of “b”"."""
-    less = "" if rival_id is None else f" less that of {quoted(trace.vocabulary[rival_id])}"
-    return f"the logit of {quoted(trace.vocabulary[token_id])}{less}"
 
 
 def signed(value: float) -> str:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from model.decoder import IncrementalDecoder
+from model.generation.decoder import IncrementalDecoder
+from model.generation.sampling import draw, luck, sampling_distribution
+from model.generation.stop_strings import StopStrings
+from model.generation.window import window_start
 from model.kv_cache import KVCache
-from model.sampling import draw, luck, sampling_distribution
-from model.stop_strings import StopStrings
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
@@ -91,17 +92,6 @@ def generate(
         yield GenerationStep(token_id, float(probabilities[token_id]), u, stopped_by)
         if token_id in stop_tokens or stopped_by is not None:
             return
-
-
-def window_start(num_tokens: int, context_length: int) -> int:
-    """First of `num_tokens` tokens that the model sees: 0 while all fit.
-
-    Past the context length the window moves on by a quarter of it at a time, not by one token, so that the cache is
-    refilled only then.
-    """
-    hop = max(1, context_length // 4)
-    overflow = max(0, num_tokens - context_length)
-    return -(-overflow // hop) * hop
 
 
 class UncachedLogits:

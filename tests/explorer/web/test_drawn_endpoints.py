@@ -6,14 +6,17 @@ import numpy as np
 import pytest
 import torch
 
+from explorer.explain.notation import visible
+from explorer.state.page_state import PageState
 from explorer.state.settings import GenerationSettings
 from explorer.tracing.capture import capture
+from explorer.tracing.runs import Runs
 from explorer.views import VIEWS
-from explorer.views.style import visible
-from explorer.web.endpoints import Answers, packed
-from explorer.web.presenter import Presenter, Question
-from model.generation import generate, window_start
-from model.sampling import luck
+from explorer.web.endpoints import Endpoints, packed
+from explorer.web.open_view import open_view_of
+from model.generation.autoregressive import generate
+from model.generation.sampling import luck
+from model.generation.window import window_start
 from tests.drawn import tells
 
 CONTEXT, PROMPT, WRITTEN = 32, 28, 14
@@ -22,8 +25,8 @@ AT_QUERY = [0, 6, 20]  # of the tokens in sight
 
 
 @pytest.fixture(scope="module")
-def answers(library) -> Answers:
-    return Answers(Presenter(library))
+def endpoints(library) -> Endpoints:
+    return Endpoints(Runs(library))
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +41,7 @@ def text(lms, tiny_tokenizer) -> dict[str, list[int]]:
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["whole", "slid"])
-def shown(request, answers, text) -> dict:
+def shown(request, endpoints, text) -> dict:
     """The state, what it is answered, and what is in sight: of the prompt alone, and of the end of the text."""
     state = {"checkpoint": "rope", "view": "attention", "query": 20, **SETTINGS, **text}
     state |= {} if request.param else {"generated": []}
@@ -47,7 +50,7 @@ def shown(request, answers, text) -> dict:
     assert bool(start) is request.param
     contents = {}
     for part in range(3):
-        contents |= answers.answer("show", state, part)["contents"]
+        contents |= endpoints.answer("show", state, part)["contents"]
     return {"state": state, "contents": contents, "start": start, "seen": ids[start:]}
 
 
@@ -102,9 +105,9 @@ def test_playback_counts_from_the_first_token_whose_choice_can_be_seen(shown):
 
 
 @pytest.mark.parametrize("query", AT_QUERY)
-def test_the_random_number_is_that_of_the_place_in_the_whole_text(answers, shown, lms, query):
+def test_the_random_number_is_that_of_the_place_in_the_whole_text(endpoints, shown, lms, query):
     state = shown["state"] | {"query": query}
-    table = answers.answer("tune", state)["contents"]["next-token"]
+    table = endpoints.answer("tune", state)["contents"]["next-token"]
     place = shown["start"] + query + 1
     assert table["u"] == luck(5, place)
     inside = [stretch for stretch in table["stretches"] if stretch["start"] <= table["u"] < stretch["end"]]
@@ -116,9 +119,9 @@ def test_the_random_number_is_that_of_the_place_in_the_whole_text(answers, shown
 
 @pytest.mark.parametrize("query", AT_QUERY)
 @pytest.mark.parametrize("limits", [{}, {"repetition_penalty": 1.4, "top_p": 0.8, "min_p": 0.02}], ids=["top-k", "all"])
-def test_bars_cells_and_stretches_are_those_of_each_tokens_stages(answers, shown, logits, query, limits):
+def test_bars_cells_and_stretches_are_those_of_each_tokens_stages(endpoints, shown, logits, query, limits):
     settings = GenerationSettings(**SETTINGS, **limits)
-    table = answers.answer("tune", shown["state"] | {"query": query} | limits)["contents"]["next-token"]
+    table = endpoints.answer("tune", shown["state"] | {"query": query} | limits)["contents"]["next-token"]
     raw = logits[query]
     plain = np.exp(raw) / np.exp(raw).sum()
     penalised, before = raw.copy(), list(set(shown["seen"][: query + 1]))
@@ -152,7 +155,7 @@ def test_bars_cells_and_stretches_are_those_of_each_tokens_stages(answers, shown
     assert np.argmax(sampled) == table["stretches"][0]["id"]
 
 
-def test_a_branch_is_as_likely_as_its_tokens(answers, shown, lms):
+def test_a_branch_is_as_likely_as_its_tokens(endpoints, shown, lms):
     state = shown["state"]
     if not state["generated"]:
         assert shown["contents"]["branches"] == []
@@ -168,20 +171,20 @@ def test_a_branch_is_as_likely_as_its_tokens(answers, shown, lms):
     assert tells(row["perplexity"], 2 ** np.mean(bits)) and tells(row["first"], 2 ** -bits[0])
 
 
-def test_a_slider_stands_where_the_run_was_changed(answers, shown):
+def test_a_slider_stands_where_the_run_was_changed(endpoints, shown):
     edits = "blocks.1.attn.z.2*scale*0.35~rope.angles*shift*7~rope.angles*base*500"
     state = shown["state"] | {"edits": edits, "layer": 1, "head": 2, "view": "experiments"}
-    offered = answers.answer("show", state)["contents"]["experiments-what-ifs"]
+    offered = endpoints.answer("show", state)["contents"]["experiments-what-ifs"]
     amounts = {offer["edit"]: offer["amount"] for offer in offered if offer["amount"] != offer["default"]}
     assert amounts == {"blocks.1.attn.z.2*scale": 0.35, "rope.angles*shift": 7, "rope.angles*base": 500}
     (base,) = [offer for offer in offered if offer["edit"] == "rope.angles*base"]
     assert (base["minimum"], base["maximum"]) == (1, 6)  # powers of ten
 
 
-def test_lists_write_what_they_are_called(answers, shown):
+def test_lists_write_what_they_are_called(endpoints, shown):
     for view in ("attention", "tokens", "experiments"):
         state = shown["state"] | {"view": view, "query": 9, "key": 4}
-        lists = {c["field"]: c for c in answers.answer("show", state)["contents"][f"{view}-choosers"]["choices"]}
+        lists = {c["field"]: c for c in endpoints.answer("show", state)["contents"][f"{view}-choosers"]["choices"]}
         tokens = shown["contents"]["strip"]["tokens"]
         assert [value for value, _ in lists["query"]["options"]] == list(range(len(tokens)))
         for field in {"query", "key"} & set(lists):
@@ -192,7 +195,7 @@ def test_lists_write_what_they_are_called(answers, shown):
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
-def test_every_picture_and_its_mark_go_to_its_own_widget(answers, view):
+def test_every_picture_and_its_mark_go_to_its_own_widget(endpoints, view):
     state = {
         "checkpoint": "rope",
         "prompt": [40, 50, 60, 70, 40, 50],
@@ -203,8 +206,8 @@ def test_every_picture_and_its_mark_go_to_its_own_widget(answers, view):
     }
     contents = {}
     for part in range(3):
-        contents |= answers.answer("show", state, part)["contents"]
-    open_view = answers.presenter.open_view(Question.parse(state))
+        contents |= endpoints.answer("show", state, part)["contents"]
+    open_view = open_view_of(endpoints.runs, PageState.parse(state))
     for panel in view.panels:
         name = f"{view.name}-{panel.name}"
         mark = open_view.mark(panel)

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from model.config import CHOICES, SWITCHES
-from model.decoder import IncrementalDecoder
+from model.generation.decoder import IncrementalDecoder
 from model.kv_cache import KVCache
 from model.layers.norms import NORMS
 from model.layers.rmsnorm import RMSNorm

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from model.sampling import draw, largest, luck, sampling_distribution, sampling_stages
+from model.generation.sampling import draw, largest, luck, sampling_distribution, sampling_stages
 
 
 @pytest.fixture

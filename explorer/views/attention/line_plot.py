@@ -3,8 +3,9 @@
 import numpy as np
 import plotly.graph_objects as go
 
+from explorer.explain.notation import quoted
 from explorer.tracing.trace import Trace
-from explorer.views.style import ATTENTION, MONO, RESIDUAL, SELECTED, figure, label, quoted
+from explorer.views.style import ATTENTION, MONO, RESIDUAL, SELECTED, figure, label
 
 MOST_LINES = 48  # tokens between which lines are drawn
 FAINTEST = 0.05  # weight of a line

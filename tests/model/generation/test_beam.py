@@ -4,8 +4,8 @@ import math
 import pytest
 import torch
 
-from model.beam import beam_search
-from model.generation import generate
+from model.generation.autoregressive import generate
+from model.generation.beam import beam_search
 
 PROMPT = [5, 17, 250, 3]
 

@@ -4,19 +4,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.feed_forward import ACTIVATIONS, Neurons, neuron, neurons, pushed
+from explorer.explain.notation import number, quoted
 from explorer.tracing.trace import Trace
-from explorer.views.style import (
-    FEED_FORWARD,
-    MONO,
-    RESIDUAL,
-    SELECTED,
-    figure,
-    label,
-    number,
-    positions,
-    quoted,
-    token_axis,
-)
+from explorer.views.style import FEED_FORWARD, MONO, RESIDUAL, SELECTED, figure, label, positions, token_axis
 
 MOST_NEURONS = 20
 MOST_TOKENS = 10  # each way

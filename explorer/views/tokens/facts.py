@@ -4,9 +4,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.next_token import entropy, rank, surprisal
+from explorer.explain.notation import number, quoted
 from explorer.state.errors import NoSuchPoint
 from explorer.tracing.trace import Trace
-from explorer.views.style import MONO, SELECTED, figure, label, number, quoted
+from explorer.views.style import MONO, SELECTED, figure, label
 from explorer.views.tokens.merges import in_hex
 
 MOST_ROWS = 20  # of the table

@@ -1,0 +1,42 @@
+"""How tokens and numbers are written."""
+
+import unicodedata
+
+import numpy as np
+
+
+def visible(token: str) -> str:
+    """A token with its spaces, line breaks and control characters as marks."""
+    return "".join(mark(character) for character in token) or "∅"
+
+
+def quoted(token: str) -> str:
+    """A token within a sentence."""
+    return f"“{visible(token)}”"
+
+
+def mark(character: str) -> str:
+    """A visible stand-in for a character that has no glyph; the character itself if it has one."""
+    if character in " \n\t":
+        return {" ": "·", "\n": "↵", "\t": "→"}[character]
+    code = ord(character)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "␡"
+    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp", "Zs"):
+        return f"⟨{code:04X}⟩"
+    return character
+
+
+def number(value: float) -> str:
+    """Three significant digits, with a true minus sign."""
+    value = float(value) + 0.0  # no negative zero
+    if value == 0 or not np.isfinite(value):
+        text = f"{value:g}"
+    else:
+        text = f"{value:.2e}"
+        exponent = int(text.partition("e")[2])  # of the rounded value: 9.999 is 10.0
+        if -3 <= exponent < 4:
+            text = f"{value:.{max(0, 2 - exponent)}f}"
+    return text.replace("-", "−")

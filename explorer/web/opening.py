@@ -1,0 +1,79 @@
+"""From a prompt or an address to what is asked, and where a run is looked at first."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from explorer.analysis.attribution import attribution
+from explorer.analysis.feed_forward import neurons
+from explorer.state.errors import UserError
+from explorer.state.page_state import PageState
+from explorer.state.run import Run
+from explorer.tracing.runs import Runs
+from explorer.views import view_named
+from explorer.views.explained import explained
+from explorer.web.hints import example_at
+from model.generation.window import window_start
+
+
+def page_state(state: Mapping[str, Any]) -> PageState:
+    """What the browser's state asks, with a tab that there is; UserError where its run makes no sense."""
+    asked = PageState.parse(state)
+    return replace(asked, selection=replace(asked.selection, view=view_named(asked.selection.view).name))
+
+
+class Opening:
+    """Errors are those of `Runs`."""
+
+    def __init__(self, runs: Runs):
+        self.runs = runs
+
+    def run_of(self, checkpoint: str, text: str) -> Run:
+        """The run of a prompt; of one longer than the context the part that `generate` would see, too. UserError if it
+        is empty."""
+        lm, tokenizer = self.runs.library.model(checkpoint)
+        if not isinstance(text, str):
+            raise UserError(f"The prompt must be text, got {text!r}.")
+        ids = tokenizer.encode(text)
+        if not ids:
+            raise UserError("The prompt is empty. Type a few words for the model to continue.")
+        start = window_start(len(ids), lm.config.context_length)
+        return Run(checkpoint, tuple(ids[start:]), dropped=start)
+
+    def restored(self, state: Mapping[str, Any]) -> PageState:
+        """What a URL asks: its ids, or a prompt given as `text`; what it leaves open: where most is seen."""
+        asked = page_state(state)
+        look = self.within
+        if not asked.run.prompt:
+            run = self.run_of(asked.run.checkpoint, str(state.get("text", "")))
+            asked = replace(asked, run=replace(run, edits=asked.run.edits))
+            look = self.within if "query" in state else self.at_end
+        return self._where_most_is_seen(look(asked), state.keys())
+
+    def _where_most_is_seen(self, asked: PageState, named: Collection[str]) -> PageState:
+        """Of what is not `named`: the head that the example points at, or else the one that moves the explained logit
+        most; the neuron that writes most at the chosen token, as many do nothing there."""
+        (_lm, trace), selection, example = self.runs.held(asked.run), asked.selection, example_at(self.runs, asked.run)
+        if not named & {"layer", "head"}:
+            if example and not named & {"query", "key"}:
+                selection = replace(selection, **example.place)
+            else:
+                heads = attribution(trace, selection.query, *explained(trace, selection)).heads  # (L, H)
+                layer, head = np.unravel_index(np.abs(heads).argmax(), heads.shape)
+                selection = replace(selection, layer=int(layer), head=int(head))
+        if "neuron" not in named:
+            strongest = neurons(trace, selection.layer, selection.query).top(1)
+            selection = replace(selection, neuron=int(strongest[0]))
+        return replace(asked, selection=selection)
+
+    def within(self, asked: PageState) -> PageState:
+        """The same run, looked at in the same place or in the nearest that exists."""
+        return replace(asked, selection=asked.selection.within(self.runs.trace(asked.run)))
+
+    def at_end(self, asked: PageState) -> PageState:
+        """The same run, looked at from its last token to the one before; what exists of the rest is kept."""
+        last = len(self.runs.trace(asked.run)) - 1
+        selection = replace(asked.selection, query=last, key=max(0, last - 1))
+        return self.within(replace(asked, selection=selection))
