@@ -18,7 +18,7 @@ from model.transformer_lm import TransformerLM
 MOST_BYTES = 128 << 20
 
 
-class Predictions:
+class LogitsCache:
     """Traces that hold nothing but the logits, each continued from what is kept of its text: where tokens come many a
     second, to capture all values of all of them anew would take longer than they do.
 

@@ -5,9 +5,10 @@ from zlib import crc32
 from explorer.state.run import Run
 from explorer.tracing.capture import check_ids
 from explorer.tracing.library import Library
-from explorer.tracing.logits_cache import Predictions
+from explorer.tracing.logits_cache import LogitsCache
 from explorer.tracing.models import identity_of
 from explorer.tracing.trace import Trace
+from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
 
@@ -19,7 +20,11 @@ class Runs:
     """
 
     def __init__(self, library: Library):
-        self.library, self.predictions = library, Predictions(library)
+        self.library, self.logits_cache = library, LogitsCache(library)
+
+    def model(self, checkpoint: str) -> tuple[TransformerLM, Tokenizer]:
+        """The model and its tokenizer."""
+        return self.library.model(checkpoint)
 
     def trace(self, run: Run) -> Trace:
         """What the model computes on the part of the run that it sees."""
@@ -28,7 +33,7 @@ class Runs:
 
     def held(self, run: Run) -> tuple[TransformerLM, Trace]:
         """The same, with the model: to be held as long as the trace is asked for weights, since it does not."""
-        lm, tokenizer = self.library.model(run.checkpoint)
+        lm, tokenizer = self.model(run.checkpoint)
         return lm, self.library.trace_of(lm, tokenizer, self.seen(run), run.edits)
 
     def logits(self, run: Run) -> Trace:
@@ -36,21 +41,21 @@ class Runs:
         changed run."""
         if run.edits:
             return self.trace(run)
-        return self.predictions.trace(run.checkpoint, self.seen(run))
+        return self.logits_cache.trace(run.checkpoint, self.seen(run))
 
     def seen(self, run: Run) -> tuple[int, ...]:
         """The part of the run that its model sees."""
-        lm, _ = self.library.model(run.checkpoint)
+        lm, _ = self.model(run.checkpoint)
         if run.token_ids:
             check_ids(lm.config, run.token_ids)  # those before are shown as text
         return run.window(lm.config.context_length)
 
     def text(self, run: Run) -> tuple[str, str]:
         """The prompt and the generated text."""
-        _, tokenizer = self.library.model(run.checkpoint)
+        _, tokenizer = self.model(run.checkpoint)
         return tokenizer.decode(run.prompt), tokenizer.decode(run.generated)
 
     def version(self, checkpoint: str) -> str:
         """Tells a checkpoint's files from what they are once they were written anew, as in "llama-fables@0f3c9a12"."""
-        lm, _ = self.library.model(checkpoint)
+        lm, _ = self.model(checkpoint)
         return f"{checkpoint}@{crc32(repr(identity_of(lm)).encode()):08x}"

@@ -7,6 +7,7 @@ from explorer.explain.recompute import Check, sizes
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 
+# What a logit is taken apart into, and what the norms on the way divided by.
 PARTS = ("embed", "position_embed", "blocks.*.attn.z", "blocks.*.ffn.out", "blocks.*.resid_mid", "blocks.*.resid_post")
 
 
@@ -15,6 +16,11 @@ def explained(trace: Trace, selection: Selection) -> tuple[int, int | None]:
     order = ranking(trace, selection.query)
     rival = int(order[selection.rival - 1]) if selection.rival else None
     return int(order[selection.target - 1]), rival
+
+
+def explained_token(trace: Trace, selection: Selection) -> int:
+    """Id of the explained token."""
+    return explained(trace, selection)[0]
 
 
 def summed(trace: Trace, taken: Attribution) -> dict[str, float]:

@@ -11,6 +11,7 @@ import gradio as gr
 import plotly
 
 from explorer.views.style import DARK, LIGHT, template
+from explorer.web.protocol import for_script
 
 STATIC = Path(__file__).with_name("static")
 # In the order in which they need one another.
@@ -24,8 +25,9 @@ def shared_script() -> str:
         name: {"sequential": theme.sequential, "template": template(theme).to_plotly_json()}
         for name, theme in (("light", LIGHT), ("dark", DARK))
     }
+    given = f"window.ExplorerThemes = {json.dumps(themes)}; window.Protocol = {json.dumps(for_script())};"
     scripts = ((STATIC / name).read_text(encoding="utf-8") for name in SHARED)
-    return script_tag("explorer.js", "\n".join((f"window.ExplorerThemes = {json.dumps(themes)};", *scripts)))
+    return script_tag("explorer.js", "\n".join((given, *scripts)))
 
 
 @cache

@@ -22,6 +22,27 @@ from explorer.web.continuations import Continuations
 from explorer.web.hints import hint
 from explorer.web.open_view import OpenView, open_view_of
 from explorer.web.opening import page_state
+from explorer.web.protocol import (
+    ABOUT,
+    BRANCHES,
+    BRIEF,
+    CHANGES,
+    CHOOSERS,
+    COACH,
+    FORMULA,
+    MARK,
+    NEXT_TOKEN,
+    NEXT_TOKEN_WORDS,
+    PARTS,
+    PICKER,
+    PLAYBACK,
+    PROBLEM,
+    STORY,
+    STRIP,
+    WHAT_IFS,
+    WORDS,
+    in_tab,
+)
 from explorer.web.server_functions import server_function
 from explorer.web.widgets.branches import Branches
 from explorer.web.widgets.brief import Brief
@@ -38,8 +59,6 @@ from explorer.web.widgets.token_strip import TokenStrip
 from explorer.web.widgets.what_ifs import WhatIfs
 
 SEEN_AT_ONCE = 2  # pictures that fill a screen: they do not wait for those below them
-ABOUT, PARTS = ("show", "pick", "token", "tune"), range(3)
-PROBLEM = "problem"  # the element that says why there is no answer
 RENEWED = "The model’s files were written anew: all that is shown is computed with the new ones."
 
 
@@ -92,7 +111,7 @@ class Endpoints:
         if about in ("tune", "token"):
             return {"contents": shown, "more": False, "version": version}
         if about == "show" and part == 0:
-            shown |= self.coach(asked) | {"picker": Picker.pack(self.runs.library.checkpoints)}
+            shown |= self.coach(asked) | {PICKER: Picker.pack(self.runs.library.checkpoints)}
         open_view = open_view_of(self.runs, asked)
         shown |= self.part(open_view, about == "show", part)
         if about == "show" and part == 1:
@@ -104,18 +123,18 @@ class Endpoints:
         name, panels = open_view.view.name, open_view.panels(newly)
         if part == 2:
             marks = {panel.name: piece(open_view.mark, panel) for panel in panels}
-            return {f"{name}-{panel}-mark": mark and mark.as_dict() for panel, mark in marks.items()}
+            return {in_tab(name, panel) + MARK: mark and mark.as_dict() for panel, mark in marks.items()}
         later = [panel for panel in panels if open_view.has(panel)][SEEN_AT_ONCE:]
         now = later if part else [panel for panel in panels if panel not in later]
-        pictures = {f"{name}-{panel.name}": packed(piece(open_view.draw, panel)) for panel in now}
+        pictures = {in_tab(name, panel.name): packed(piece(open_view.draw, panel)) for panel in now}
         if part:
             return pictures
         return pictures | {
-            "changes": Changes.pack(open_view.trace.edits, open_view.trace.config),
-            f"{name}-words": open_view.words,
-            f"{name}-formula": open_view.formula,
-            f"{name}-choosers": Choosers.pack(open_view.choices),
-            f"{name}-what-ifs": WhatIfs.pack(open_view.what_ifs),
+            CHANGES: Changes.pack(open_view.trace.edits, open_view.trace.config),
+            in_tab(name, WORDS): open_view.words,
+            in_tab(name, FORMULA): open_view.formula,
+            in_tab(name, CHOOSERS): Choosers.pack(open_view.choices),
+            in_tab(name, WHAT_IFS): WhatIfs.pack(open_view.what_ifs),
         }
 
     def inspect(self, state: Mapping[str, Any], picture: str, point: Mapping[str, Any]) -> str:
@@ -131,41 +150,41 @@ class Endpoints:
         if not isinstance(picture, str):
             raise UserError(f"a picture has a name, got {picture!r:.80}")
         open_view = open_view_of(self.runs, page_state(state))
-        return open_view.inspect(picture.removeprefix(f"{open_view.view.name}-"), Point.parse(point))
+        return open_view.inspect(picture.removeprefix(in_tab(open_view.view.name, "")), Point.parse(point))
 
     def tokens(self, asked: PageState, trace: Trace) -> dict[str, Any]:
         prompt, generated = self.runs.text(asked.run)
         strip = token_strip(asked.run, trace)
         return {
-            "strip": TokenStrip.pack(**strip),
-            "story": {"prompt": prompt, "generated": generated},
-            "playback": Playback.pack(strip["tokens"], strip["num_prompt"], len(asked.run.generated)),
+            STRIP: TokenStrip.pack(**strip),
+            STORY: {"prompt": prompt, "generated": generated},
+            PLAYBACK: Playback.pack(strip["tokens"], strip["num_prompt"], len(asked.run.generated)),
         }
 
     def choosers(self, asked: PageState, trace: Trace) -> dict[str, Any]:
         """The open view's lists that name tokens."""
         view, selection = view_named(asked.selection.view), asked.selection.within(trace)
         found = choices([field for field in view.controls if field in OF_TOKENS], trace, selection)
-        return {f"{view.name}-choosers": Choosers.pack(found, all_of_them=False)}
+        return {in_tab(view.name, CHOOSERS): Choosers.pack(found, all_of_them=False)}
 
     def tree(self, asked: PageState) -> dict[str, Any]:
-        _, tokenizer = self.runs.library.model(asked.run.checkpoint)
+        _, tokenizer = self.runs.model(asked.run.checkpoint)
         try:
             stretches = tree(self.continuations.surprisals(asked))
         except TooMuch as error:  # and what there is beside the tree is shown
             return {PROBLEM: str(error)}
         shown, kept = asked.run.generated, asked.branches
-        return {"branches": Branches.pack(stretches, shown, kept, tokenizer.vocabulary.__getitem__)}
+        return {BRANCHES: Branches.pack(stretches, shown, kept, tokenizer.vocabulary.__getitem__)}
 
     def coach(self, asked: PageState) -> dict[str, Any]:
-        return {"coach": Coach.pack(*hint(self.runs, asked.run))}
+        return {COACH: Coach.pack(*hint(self.runs, asked.run))}
 
     def prediction(self, asked: PageState, settings: GenerationSettings, trace: Trace) -> dict[str, Any]:
         prediction, vocabulary, words = prediction_after(asked, settings, trace)
         drawn = prediction.drawn
         table = Distribution.pack(prediction, vocabulary, settings, asked.selection.find[:MOST_FOUND_BY])
         brief = Brief.pack(trace.tokens[: asked.selection.query + 1], vocabulary[drawn], prediction.sampled[drawn])
-        return {"next-token": table, "next-token-words": words, "brief": brief}
+        return {NEXT_TOKEN: table, NEXT_TOKEN_WORDS: words, BRIEF: brief}
 
 
 def token_strip(run: Run, trace: Trace) -> dict[str, Any]:

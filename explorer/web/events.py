@@ -129,7 +129,7 @@ class Events:
         """A new run in place of the state's."""
         run = asked.run
         if run.dropped:
-            seen, (lm, _) = len(run.prompt), self.opening.runs.library.model(run.checkpoint)
+            seen, (lm, _) = len(run.prompt), self.opening.runs.model(run.checkpoint)
             gr.Warning(
                 f"The prompt has {run.dropped + seen:,} tokens; the model sees {lm.config.context_length:,} at once: "
                 f"the last {seen:,} are used."
@@ -154,7 +154,7 @@ class Events:
         return {self.layout.tabs: gr.Tabs(selected=view_named(Selection.parse(state).view).name)}
 
     def show_model(self, checkpoint: str, top_k: int) -> dict:
-        lm, _ = self.opening.runs.library.model(checkpoint)
+        lm, _ = self.opening.runs.model(checkpoint)
         most = lm.config.vocab_size
         return {
             self.layout.facts: facts(lm),

@@ -47,7 +47,7 @@ def at_intervals(answers: Callable[..., Iterator[dict]]) -> Callable[..., Iterat
     return latest
 
 
-class Writing:
+class GenerationEvents:
     """Handlers that take the page's state alone and answer with the changes of it.
 
     Args:
@@ -65,16 +65,16 @@ class Writing:
 
     @telling
     def on_step(self, state: dict) -> Iterator[dict]:
-        yield from self.written(self.asked(state), replace(GenerationSettings.parse(state), max_new_tokens=1))
+        yield from self.written(self.next_turn(state), replace(GenerationSettings.parse(state), max_new_tokens=1))
 
     @telling
     def on_generate(self, state: dict) -> Iterator[dict]:
-        yield from self.written(begun(self.asked(state)), GenerationSettings.parse(state))
+        yield from self.written(begun(self.next_turn(state)), GenerationSettings.parse(state))
 
     @telling
     def on_regenerate(self, state: dict) -> Iterator[dict]:
         """What was written last, with the next seed, as a branch beside it."""
-        asked, settings = self.asked(state), GenerationSettings.parse(state)
+        asked, settings = self.next_turn(state), GenerationSettings.parse(state)
         if len(asked.run.generated) == asked.began:
             raise UserError("There is nothing to write anew here: press Generate first.")
         if settings.temperature == 0:
@@ -97,8 +97,8 @@ class Writing:
     @telling
     def on_compare(self, state: dict) -> Iterator[dict]:
         """What greedy search, beam search and sampling would go on with, as branches."""
-        asked, settings = self.asked(state), GenerationSettings.parse(state)
-        run, (lm, tokenizer) = asked.run, self.opening.runs.library.model(asked.run.checkpoint)
+        asked, settings = self.next_turn(state), GenerationSettings.parse(state)
+        run, (lm, tokenizer) = asked.run, self.opening.runs.model(asked.run.checkpoint)
         window = run.window(lm.config.context_length)
         room = min(lm.config.context_length + 1 - len(window), MOST_TOKENS - len(run.generated))  # the last is not read
         count = min(COMPARED_TOKENS, self.limits.tokens, room)
@@ -136,7 +136,7 @@ class Writing:
             return
         most = min(settings.max_new_tokens, room, self.limits.tokens)
         run = asked.run
-        lm, tokenizer = self.opening.runs.library.model(run.checkpoint)
+        lm, tokenizer = self.opening.runs.model(run.checkpoint)
         how = settings.as_dict() | {"max_new_tokens": most, "tokenizer": tokenizer, "num_dropped": run.dropped}
         steps = generate(lm, run.token_ids, stop_tokens={tokenizer.end_of_text}, **how)
         places, end = [], time.monotonic() + self.limits.seconds
@@ -164,13 +164,13 @@ class Writing:
 
     def answered(self, state: dict, move: Callable[[PageState], PageState]) -> dict:
         """What is asked after a move, looked at from its last token."""
-        asked = self.asked(state)
+        asked = self.next_turn(state)
         moved = self.opening.at_end(move(asked))
         box = {} if moved.run.prompt == asked.run.prompt else {self.prompt: self.opening.runs.text(moved.run)[0]}
         return {self.update: moved.as_change()} | box
 
-    def asked(self, state: dict) -> PageState:
-        """The state's asked, in its next turn. UserError where it makes no sense."""
+    def next_turn(self, state: dict) -> PageState:
+        """What the state asks, in its next turn. UserError where it makes no sense."""
         asked = page_state(state)
         self.opening.runs.trace(asked.run)
         return replace(asked, turn=asked.turn + 1)

@@ -20,7 +20,7 @@ def hint(runs: Runs, run: Run) -> tuple[str, dict[str, Any] | None, str]:
         return (look.words(trace), look.as_selection(), "") if look else ("", None, "")
     if example := example_at(runs, run):
         return example.hint, example.look, ""
-    _, tokenizer = runs.library.model(run.checkpoint)
+    _, tokenizer = runs.model(run.checkpoint)
     text = tokenizer.decode(run.prompt)
     found = advice(runs.trace(replace(run, generated=())))
     if found is None:
@@ -32,6 +32,6 @@ def hint(runs: Runs, run: Run) -> tuple[str, dict[str, Any] | None, str]:
 
 def example_at(runs: Runs, run: Run) -> Example | None:
     """The example that the run's prompt is, where what is said of it holds."""
-    _, tokenizer = runs.library.model(run.checkpoint)
+    _, tokenizer = runs.model(run.checkpoint)
     known = run.checkpoint == BUNDLED and not run.edits
     return example_of(tokenizer.decode(run.prompt)) if known else None

@@ -7,6 +7,7 @@ import gradio as gr
 from explorer.lessons.examples import EXAMPLES
 from explorer.views import VIEWS
 from explorer.views.view import Panel
+from explorer.web.protocol import CHANGES, CHOOSERS, COACH, FORMULA, PICKER, PROBLEM, STRIP, WHAT_IFS, WORDS, in_tab
 from explorer.web.sampling_panel import SamplingPanel
 from explorer.web.widgets.changes import Changes
 from explorer.web.widgets.choosers import Choosers
@@ -47,7 +48,7 @@ class Layout:
     def place_header(self, checkpoints: list[str], checkpoint: str):
         with gr.Row(elem_id="header"):
             gr.Markdown(f"# {TITLE}", elem_id="title")
-            self.picker = Picker(checkpoints, value=checkpoint, elem_id="picker")
+            self.picker = Picker(checkpoints, value=checkpoint, elem_id=PICKER)
             self.facts = Words(elem_id="facts")
             self.share = gr.Button("Copy link", size="sm", scale=0, min_width=90)
             self.theme = gr.Button("Light / dark", size="sm", scale=0, min_width=100)
@@ -72,21 +73,21 @@ class Layout:
                     (gr.Button(name, size="sm", scale=0, min_width=60), example.text)
                     for name, example in EXAMPLES.items()
                 ]
-        TokenStrip(elem_id="strip")
-        self.coach = Coach(elem_id="coach")
-        Changes(elem_id="changes")
-        Words(elem_id="problem")
+        TokenStrip(elem_id=STRIP)
+        self.coach = Coach(elem_id=COACH)
+        Changes(elem_id=CHANGES)
+        Words(elem_id=PROBLEM)
 
     def place_views(self):
         self.tab = {}
         with gr.Tabs(elem_id="views") as self.tabs:
             for view in VIEWS:
                 with gr.Tab(view.title, id=view.name) as self.tab[view.name]:
-                    Words(view.words, elem_id=f"{view.name}-words")
-                    Choosers(elem_id=f"{view.name}-choosers")
+                    Words(view.words, elem_id=in_tab(view.name, WORDS))
+                    Choosers(elem_id=in_tab(view.name, CHOOSERS))
                     if view.what_ifs:
-                        WhatIfs(elem_id=f"{view.name}-what-ifs")
-                    Words(kind="formula", elem_id=f"{view.name}-formula")
+                        WhatIfs(elem_id=in_tab(view.name, WHAT_IFS))
+                    Words(kind="formula", elem_id=in_tab(view.name, FORMULA))
                     with gr.Row(elem_classes="panels"):
                         for panel in view.panels:
                             place_panel(view.name, panel)
@@ -97,7 +98,7 @@ def place_panel(view: str, panel: Panel) -> Figure | HeadGrid:
     place = {
         "title": panel.title,
         "selects": panel.selects,
-        "elem_id": f"{view}-{panel.name}",
+        "elem_id": in_tab(view, panel.name),
         "elem_classes": [f"panel-{panel.width}", *["once"] * panel.once],
     }
     if panel.kind == "head_grid":

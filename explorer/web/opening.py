@@ -33,7 +33,7 @@ class Opening:
     def run_of(self, checkpoint: str, text: str) -> Run:
         """The run of a prompt; of one longer than the context the part that `generate` would see, too. UserError if it
         is empty."""
-        lm, tokenizer = self.runs.library.model(checkpoint)
+        lm, tokenizer = self.runs.model(checkpoint)
         if not isinstance(text, str):
             raise UserError(f"The prompt must be text, got {text!r}.")
         ids = tokenizer.encode(text)

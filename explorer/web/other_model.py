@@ -21,7 +21,7 @@ def read_by(opening: Opening, checkpoint: str, prompt: str, asked: PageState, ow
     if own is not None and opening.runs.text(own.run)[0] == opening.runs.text(asked.run)[0]:
         run = replace(own.run, edits=asked.run.edits)
         return replace(asked, run=run, branches=own.branches, began=own.began)
-    (_, old), (_, new) = (opening.runs.library.model(name) for name in (asked.run.checkpoint, checkpoint))
+    (_, old), (_, new) = (opening.runs.model(name) for name in (asked.run.checkpoint, checkpoint))
     if old.vocabulary == new.vocabulary:  # the same ids, even where the tokenizer would cut the text otherwise
         run = replace(asked.run, checkpoint=checkpoint)
     else:

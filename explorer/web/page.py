@@ -20,7 +20,7 @@ from explorer.web.assets import theme_script
 from explorer.web.endpoints import Endpoints
 from explorer.web.events import Events
 from explorer.web.gate import Gate
-from explorer.web.generation_events import Writing
+from explorer.web.generation_events import GenerationEvents
 from explorer.web.hosts import Hosts
 from explorer.web.layout import TITLE, Layout
 from explorer.web.opening import Opening
@@ -50,7 +50,7 @@ class Page:
             self.layout = Layout(self.library.checkpoints, self.checkpoint, Endpoints(opening.runs).functions)
             self.events = Events(self.layout, opening, self.checkpoint)
             boxes = self.layout.prompt, self.layout.sampling.seed
-            self.writing = Writing(self.layout.update, *boxes, opening, self.limits)
+            self.writing = GenerationEvents(self.layout.update, *boxes, opening, self.limits)
             connect(blocks, self.layout, self.events, self.writing)
             api = Api(self.library, self.checkpoint, self.limits)
             gr.api(told_to_programs(api.explore), api_name="explore")
@@ -93,7 +93,7 @@ def served_with(hosts: Hosts) -> dict[str, Any]:
     }
 
 
-def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Writing):
+def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: GenerationEvents):
     """Say which of Gradio's events asks what."""
     quiet = {"show_progress": "hidden", "api_visibility": "private"}
     settings, buttons = list(layout.sampling.settings.values()), layout.buttons

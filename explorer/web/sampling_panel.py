@@ -3,6 +3,7 @@
 import gradio as gr
 
 from explorer.state.settings import LIMITS, MOST_STOP_CHARACTERS, GenerationSettings
+from explorer.web.protocol import NEXT_TOKEN, NEXT_TOKEN_WORDS
 from explorer.web.widgets.distribution import Distribution
 from explorer.web.widgets.presets import Presets
 from explorer.web.widgets.words import Words
@@ -23,8 +24,8 @@ class SamplingPanel:
 
     def __init__(self):
         gr.Markdown("## Next token")
-        Words(elem_id="next-token-words")
-        Distribution(elem_id="next-token")
+        Words(elem_id=NEXT_TOKEN_WORDS)
+        Distribution(elem_id=NEXT_TOKEN)
         self.presets = Presets(PRESETS, elem_id="presets")
         with gr.Column(elem_classes="settings"):
             self.temperature = slider("temperature", 0.05, "0 takes the likeliest; higher surprises more.")

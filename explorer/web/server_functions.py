@@ -62,7 +62,7 @@ def bound(signature: inspect.Signature, given: Any) -> inspect.BoundArguments:
         raise TypeError
     except TypeError:
         wanted = ", ".join(signature.parameters)
-        raise UserError(f"A asked is a list of {wanted}, got {given!r:.80}") from None
+        raise UserError(f"a call is a list of {wanted}, got {given!r:.80}") from None
 
 
 async def watch(request: gr.Request, work: Work):

@@ -2,6 +2,7 @@
 
 import gradio as gr
 
+from explorer.web.protocol import BRANCHES, BRIEF, PLAYBACK, STORY
 from explorer.web.widgets.branches import Branches
 from explorer.web.widgets.brief import Brief
 from explorer.web.widgets.playback import Playback
@@ -13,7 +14,7 @@ class WritingButtons:
 
     def __init__(self):
         with gr.Column(elem_id="bar"):  # in reach wherever the page was scrolled to
-            Brief(elem_id="brief")
+            Brief(elem_id=BRIEF)
             with gr.Row(elem_classes="buttons"):
                 self.step = gr.Button("Step", min_width=70, elem_id="step")
                 self.generate = gr.Button("Generate", variant="primary", min_width=90, elem_id="generate")
@@ -27,6 +28,6 @@ class WritingButtons:
 def place_writing():
     """The texts that were written, in the open `gr.Blocks`."""
     gr.Markdown("## What was written")
-    Story(elem_id="story")
-    Playback(elem_id="playback")
-    Branches(elem_id="branches")
+    Story(elem_id=STORY)
+    Playback(elem_id=PLAYBACK)
+    Branches(elem_id=BRANCHES)

@@ -17,7 +17,7 @@ from explorer.views import change
 from explorer.views.checks import Mark, compared, worked_out
 from explorer.views.experiments.ablation_map import heads, sublayers
 from explorer.views.experiments.effects import other_heads, spread, text_change
-from explorer.views.explained import explained
+from explorer.views.explained import explained_token
 from explorer.views.view import Panel, View
 from explorer.views.what_if import (
     BASE,
@@ -34,10 +34,6 @@ from explorer.views.what_if import (
 def unchanged(trace: Trace) -> Trace:
     """The run as it is without changes."""
     return trace.baseline or trace
-
-
-def explained_token(trace: Trace, selection: Selection) -> int:
-    return explained(trace, selection)[0]
 
 
 def formula(trace: Trace, selection: Selection) -> str:

@@ -12,8 +12,8 @@ from explorer.tracing.trace import Trace
 from explorer.views.checks import worked_out
 from explorer.views.explained import PARTS, SUM, explained, logit_of, summed
 from explorer.views.overview import plan as overview_plan
-from explorer.views.overview.inspect import inspect_part, inspect_step
 from explorer.views.overview.model_map import draw
+from explorer.views.overview.part_inspection import inspect_part, inspect_step
 from explorer.views.overview.parts import CLICK, Parts
 from explorer.views.overview.running import running_sum
 from explorer.views.style import label

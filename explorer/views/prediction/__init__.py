@@ -15,7 +15,7 @@ from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.checks import Mark, worked_out
-from explorer.views.explained import PARTS, SUM, explained, logit_of, summed
+from explorer.views.explained import PARTS, SUM, explained, explained_token, logit_of, summed
 from explorer.views.prediction.logit_lens import lens, path
 from explorer.views.prediction.logit_parts import heads, parts, parts_in_order
 from explorer.views.prediction.text import actual, followed
@@ -66,8 +66,11 @@ def mark_of_lens(trace: Trace, selection: Selection) -> Mark:
     return worked_out(*names, "logits", against=against)(trace, selection)
 
 
-# What a logit is taken apart into, and what the norms on the way divided by.
 MARK_OF_PARTS = worked_out(*PARTS, "logits", against=SUM)
+
+
+def inspect_lens(trace: Trace, s: Selection, point: Point) -> Inspection:
+    return lens_cell(trace, point.row, point.column, explained_token(trace, s), s.lens)
 
 
 def inspect_path(trace: Trace, s: Selection, point: Point) -> Inspection:
@@ -110,10 +113,10 @@ VIEW = View(
         Panel(
             name="lens",
             title="The likeliest next token at every depth (logit lens): from the embedding down to the last block",
-            draw=lambda trace, s: lens(trace, s.query, explained(trace, s)[0], s.lens),
+            draw=lambda trace, s: lens(trace, s.query, explained_token(trace, s), s.lens),
             selects={"x": "query"},
             mark=mark_of_lens,
-            inspect=lambda trace, s, point: lens_cell(trace, point.row, point.column, explained(trace, s)[0], s.lens),
+            inspect=inspect_lens,
             height=480,
             min_width=880,
         ),

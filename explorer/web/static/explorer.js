@@ -1,7 +1,7 @@
 // What the widgets share: the page's state, the theme, and how tokens are shown. Loaded once, in the page's head.
 (() => {
   const STATE_EVENT = "explorer:state", THEME_EVENT = "explorer:theme";
-  const QUESTIONS = ["tune", "token", "pick", "show"]; // in order of importance; the last asks for everything
+  const { about: QUESTIONS, mark: MARK, formula: FORMULA, coach: COACH, nextToken: NEXT_TOKEN } = window.Protocol;
   const contents = {}, receivers = {}; // of widgets, by element id
   let state = {}, bus = null, wanted = -1, waiting = null, untold = false, silence = 0;
   let version = ""; // of the model's files that what is on show was computed with
@@ -70,10 +70,11 @@
   // Pictures that a question is about are marked as old until what answers it, or a later one, is drawn.
   let questions = 0;
   function outdate(question) {
-    const { view } = state, all = `.panels > [id^="${view}-"], #${view}-formula, #coach`;
-    const old = { tune: "", token: all, pick: `.panels > [id^="${view}-"]:not(.once), #${view}-formula`, show: all }[question];
+    const { view } = state, formula = `#${view}-${FORMULA}`, pictures = `.panels > [id^="${view}-"]`;
+    const all = `${pictures}, ${formula}, #${COACH}`;
+    const old = { tune: "", token: all, pick: `${pictures}:not(.once), ${formula}`, show: all }[question];
     questions++;
-    for (const block of document.querySelectorAll(["#next-token", old].filter(Boolean).join())) {
+    for (const block of document.querySelectorAll([`#${NEXT_TOKEN}`, old].filter(Boolean).join())) {
       block.classList.add("stale");
       block.dataset.asked = questions;
     }
@@ -219,7 +220,7 @@
         mark.dataset.state = found?.state ?? "";
         mark.textContent = found?.words ?? "";
         mark.title = [found?.words, found?.details].filter(Boolean).join(" · ");
-      }, "-mark");
+      }, MARK);
       listen(STATE_EVENT, element, () => { words.hidden ||= about !== state; });
       return async (point) => {
         about = state;
@@ -240,7 +241,7 @@
     },
     // A choice that widgets follow by themselves.
     mark: set,
-    // Changes to the model's computation, as texts (edits.py).
+    // Changes to the model's computation, as texts (interventions.py).
     edits: () => (state.edits ? state.edits.split("~") : []),
     // What is being written under others ends.
     change(edits) {
@@ -249,7 +250,7 @@
       set({ edits: edits.join("~") });
       ask("show");
     },
-    // A move among the continuations (moves.py): Python answers with the run it leads to. What is being written stops.
+    // A move among the continuations (tree_commands.py): Python answers with the run it leads to. What is being written stops.
     move(move) {
       if (moves.push(move) > 1) return;
       stop();

@@ -1,1 +1,1 @@
-"""The widgets that Gradio lacks; each is a `.py` with its `.js` and `.css`."""
+"""The widgets that Gradio lacks; a folder each: Python, script and style."""

@@ -7,7 +7,7 @@ from explorer.analysis.next_token import NextToken
 from explorer.analysis.sampling_table import SamplingTable, Stretch, matching
 from explorer.explain.notation import number, quoted
 from explorer.state.settings import GenerationSettings
-from explorer.web.widgets.distribution.columns import columns
+from explorer.web.widgets.distribution.table_columns import columns
 from explorer.web.widgets.distribution.words import luck_words
 from explorer.web.widgets.widget import Widget
 

@@ -1,0 +1,25 @@
+"""What the page's script and Python call things: what can be asked, and the ids of the elements that answers are for.
+
+`assets.py` gives it all to the script as `window.Protocol`, so that a name is written once.
+"""
+
+from typing import Any
+
+ABOUT = ("tune", "token", "pick", "show")  # what a change of the state asks for, by importance; the last for everything
+PARTS = range(3)  # of an answer: what is seen at once, the rest, what vouches for it
+
+BRANCHES, BRIEF, CHANGES, COACH, PICKER, PLAYBACK = "branches", "brief", "changes", "coach", "picker", "playback"
+PROBLEM, STORY, STRIP = "problem", "story", "strip"
+NEXT_TOKEN, NEXT_TOKEN_WORDS = "next-token", "next-token-words"
+WORDS, FORMULA, CHOOSERS, WHAT_IFS = "words", "formula", "choosers", "what-ifs"  # what a tab has besides its pictures
+MARK = "-mark"  # after a picture's id: what vouches for it
+
+
+def in_tab(view: str, name: str) -> str:
+    """The id of a picture of a tab, or of one of `WORDS`, `FORMULA`, `CHOOSERS`, `WHAT_IFS`."""
+    return f"{view}-{name}"
+
+
+def for_script() -> dict[str, Any]:
+    """The names that the script needs, too."""
+    return {"about": ABOUT, "mark": MARK, "formula": FORMULA, "coach": COACH, "nextToken": NEXT_TOKEN}
