@@ -33,6 +33,13 @@ def test_the_contracts_hold():
         ("explorer/views/planted.py", "import torch"),
         ("explorer/views/attention/planted.py", "from explorer.views.residual import VIEW"),
         ("explorer/lessons/planted.py", "from explorer.web.page import Page"),
+        ("explorer/architecture/planted.py", "from explorer.tracing.trace import Trace"),
+        ("explorer/analysis/planted.py", "import plotly.graph_objects"),
+        ("explorer/web/opening.py", "import gradio"),
+        ("explorer/web/planted.py", "import app"),
+        ("explorer/views/style.py", "from explorer.views.attention import VIEW"),
+        ("explorer/views/planted/__init__.py", ""),
+        ("explorer/planted.py", ""),
     ],
 )
 def test_a_planted_violation_is_found(tmp_path, path, line):
@@ -40,6 +47,8 @@ def test_a_planted_violation_is_found(tmp_path, path, line):
     for name in ("model", "explorer"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyi"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    (tmp_path / path).write_text(line + "\n", encoding="utf-8")
+    planted = tmp_path / path
+    planted.parent.mkdir(exist_ok=True)
+    planted.write_text(line + "\n", encoding="utf-8")
     found = lint(tmp_path)
-    assert found.returncode != 0 and Path(path).stem in found.stdout
+    assert found.returncode != 0 and planted.stem.replace("__init__", "planted") in found.stdout

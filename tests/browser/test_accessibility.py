@@ -28,8 +28,10 @@ FOCUSED_TAB = "document.activeElement.closest('#views .tab-wrapper') && document
 LOOKS = [("wide", LIGHT), ("narrow", DARK)]  # both widths and both themes
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("width", "theme"), LOOKS, ids=["light", "dark telephone"])
-def test_axe_finds_nothing_wrong(newcomer, width, theme):
+def test_everything_can_be_read(newcomer, width, theme):
+    """Axe finds nothing wrong, and the words in pictures, which it passes by, stand out."""
     size = {"width": 1440, "height": 900} if width == "wide" else {"width": 390, "height": 844}
     # nothing moves, so that no colour is read on its way to another
     person = newcomer(viewport=size, color_scheme="dark" if theme is DARK else "light", reduced_motion="reduce")
@@ -40,27 +42,18 @@ def test_axe_finds_nothing_wrong(newcomer, width, theme):
         place = None if view is VIEWS[0] else "#views"  # what surrounds the tabs is the same for all
         found = Axe().run(person.page, place).response["violations"]
         assert not [told(violation) for violation in found], view.title
-
-
-def told(violation: dict) -> str:
-    """What axe says of the first element."""
-    node = violation["nodes"][0]
-    return f"{violation['id']}: {node['html'][:160]}: {node['failureSummary']}"
-
-
-@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
-def test_words_in_pictures_can_be_read(newcomer, theme):
-    person = newcomer(color_scheme="dark" if theme is DARK else "light", reduced_motion="reduce")
-    person.open(view=VIEWS[0].name)
-    for view in VIEWS:
-        person.tab(view.title)
-        person.page.wait_for_function(DRAWN, arg=theme.text)
         words = person.page.evaluate(TEXTS)
         hidden = person.page.add_style_tag(content="#views .plot text { opacity: 0 !important; }")
         pixels = np.asarray(Image.open(io.BytesIO(person.page.screenshot(full_page=True))).convert("RGB"))
         hidden.evaluate("style => style.remove()")
         assert words
         assert not [text["words"] for text in words if contrast(text, pixels) < 4.5], view.title
+
+
+def told(violation: dict) -> str:
+    """What axe says of the first element."""
+    node = violation["nodes"][0]
+    return f"{violation['id']}: {node['html'][:160]}: {node['failureSummary']}"
 
 
 def contrast(text: dict, pixels: np.ndarray) -> float:
@@ -90,6 +83,7 @@ def test_the_tabs_are_one_stop_of_the_tab_key(person):
         expect(chosen).to_be_focused()
         expect(chosen).to_have_attribute("aria-selected", "true")
     person.expect_selected(view=VIEWS[0].name)
+    expect(person.page.locator(".stale:visible")).to_have_count(0)  # what is drawn anew loses the focus
     person.page.keyboard.press("Tab")
     assert not person.page.evaluate(FOCUSED_TAB)
     person.page.keyboard.press("Shift+Tab")

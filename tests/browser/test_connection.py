@@ -114,6 +114,7 @@ def test_without_a_connection_the_page_says_so_and_catches_up(somebody):
     expect(person.prompt).to_have_value("typed meanwhile")
 
 
+@pytest.mark.exhaustive
 def test_a_server_that_was_started_anew_goes_on_where_the_other_ended(somebody, server):
     person = somebody(server.address, temperature=0, max_new_tokens=512)
     write(person, 5)
@@ -138,6 +139,7 @@ def test_a_server_that_was_started_anew_goes_on_where_the_other_ended(somebody, 
     expect(person.story.locator(".prompt")).to_have_text("typed <b>meanwhile</b>")
 
 
+@pytest.mark.exhaustive
 def test_a_button_that_nobody_answers_is_told_and_changes_nothing(somebody, server):
     person = somebody(server.address)
     before = person.page.evaluate("Explorer.state")

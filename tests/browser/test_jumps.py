@@ -1,6 +1,7 @@
 """From every part of the map to its tab and others: what is painted there is what the selection says."""
 
 import numpy as np
+import pytest
 from playwright.sync_api import TimeoutError, expect
 
 from explorer.state.page_state import PageState
@@ -32,6 +33,7 @@ LARGE_PATTERN = """() => Array.from(
 )"""
 
 
+@pytest.mark.exhaustive
 def test_every_tab_paints_what_the_map_chose(newcomer):
     person = newcomer().open(view="overview", layer=0, head=0)
     opening, overview = Opening(Runs(Library("cpu"))), person.page.locator("#overview-map .plot")

@@ -1,5 +1,6 @@
 """Light and dark, wide and narrow."""
 
+import pytest
 from playwright.sync_api import expect
 
 from explorer.views import VIEWS
@@ -30,6 +31,7 @@ def test_the_page_opens_dark_where_the_system_is(newcomer):
     assert person.pattern.evaluate(FONT) == DARK.text
 
 
+@pytest.mark.exhaustive
 def test_nothing_overflows_a_telephone(newcomer):
     person = newcomer(viewport={"width": 390, "height": 844}).open()
     for view in VIEWS:

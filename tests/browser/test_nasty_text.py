@@ -35,6 +35,7 @@ SHOWN = {" ": "·", "\n": "↵", "\t": "→", "\x7f": "␡"} | {chr(c): chr(0x24
 IMAGES_AND_THE_LIKE = "img, script, iframe, b, a"
 
 
+@pytest.mark.exhaustive
 def test_text_is_shown_as_typed(person):
     for text in (*WHOLE_CHARACTERS, *PARTS_OF_CHARACTERS):
         elements = person.page.locator(IMAGES_AND_THE_LIKE).count()
@@ -51,6 +52,7 @@ def test_text_is_shown_as_typed(person):
         assert person.page.locator(IMAGES_AND_THE_LIKE).count() == elements, text
 
 
+@pytest.mark.exhaustive
 def test_all_views_draw_nasty_text(person):
     for title in ("Positions", "Activations"):
         person.tab(title)
@@ -76,6 +78,7 @@ def test_half_a_surrogate_pair_is_replaced(person):
     assert person.story.text_content() == "a\ufffdb"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("text", ["the moon " * 11_500, "a" * 100_000], ids=["words", "one-word"])
 def test_a_hundred_kilobytes_are_cut_and_said_to_be(person, tiny_tokenizer, text):
     ids = tiny_tokenizer.encode(text)

@@ -12,7 +12,7 @@ import explorer.tracing.library as library_module
 from explorer.state.interventions import parse_edits
 from explorer.state.run import Run
 from explorer.tracing.library import LRU, Library
-from explorer.tracing.logits_cache import Predictions
+from explorer.tracing.logits_cache import LogitsCache
 from explorer.web.continuations import Continuations
 from model.checkpoint import CheckpointError, save_checkpoint
 
@@ -159,7 +159,7 @@ def rewrite(checkpoint, tiny_lm, tiny_tokenizer, factor: float):
 
 def test_a_rewritten_checkpoint_is_another_model(tiny_checkpoint, tiny_lm, tiny_tokenizer):
     library, ids = Library("cpu"), (1, 2, 3)
-    predictions, continuations = Predictions(library), Continuations(library)
+    predictions, continuations = LogitsCache(library), Continuations(library)
     run = Run("tiny", ids[:2], ids[2:])
 
     def ask() -> tuple:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from explorer.tracing.logits_cache import Predictions
+from explorer.tracing.logits_cache import LogitsCache
 
 
 @pytest.fixture
@@ -10,7 +10,7 @@ def ids(library) -> tuple[int, ...]:
 
 
 def test_the_logits_are_those_of_the_trace_however_they_were_come_by(library, style, ids):
-    predictions = Predictions(library)
+    predictions = LogitsCache(library)
     for end in (3, 4, 5, len(ids)):  # from scratch, continued twice, and from scratch again
         trace, whole = predictions.trace(style, ids[:end]), library.trace(style, ids[:end])
         np.testing.assert_allclose(trace["logits"], whole["logits"], atol=1e-5)
@@ -18,7 +18,7 @@ def test_the_logits_are_those_of_the_trace_however_they_were_come_by(library, st
 
 
 def test_two_texts_may_go_on_from_the_same_beginning(library, ids):
-    predictions = Predictions(library)
+    predictions = LogitsCache(library)
     predictions.trace("rope", ids[:3])
     for last in (5, 9, 5):
         other = (*ids[:3], last)
@@ -27,7 +27,7 @@ def test_two_texts_may_go_on_from_the_same_beginning(library, ids):
 
 
 def test_a_new_token_alone_is_computed(library, ids, monkeypatch):
-    predictions, lm = Predictions(library), library.model("rope")[0]
+    predictions, lm = LogitsCache(library), library.model("rope")[0]
     predictions.trace("rope", ids[:4])
     read = []
     with pytest.MonkeyPatch.context() as patch:
@@ -39,7 +39,7 @@ def test_a_new_token_alone_is_computed(library, ids, monkeypatch):
 
 
 def test_a_text_is_kept_once_and_its_beginnings_are_in_it(library, style, ids):
-    predictions = Predictions(library)
+    predictions = LogitsCache(library)
     for end in (3, 4, 6, len(ids), 5, 2):
         trace, whole = predictions.trace(style, ids[:end]), library.trace(style, ids[:end])
         np.testing.assert_allclose(trace["logits"], whole["logits"], atol=1e-5)
@@ -50,7 +50,7 @@ def test_a_text_is_kept_once_and_its_beginnings_are_in_it(library, style, ids):
 
 
 def test_what_another_text_shares_is_not_computed_again(library, ids, monkeypatch):
-    predictions, (lm, _) = Predictions(library), library.model("rope")
+    predictions, (lm, _) = LogitsCache(library), library.model("rope")
     predictions.trace("rope", ids)
     read, forward = [], lm.forward
     monkeypatch.setattr(lm, "forward", lambda tokens, *rest: (read.append(tokens.shape[1]), forward(tokens, *rest))[1])

@@ -6,7 +6,7 @@ from explorer.state.branches import parse_branches
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.state.settings import LIMITS, WritingLimits
-from explorer.web.generation_events import COMPARED_TOKENS, Writing
+from explorer.web.generation_events import COMPARED_TOKENS, GenerationEvents
 
 PROMPT = "the fox asked the owl"
 UNDO = {"move": {"kind": "undo"}}
@@ -145,8 +145,9 @@ def test_a_hostile_tree_is_told_and_not_shown(told, load, branches, page):
     assert len(told) == 1 and "<" not in told[0]
 
 
-def limited(page, limits: WritingLimits) -> Writing:
-    return Writing(page.layout.update, page.layout.prompt, page.layout.sampling.seed, page.writing.opening, limits)
+def limited(page, limits: WritingLimits) -> GenerationEvents:
+    layout = page.layout
+    return GenerationEvents(layout.update, layout.prompt, layout.sampling.seed, page.writing.opening, limits)
 
 
 def test_no_more_is_written_than_a_deployment_allows(page, state, told, merged):
