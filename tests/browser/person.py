@@ -41,6 +41,11 @@ class Person:
             expect(drawing).to_have_attribute("data-draws", re.compile(r"\d"))
         return self
 
+    def at_rest(self) -> "Person":
+        """Once nothing that was asked of Python is still to be answered."""
+        expect(self.page.locator("#views")).to_have_attribute("aria-busy", "false")
+        return self
+
     def run(self, text: str):
         """Type a prompt and press Enter; the strip has its tokens then."""
         before = self.page.evaluate("Explorer.state.turn ?? -1")

@@ -159,6 +159,7 @@ def test_a_model_that_appears_can_be_chosen_and_is_told_to_be_another_once_it_is
         person.run("the fox")
         person.choose_model("later")
         person.expect_selected(checkpoint="later")
+        person.at_rest()  # what comes of an older question takes the words away again
         told = person.page.locator("#problem")
         expect(told).to_be_hidden()
         shutil.copy(checkpoints / "gpt-twin" / "config.json", later)

@@ -26,6 +26,7 @@ def held(person, about: str):
 def test_an_old_picture_is_dimmed_until_it_is_drawn_anew(person):
     picture, prediction = person.page.locator("#attention-pattern"), person.page.locator("#next-token")
     expect(picture).not_to_contain_class("stale")
+    person.at_rest()
     with held(person, "pick"):
         person.chips.nth(3).click()
         for old in (picture, prediction, person.page.locator("#attention-formula")):
@@ -39,6 +40,7 @@ def test_an_old_picture_is_dimmed_until_it_is_drawn_anew(person):
 
 
 def test_what_a_choice_leaves_as_it_is_is_not_dimmed(person):
+    person.at_rest()
     with held(person, "pick"):
         person.chips.nth(3).click()
         expect(person.page.locator("#attention-pattern")).to_contain_class("stale")
@@ -47,6 +49,7 @@ def test_what_a_choice_leaves_as_it_is_is_not_dimmed(person):
 
 def test_pictures_are_dimmed_while_text_is_written(person):
     person.set_number("new tokens", 4)
+    person.at_rest()
     with held(person, "show"):
         person.page.get_by_role("button", name="Generate", exact=True).click()
         expect(person.chips.last).to_contain_class("generated")
@@ -58,6 +61,7 @@ def test_pictures_are_dimmed_while_text_is_written(person):
 def test_without_motion_it_is_dimmed_without_a_transition(newcomer):
     person = newcomer(reduced_motion="reduce").open()
     content = person.page.locator("#attention-pattern .html-container")
+    person.at_rest()
     with held(person, "pick"):
         person.chips.nth(3).click()
         expect(content).to_have_css("opacity", "0.4")

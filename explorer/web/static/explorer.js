@@ -37,6 +37,8 @@
       return Connection.call("answer", [QUESTIONS[now], { ...state, version }, part], unwanted.signal);
     };
     let asked = following(null, false), coming = asked && send(asked);
+    const busy = (is) => document.getElementById("views")?.setAttribute("aria-busy", is);
+    busy(true);
     while (asked) {
       const answer = await answered(coming), { number } = asked;
       version = answer.version ?? version;
@@ -47,6 +49,7 @@
       tellState();
     }
     waiting = null;
+    busy(false);
   }
 
   // What came, or in its place the sentence that says why nothing did. Nobody's answer is asked for again (`onReturn`).
