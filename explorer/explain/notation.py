@@ -40,3 +40,9 @@ def number(value: float) -> str:
         if -3 <= exponent < 4:
             text = f"{value:.{max(0, 2 - exponent)}f}"
     return text.replace("-", "−")
+
+
+def added(value: float) -> str:
+    """What a part adds, with its sign: two decimals; no sign where that leaves nothing."""
+    text = f"{value:+.2f}".replace("-", "−")
+    return text[1:] if float(f"{value:.2f}") == 0 else text

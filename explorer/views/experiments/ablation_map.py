@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 from explorer.analysis.ablation import Ablation, ablation
 from explorer.analysis.residual import SUBLAYERS
 from explorer.analysis.rounding import resolution
-from explorer.explain.notation import number, quoted
+from explorer.explain.notation import added, number, quoted
 from explorer.tracing.trace import Trace
 from explorer.views.change import say
 from explorer.views.stage_axes import sublayer_axis
@@ -26,7 +26,7 @@ def heads(trace: Trace, query: int, token_id: int, layer: int | None = None, hea
             zmin=-1 if none else -largest,
             zmax=1 if none else largest,
             autocolorscale=True,
-            text=[[signed(value) for value in row] for row in values],
+            text=[[added(value) for value in row] for row in values],
             customdata=2 ** (found.before + values),
             texttemplate="%{text}" if values.shape[1] <= 12 else None,
             hovertemplate=(
@@ -39,7 +39,7 @@ def heads(trace: Trace, query: int, token_id: int, layer: int | None = None, hea
         ),
         alt=(
             f"Change of the probability of {told(trace, query, token_id, found)} when each of {values.size} heads is "
-            f"silenced alone: most without layer {most[0]} head {most[1]}, {signed(values[most])} bits."
+            f"silenced alone: most without layer {most[0]} head {most[1]}, {added(values[most])} bits."
         ),
         xaxis={"title": {"text": "head"}, "dtick": 1, "showgrid": False},
         yaxis={"title": {"text": "layer"}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
@@ -65,7 +65,7 @@ def sublayers(trace: Trace, query: int, token_id: int) -> go.Figure:
             y=values,
             customdata=np.arange(len(names)) // 2,
             text=[
-                f"without {name}: {signed(value)} bits<br>probability {chances} → {number(2 ** (found.before + value))}"
+                f"without {name}: {added(value)} bits<br>probability {chances} → {number(2 ** (found.before + value))}"
                 for name, value in zip(names, values, strict=True)
             ],
             textposition="none",
@@ -74,7 +74,7 @@ def sublayers(trace: Trace, query: int, token_id: int) -> go.Figure:
         ),
         alt=(
             f"Change of the probability of {told(trace, query, token_id, found)} without each sublayer: most without "
-            f"{names[most]}, {signed(values[most])} bits."
+            f"{names[most]}, {added(values[most])} bits."
         ),
         xaxis={**sublayer_axis(names), "title": {"text": "without (blue: all heads, orange: feed-forward)"}},
         yaxis={"title": {"text": "change of log₂ probability, bits"}},
@@ -86,7 +86,3 @@ def sublayers(trace: Trace, query: int, token_id: int) -> go.Figure:
 def told(trace: Trace, query: int, token_id: int, found: Ablation) -> str:
     chance = number(2**found.before)
     return f"{quoted(trace.vocabulary[token_id])} after {quoted(trace.tokens[query])}, {chance},"
-
-
-def signed(bits: float) -> str:
-    return f"{bits:+.2f}".replace("-", "−")

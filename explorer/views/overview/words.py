@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.overview import Overview
-from explorer.explain.notation import number
+from explorer.explain.notation import added, number
 from explorer.views.overview import plan as at
 from explorer.views.overview.parts import Part
 from explorer.views.overview.plan import Plan
@@ -89,5 +89,5 @@ def numbers(plan: Plan, found: Overview, adds: str) -> Iterator[Word]:
 def signed(value: float, roomy: bool = True) -> str:
     """Three significant digits and the sign; in little room, two decimals."""
     if not roomy:
-        return f"{value:+.2f}".replace("-", "−")
+        return added(value)
     return f"{'+' if value > 0 else ''}{number(value)}"

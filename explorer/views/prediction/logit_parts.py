@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.attribution import Attribution, attribution
-from explorer.explain.notation import number, quoted
+from explorer.explain.notation import added, number, quoted
 from explorer.tracing.trace import Trace
 from explorer.views.explained import logit_of
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, SELECTED, figure
@@ -99,7 +99,7 @@ def heads(
             zmin=-largest,
             zmax=largest,
             autocolorscale=True,
-            text=[[f"{value:+.2f}".replace("-", "−") for value in row] for row in values],
+            text=[[added(value) for value in row] for row in values],
             texttemplate="%{text}" if values.shape[1] <= 12 else None,
             hovertemplate="layer %{y} head %{x}<br>adds %{z:.4f}<extra></extra>",
             xgap=1,

@@ -5,7 +5,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from explorer.explain.notation import number, quoted, visible
+from explorer.explain.notation import added, number, quoted, visible
 from explorer.views.style import DARK, LIGHT, SELECTED, around, figure, label, positions, template, token_axis
 
 THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
@@ -126,6 +126,14 @@ def test_an_axis_of_tokens_is_one_plotly_takes():
 )
 def test_numbers_have_three_digits_and_a_true_minus(value, text):
     assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.5, "+0.50"), (-2.5, "−2.50"), (0.0, "0.00"), (-0.001, "0.00"), (0.004, "0.00"), (-0.006, "−0.01")],
+)
+def test_what_a_part_adds_has_a_sign_where_it_adds_anything(value, text):
+    assert added(value) == text
 
 
 @THEMES
