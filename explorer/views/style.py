@@ -65,7 +65,7 @@ def css_colours() -> str:
 
     def rule(selector: str, theme: Theme) -> str:
         return (
-            f"{selector} {{ --accent: {theme.accent}; --color-accent: {theme.accent}; --selected: {SELECTED}; "
+            f"{selector} {{ --accent: {theme.accent}; --selected: {SELECTED}; "
             f"--selected-text: {theme.selected_text}; --attention: {ATTENTION}; --feed-forward: {FEED_FORWARD}; "
             f"--embedding: {EMBEDDING}; --residual: {RESIDUAL}; }}\n"
         )

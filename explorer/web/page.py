@@ -187,7 +187,7 @@ def page_theme() -> gr.themes.Base:
     theme = gr.themes.Base(neutral_hue="slate", spacing_size="sm", font=SANS_FONTS, font_mono=MONO_FONTS)
     light = {name: getattr(LIGHT, field) for name, field in THEMED.items()}
     dark = {f"{name}_dark": getattr(DARK, field) for name, field in THEMED.items()}
-    return theme.set(**light, **dark)
+    return theme.set(**light, **dark, color_accent="var(--accent)")  # which has no dark variant of its own
 
 
 def told_to_programs(function: Callable) -> Callable:

@@ -12,13 +12,23 @@ FITS = """() => [...document.querySelectorAll(".plot")]
   .every((plot) => !plot.clientWidth || plot._fullLayout?.width === plot.clientWidth)"""
 REFERENCES = """() => [...document.querySelectorAll(".plot [clip-path], .plot .cbfill")]
   .map((shape) => shape.getAttribute("clip-path") || shape.style.fill).filter((reference) => /url/.test(reference))"""
+SELECTED_TAB = """() => {
+  const probe = document.body.appendChild(document.createElement("i"));
+  probe.style.color = getComputedStyle(document.querySelector("#views")).getPropertyValue("--accent");
+  const accent = getComputedStyle(probe).color;
+  probe.remove();
+  return [accent, getComputedStyle(document.querySelector("#views button[role=tab][aria-selected=true]")).color];
+}"""
 OVERFLOW = "document.scrollingElement.scrollWidth - innerWidth"
 
 
 def test_the_theme_changes_page_and_figures(person):
     colours = []
+    person.page.emulate_media(reduced_motion="reduce")  # colours change at once
     for theme in (LIGHT, DARK, LIGHT):
         assert (person.pattern.evaluate(FONT), person.prediction.evaluate(ACCENT)) == (theme.text, theme.accent)
+        accent, selected_tab = person.page.evaluate(SELECTED_TAB)
+        assert selected_tab == accent
         colours.append(person.background)
         if len(colours) < 3:
             with person.redrawn(person.pattern, person.grid):

@@ -201,7 +201,7 @@ VIEW = View(
             mark=recomputed("blocks.{layer}.attn.scores", PATTERN, "blocks.{layer}.attn.v"),
             inspect=lambda trace, s, point: stage(trace, s.layer, s.head, s.query, point.column, point.row),
             height=320,
-            min_width=640,
+            min_width=900,
         ),
         Panel(
             name="dimensions",

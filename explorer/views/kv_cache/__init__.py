@@ -40,7 +40,7 @@ def heatmap(trace: Trace, lengths: np.ndarray, rows: list[str], what: str, query
             colorbar={"title": {"text": "length ‖x‖₂", "side": "right"}},
         ),
         alt=alt,
-        xaxis=token_axis(trace.tokens, "position: stored, then computed now (framed), then not yet"),
+        xaxis=token_axis(trace.tokens, "position: stored, now (framed), not yet"),
         yaxis={"type": "category", "autorange": "reversed", "showgrid": False},
     )
     fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 1.5})
