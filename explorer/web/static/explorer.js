@@ -70,17 +70,23 @@
     return { now, part: 0, number: questions };
   }
 
-  // Pictures that a question is about are marked as old until what answers it, or a later one, is drawn.
+  // Pictures that a question is about are marked as old until what answers it, or a later one, is drawn; but not where
+  // that comes at once, as to dim all of them takes a fifth of a click's time.
+  const AT_ONCE = 300; // milliseconds
   let questions = 0;
   function outdate(question) {
     const { view } = state, formula = `#${view}-${FORMULA}`, pictures = `.panels > [id^="${view}-"]`;
     const all = `${pictures}, ${formula}, #${COACH}`;
     const old = { tune: "", token: all, pick: `${pictures}:not(.once), ${formula}`, show: all }[question];
-    questions++;
-    for (const block of document.querySelectorAll([`#${NEXT_TOKEN}`, old].filter(Boolean).join())) {
-      block.classList.add("stale");
-      block.dataset.asked = questions;
+    const number = ++questions;
+    for (const { dataset } of document.querySelectorAll([`#${NEXT_TOKEN}`, old].filter(Boolean).join())) {
+      dataset.asked = number;
+      dataset.oldSince ??= number;
     }
+    setTimeout(() => {
+      for (const block of document.querySelectorAll("[data-old-since]"))
+        if (block.dataset.oldSince <= number) block.classList.add("stale");
+    }, AT_ONCE);
   }
 
   // Tabs build their widgets when they are first opened: what came before that is kept for them. One that fails leaves
@@ -89,7 +95,9 @@
     contents[id] = content;
     try { await receivers[id]?.(content); } catch (error) { return broke(error); }
     const block = document.getElementById(id);
-    if (block?.dataset.asked <= number) block.classList.remove("stale");
+    if (!(block?.dataset.asked <= number)) return;
+    delete block.dataset.oldSince;
+    block.classList.remove("stale");
   }
   function broke(error) {
     console.error(error);
