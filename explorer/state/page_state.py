@@ -45,15 +45,6 @@ class PageState:
     def tree_as_dict(self) -> dict[str, Any]:
         return {"branches": written(self.branches), "began": self.began}
 
-    def as_change(self, change: Mapping[str, Any] | None = None, ask: str = "show") -> dict[str, Any]:
-        """The change of the page's state to this run, and what the browser then asks for (see `Endpoints.answer`).
-
-        Of the selection only the tokens, and what is in `change`: the rest may have been changed since by clicks.
-        """
-        tokens = {"query": self.selection.query, "key": self.selection.key}
-        told = self.run.as_dict() | self.tree_as_dict() | tokens | {"turn": self.turn} | (change or {})
-        return {"change": told, "ask": ask}
-
 
 def turn_of(state: Mapping[str, Any]) -> int:
     return as_index(state.get("turn")) or 0

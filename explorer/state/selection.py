@@ -3,11 +3,23 @@
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from explorer.tracing.trace import Trace
+from model.config import ModelConfig
 
+TABS = (
+    "overview",
+    "tokens",
+    "attention",
+    "positions",
+    "kv_cache",
+    "feed_forward",
+    "residual",
+    "prediction",
+    "activations",
+    "experiments",
+)
+FORMER_TABS = {"rope": "positions"}  # names in addresses that people saved
 # What fields of one word may hold; what each stands for, `analysis` says under the same names.
 WORDS = {
     "pattern": ("weight", "without_first", "moved", "layer_mean", "layer_max", "chosen_mean", "chosen_max"),
@@ -19,6 +31,15 @@ WORDS = {
 MOST_FOUND_BY = 40  # characters
 BETWEEN, HEAD, MOST_HEADS = "~", re.compile(r"([0-9]{1,4})\.([0-9]{1,4})"), 256
 LAYER = re.compile(r"^blocks\.\d+\.")
+
+
+class Captured(Protocol):
+    """Of a trace, what a selection must fit."""
+
+    config: ModelConfig
+    values: Mapping[str, Any]
+
+    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -77,10 +98,10 @@ class Selection:
                 value = as_index(value)
             if isinstance(value, field.type):
                 known[field.name] = value
-        return cls(**known)
+        return cls(**known | {"view": tab_named(known.get("view")) or cls.view})
 
-    def within(self, trace: "Trace") -> "Selection":
-        """The nearest selection that exists in this run."""
+    def within(self, trace: Captured) -> "Selection":
+        """The nearest selection that exists in a trace."""
 
         def clamp(value, size):
             return max(0, min(value, size - 1))
@@ -89,8 +110,8 @@ class Selection:
             return layer < trace.config.num_layers and head < trace.config.num_heads
 
         query = clamp(self.query, len(trace))
-        tap = self.tap if self.tap in trace else LAYER.sub(f"blocks.{trace.config.num_layers - 1}.", self.tap)
-        tap = tap if tap in trace else next(iter(trace.values))
+        tap = self.tap if self.tap in trace.values else LAYER.sub(f"blocks.{trace.config.num_layers - 1}.", self.tap)
+        tap = tap if tap in trace.values else next(iter(trace.values))
         return replace(
             self,
             layer=clamp(self.layer, trace.config.num_layers),
@@ -99,7 +120,7 @@ class Selection:
             query=query,
             key=clamp(self.key, query + 1),
             tap=tap,
-            dim=clamp(self.dim, trace[tap].shape[-1]),
+            dim=clamp(self.dim, trace.values[tap].shape[-1]),
             neuron=clamp(self.neuron, trace.config.d_ff),
             depth=clamp(self.depth, trace.config.num_layers + 1),
             target=max(1, clamp(self.target, trace.config.vocab_size + 1)),
@@ -121,6 +142,12 @@ class Selection:
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def tab_named(name: Any) -> str | None:
+    """The tab of that name or former name; None where there is none."""
+    name = FORMER_TABS.get(name, name) if isinstance(name, str) else None
+    return name if name in TABS else None
 
 
 def as_index(value: Any) -> int | None:

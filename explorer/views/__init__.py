@@ -1,6 +1,6 @@
 """The views, in tab order, and by their names."""
 
-from explorer.state.selection import Selection
+from explorer.state.selection import Selection, tab_named
 from explorer.views import (
     activations,
     attention,
@@ -13,7 +13,6 @@ from explorer.views import (
     residual,
     tokens,
 )
-from explorer.views.view import View
 
 VIEWS = (
     overview.VIEW,
@@ -27,19 +26,12 @@ VIEWS = (
     activations.VIEW,
     experiments.VIEW,
 )
-FORMERLY = {"rope": positions.VIEW.name}  # names in addresses that people saved
-
-
-def view_named(name: str) -> View:
-    """The view of that name or former name, or else the one that is open at first."""
-    views = {view.name: view for view in VIEWS}
-    return views.get(FORMERLY.get(name, name), views[Selection.view])
+VIEW_NAMED = {view.name: view for view in VIEWS}
 
 
 def unknown_view(name: str | None) -> str:
-    """A sentence about a name that no view has or had; "" for one that has."""
-    view = view_named(name)
-    if not name or FORMERLY.get(name, name) == view.name:
+    """A sentence about a name that no tab has or had; "" for one that has."""
+    if not name or tab_named(name):
         return ""
     titles = ", ".join(view.title for view in VIEWS)
-    return f"There is no tab {name[:80]!r}; the tabs are {titles}: {view.title} is shown."
+    return f"There is no tab {name[:80]!r}; the tabs are {titles}: {VIEW_NAMED[Selection.view].title} is shown."

@@ -7,8 +7,6 @@ import numpy as np
 
 from explorer.analysis.next_token import next_token, surprisal
 from explorer.state.settings import NO_LIMITS, GenerationSettings, WritingLimits
-from explorer.tracing.library import Library
-from explorer.tracing.runs import Runs
 from explorer.web.opening import Opening
 from model.generation.autoregressive import generate as generate_tokens
 from model.generation.stop_strings import up_to_stop
@@ -17,8 +15,8 @@ from model.generation.stop_strings import up_to_stop
 class Api:
     """Typed, documented and stateless: what `/explore` and `/generate` answer."""
 
-    def __init__(self, library: Library, default_checkpoint: str, limits: WritingLimits = NO_LIMITS):
-        self.library, self.opening = library, Opening(Runs(library))
+    def __init__(self, opening: Opening, default_checkpoint: str, limits: WritingLimits = NO_LIMITS):
+        self.opening = opening
         self.default_checkpoint, self.limits = default_checkpoint, limits
 
     def explore(self, prompt: str, checkpoint: str = "") -> dict[str, Any]:
@@ -83,7 +81,7 @@ class Api:
             temperature, top_k, max_new_tokens, seed, top_p, min_p, repetition_penalty, stop
         ).checked()
         run = self.opening.run_of(checkpoint or self.default_checkpoint, prompt)
-        lm, tokenizer = self.library.model(run.checkpoint)
+        lm, tokenizer = self.opening.runs.model(run.checkpoint)
         ends = {"stop_tokens": {tokenizer.end_of_text}, "tokenizer": tokenizer}
         end, steps = time.monotonic() + self.limits.seconds, []
         for step in generate_tokens(lm, run.prompt, num_dropped=run.dropped, **ends, **settings.as_dict()):

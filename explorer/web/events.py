@@ -11,12 +11,13 @@ from explorer.state.page_state import PageState, turn_of
 from explorer.state.run import Run
 from explorer.state.selection import Selection
 from explorer.state.settings import GenerationSettings
-from explorer.views import unknown_view, view_named
+from explorer.views import unknown_view
 from explorer.web.layout import Layout
-from explorer.web.opening import Opening, page_state
+from explorer.web.opening import Opening
 from explorer.web.other_model import own_continuations, read_by
 from explorer.web.telling import VISITORS
 from explorer.web.toasts import telling, warn
+from explorer.web.widgets.state_update import StateUpdate
 
 FIRST_PROMPT = EXAMPLES["a story"].text
 # What of a URL is left out, if all of it makes no sense -> what the visitor is told is done instead. Ids say nothing to
@@ -50,7 +51,7 @@ class Events:
         """What a visitor sees first: what the URL says, or else the first example."""
         query = dict(request.query_params)
         asked, settings = self.opened(query), GenerationSettings.parse(query)
-        change = asked.as_change(asked.selection.as_dict() | settings.as_dict())
+        change = StateUpdate.pack(asked, asked.selection.as_dict() | settings.as_dict())
         return {self.layout.update: change} | self.widgets(asked, settings)
 
     def opened(self, query: dict[str, str]) -> PageState:
@@ -83,7 +84,7 @@ class Events:
     @telling
     def on_follow(self, state: dict) -> dict:
         """All that the state says but the tab, which has an event of its own, after the browser went back to it."""
-        widgets = self.widgets(self.opening.within(page_state(state)), GenerationSettings.parse(state))
+        widgets = self.widgets(self.opening.within(PageState.parse(state)), GenerationSettings.parse(state))
         del widgets[self.layout.tabs]
         return widgets
 
@@ -106,7 +107,7 @@ class Events:
             state: and, as `own`, what of its own that model had written to the prompt when it was last here.
         """
         try:
-            before = page_state(state)
+            before = PageState.parse(state)
             self.opening.runs.trace(before.run)
             same = self.opening.runs.text(before.run)[0] == prompt
             same = same or self.opening.run_of(before.run.checkpoint, prompt).prompt == before.run.prompt
@@ -136,11 +137,11 @@ class Events:
             )
         moved = dict(asked.selection.as_dict().items() - Selection.parse(state).as_dict().items())  # what it lacks
         top_k = GenerationSettings.parse(state).top_k
-        return {self.layout.update: asked.as_change(moved), **self.show_model(run.checkpoint, top_k)}
+        return {self.layout.update: StateUpdate.pack(asked, moved), **self.show_model(run.checkpoint, top_k)}
 
     def kept_changes(self, run: Run, state: dict) -> Run:
         """The run with the state's edits, or without where the model has not what they change."""
-        changed = replace(run, edits=page_state(state).run.edits if state.get("edits") else ())
+        changed = replace(run, edits=PageState.parse(state).run.edits if state.get("edits") else ())
         try:
             self.opening.runs.trace(changed)
         except VISITORS as error:
@@ -151,7 +152,7 @@ class Events:
     @telling
     def on_open(self, state: dict) -> dict:
         """The tab that the state names, after a click elsewhere chose it."""
-        return {self.layout.tabs: gr.Tabs(selected=view_named(Selection.parse(state).view).name)}
+        return {self.layout.tabs: gr.Tabs(selected=Selection.parse(state).view)}
 
     def show_model(self, checkpoint: str, top_k: int) -> dict:
         lm, _ = self.opening.runs.model(checkpoint)

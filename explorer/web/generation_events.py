@@ -14,7 +14,7 @@ from explorer.state.run import MOST_TOKENS
 from explorer.state.settings import LIMITS, GenerationSettings, WritingLimits
 from explorer.state.tree_commands import after, rewritten
 from explorer.tracing.intervening import edited, edited_steps
-from explorer.web.opening import Opening, page_state
+from explorer.web.opening import Opening
 from explorer.web.toasts import telling
 from explorer.web.widgets.state_update import StateUpdate
 from model.generation.autoregressive import generate
@@ -120,7 +120,7 @@ class GenerationEvents:
         for origin, way in ways.items():
             branches = added(asked.branches, (*run.generated, *way()), origin)
             asked = replace(asked, branches=branches)
-            yield {self.update: asked.as_change()}
+            yield {self.update: StateUpdate.pack(asked)}
 
     @at_intervals
     def written(self, asked: PageState, settings: GenerationSettings, **change) -> Iterator[dict]:
@@ -150,8 +150,8 @@ class GenerationEvents:
             last = complete or done == most or time.monotonic() >= end
             if last and not complete:
                 self.tell_why(done)
-            told = seen_from(places[-1], replace(asked, run=run)).as_change(change, ask="show" if last else "token")
-            yield {self.update: told | {"steps": list(places)}}
+            seen, ask = seen_from(places[-1], replace(asked, run=run)), "show" if last else "token"
+            yield {self.update: StateUpdate.pack(seen, change, ask) | {"steps": list(places)}}
             if last:
                 return
 
@@ -167,11 +167,11 @@ class GenerationEvents:
         asked = self.next_turn(state)
         moved = self.opening.at_end(move(asked))
         box = {} if moved.run.prompt == asked.run.prompt else {self.prompt: self.opening.runs.text(moved.run)[0]}
-        return {self.update: moved.as_change()} | box
+        return {self.update: StateUpdate.pack(moved)} | box
 
     def next_turn(self, state: dict) -> PageState:
         """What the state asks, in its next turn. UserError where it makes no sense."""
-        asked = page_state(state)
+        asked = PageState.parse(state)
         self.opening.runs.trace(asked.run)
         return replace(asked, turn=asked.turn + 1)
 

@@ -10,7 +10,7 @@ from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.runs import Runs
 from explorer.tracing.trace import Trace
-from explorer.views import view_named
+from explorer.views import VIEW_NAMED
 from explorer.views.checks import Mark
 from explorer.views.choices import Choice, choices
 from explorer.views.view import Panel, View
@@ -85,4 +85,4 @@ class OpenView:
 def open_view_of(runs: Runs, asked: PageState) -> OpenView:
     """The tab that is asked for, of its run."""
     lm, trace = runs.held(asked.run)
-    return OpenView(view_named(asked.selection.view), trace, asked.selection.within(trace), lm)
+    return OpenView(VIEW_NAMED[asked.selection.view], trace, asked.selection.within(trace), lm)

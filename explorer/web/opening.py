@@ -12,16 +12,9 @@ from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.tracing.runs import Runs
-from explorer.views import view_named
 from explorer.views.explained import explained
 from explorer.web.hints import example_at
 from model.generation.window import window_start
-
-
-def page_state(state: Mapping[str, Any]) -> PageState:
-    """What the browser's state asks, with a tab that there is; UserError where its run makes no sense."""
-    asked = PageState.parse(state)
-    return replace(asked, selection=replace(asked.selection, view=view_named(asked.selection.view).name))
 
 
 class Opening:
@@ -44,7 +37,7 @@ class Opening:
 
     def restored(self, state: Mapping[str, Any]) -> PageState:
         """What a URL asks: its ids, or a prompt given as `text`; what it leaves open: where most is seen."""
-        asked = page_state(state)
+        asked = PageState.parse(state)
         look = self.within
         if not asked.run.prompt:
             run = self.run_of(asked.run.checkpoint, str(state.get("text", "")))

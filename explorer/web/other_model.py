@@ -6,7 +6,7 @@ from dataclasses import replace
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.state.run import MOST_TOKENS
-from explorer.web.opening import Opening, page_state
+from explorer.web.opening import Opening
 from model.tokenizer import Tokenizer
 
 
@@ -58,7 +58,7 @@ def own_continuations(checkpoint: str, own: object) -> PageState | None:
     if not isinstance(own, dict):
         return None
     try:
-        asked = page_state(own | {"checkpoint": checkpoint, "edits": ""})
+        asked = PageState.parse(own | {"checkpoint": checkpoint, "edits": ""})
     except UserError:
         return None
     return asked if asked.run.generated or asked.branches else None

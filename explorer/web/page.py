@@ -52,7 +52,7 @@ class Page:
             boxes = self.layout.prompt, self.layout.sampling.seed
             self.writing = GenerationEvents(self.layout.update, *boxes, opening, self.limits)
             connect(blocks, self.layout, self.events, self.writing)
-            api = Api(self.library, self.checkpoint, self.limits)
+            api = Api(opening, self.checkpoint, self.limits)
             gr.api(told_to_programs(api.explore), api_name="explore")
             gr.api(told_to_programs(api.generate), api_name="generate")
         return blocks.queue(default_concurrency_limit=8)

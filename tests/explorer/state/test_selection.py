@@ -6,7 +6,8 @@ from explorer.analysis.attention import PATTERNS
 from explorer.analysis.heads import HEAD_SCORES
 from explorer.analysis.lens import LENSES
 from explorer.analysis.shades import SHADES
-from explorer.state.selection import WORDS, Selection, as_index
+from explorer.state.selection import TABS, WORDS, Selection, as_index
+from explorer.views import VIEWS
 
 NONSENSE = [
     -1,
@@ -51,12 +52,23 @@ def test_names_are_text(value):
     assert Selection.parse({"view": value, "tap": value}) == Selection()
 
 
+@pytest.mark.parametrize(
+    ("asked", "opened"), [("residual", "residual"), ("rope", "positions"), ("<script>", "overview")]
+)
+def test_the_tab_is_one_that_there_is(asked, opened):
+    assert Selection.parse({"view": asked}).view == opened
+
+
+def test_every_tab_has_its_view_in_order():
+    assert tuple(view.name for view in VIEWS) == TABS
+
+
 def test_unknown_names_are_ignored():
     assert Selection.parse({"__class__": "x", "Layer": 1, "within": 2}) == Selection()
 
 
 def test_a_selection_is_read_back_as_it_was_written():
-    selection = Selection("rope", 3, 2, 9, 4, "blocks.1.attn.q", 17)
+    selection = Selection("positions", 3, 2, 9, 4, "blocks.1.attn.q", 17)
     assert Selection.parse(selection.as_dict()) == selection
     assert Selection.parse({name: str(value) for name, value in selection.as_dict().items()}) == selection
 

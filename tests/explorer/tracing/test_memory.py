@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from explorer.web.api import Api
 from explorer.tracing.library import Library
+from explorer.tracing.runs import Runs
+from explorer.web.opening import Opening
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4 >> 10
@@ -21,7 +23,7 @@ def text(number):
     return " ".join(chance.choices("Once upon a time there was a fox".split(), k=chance.randint(120, 240)))
 
 library = Library("cpu", most_trace_bytes=int(sys.argv[1]) << 20)
-api = Api(library, "llama-fables")
+api = Api(Opening(Runs(library)), "llama-fables")
 api.explore("the fox")
 before = resident()
 with ThreadPoolExecutor(8) as pool:

@@ -20,8 +20,9 @@ from explorer.tracing.models import identity_of, living, named
 from explorer.tracing.runs import Runs
 from explorer.views import VIEWS
 from explorer.web.api import Api
+from explorer.web.around_tabs import prediction_after
 from explorer.web.continuations import Continuations
-from explorer.web.endpoints import Endpoints, prediction_after
+from explorer.web.endpoints import Endpoints
 from explorer.web.opening import Opening
 from model.checkpoint import load_checkpoint
 
@@ -76,11 +77,11 @@ def test_one_model_at_a_time_has_an_identity(lms, tiny_checkpoint):
 
 
 def explored(library: Library):
-    Api(library, "tiny").explore("the fox")
+    Api(Opening(Runs(library)), "tiny").explore("the fox")
 
 
 def generated(library: Library):
-    Api(library, "tiny").generate("the fox", max_new_tokens=3)
+    Api(Opening(Runs(library)), "tiny").generate("the fox", max_new_tokens=3)
 
 
 def shown(library: Library):
@@ -101,8 +102,8 @@ def predicted(library: Library):
     opening = Opening(Runs(library))
     for end in (2, 3, 4):
         opening.runs.logits(Run("tiny", IDS[:end]))
-    question = opening.restored({"checkpoint": "tiny", "text": "the fox"})
-    prediction_after(question, GenerationSettings(), opening.runs.logits(question.run))
+    asked = opening.restored({"checkpoint": "tiny", "text": "the fox"})
+    prediction_after(asked.run, asked.selection.query, GenerationSettings(), opening.runs.logits(asked.run))
     library.kept_beside = opening
 
 

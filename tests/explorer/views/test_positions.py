@@ -4,8 +4,8 @@ from numpy.testing import assert_allclose
 
 from explorer.analysis.positions import by_distance, context_vectors, cosines, lengths
 from explorer.explain.notation import number
-from explorer.state.selection import Selection
-from explorer.views import view_named
+from explorer.state.selection import Selection, tab_named
+from explorer.views import VIEW_NAMED
 from explorer.views.positions import VIEW
 from explorer.views.positions.likeness import alike, by_distances
 from explorer.views.positions.vectors import curves, shares
@@ -20,7 +20,7 @@ def adding(trace_of, request):
 
 
 def test_the_view_goes_by_its_former_name_too():
-    assert view_named("rope") is view_named("positions") is VIEW
+    assert VIEW_NAMED[tab_named("rope")] is VIEW_NAMED["positions"] is VIEW
 
 
 @pytest.mark.parametrize(

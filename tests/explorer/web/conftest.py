@@ -5,6 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from explorer.state.page_state import PageState
+from explorer.state.selection import Selection
+from explorer.tracing.runs import Runs
+from explorer.web.opening import Opening
 from explorer.web.page import Page
 
 
@@ -13,6 +17,17 @@ def page(library) -> Page:
     page = Page(library, "rope")
     page.blocks = page.build()
     return page
+
+
+@pytest.fixture
+def opening(library) -> Opening:
+    return Opening(Runs(library))
+
+
+@pytest.fixture
+def asked(opening) -> PageState:
+    """A token in the middle of a prompt."""
+    return PageState(opening.run_of("rope", "the fox asked the owl"), Selection(query=2, key=1))
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ from model.generation.autoregressive import generate
 
 
 @pytest.fixture
-def api(library) -> Api:
-    return Api(library, "rope")
+def api(opening) -> Api:
+    return Api(opening, "rope")
 
 
 def test_explore_says_what_the_model_made_of_a_prompt(api, lms, tiny_tokenizer):
@@ -125,8 +125,8 @@ def test_the_model_is_the_default_one_or_that_asked_for(api):
 
 
 @pytest.mark.parametrize(("limits", "tokens"), [(WritingLimits(tokens=3), 3), (WritingLimits(seconds=0), 1)])
-def test_the_app_s_limits_end_a_text(library, limits, tokens):
-    written = Api(library, "rope", limits).generate("the fox", max_new_tokens=8, seed=1)
-    unlimited = Api(library, "rope").generate("the fox", max_new_tokens=8, seed=1)
+def test_the_app_s_limits_end_a_text(opening, limits, tokens):
+    written = Api(opening, "rope", limits).generate("the fox", max_new_tokens=8, seed=1)
+    unlimited = Api(opening, "rope").generate("the fox", max_new_tokens=8, seed=1)
     assert len(unlimited["tokens"]) > 3
     assert written["tokens"] == unlimited["tokens"][:tokens]

@@ -3,9 +3,10 @@ from dataclasses import replace
 import pytest
 
 from explorer.explain.inspection import Point
+from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.views import VIEWS
-from explorer.web.open_view import OpenView
+from explorer.web.open_view import OpenView, open_view_of
 
 VIEW = {view.name: view for view in VIEWS}
 
@@ -55,3 +56,16 @@ def test_a_clicked_number_is_explained(rope_trace):
     with pytest.raises(IndexError):
         shown.inspect("pattern", Point(x=3, y=99))
     assert shown.inspect("missing", Point(x=0, y=0)) == ""
+
+
+def test_views_are_looked_at_within_the_run_whatever_is_selected(opening, asked):
+    far = Selection(layer=99, head=99, query=99, key=99, tap="nothing", dim=10**8)
+    shown = open_view_of(opening.runs, PageState(asked.run, far))
+    assert shown.selection == far.within(shown.trace) != far
+
+
+def test_tokens_of_nasty_text_can_be_looked_at(opening, nasty_prompt):
+    asked = opening.restored({"checkpoint": "rope", "text": nasty_prompt})
+    for view in VIEWS:
+        shown = open_view_of(opening.runs, replace(asked, selection=replace(asked.selection, view=view.name)))
+        assert all(bool(shown.draw(panel)) is shown.has(panel) for panel in view.panels)

@@ -1,117 +1,124 @@
-"""Opening the page by a link that anybody may have written, and texts that anybody may type."""
+from dataclasses import replace
 
-import json
-
+import numpy as np
 import pytest
 
+from explorer.state.interventions import ROTATION_OFF
+from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.state.selection import Selection
-from explorer.state.settings import LIMITS, GenerationSettings
-from explorer.views import FORMERLY
-from explorer.web.endpoints import Endpoints
+from model.checkpoint import CheckpointError
+from model.generation.window import window_start
+
+CONTEXT = 32
 
 
-def test_a_link_opens_what_it_says(page, load):
-    answer = load(checkpoint="none", prompt="5.6.7", generated="8", view="activations", query="1", seed="9")
-    change = answer[page.layout.update]["change"]
-    expected = {"checkpoint": "none", "prompt": [5, 6, 7], "generated": [8], "view": "activations", "query": 1}
-    assert {name: change[name] for name in expected} == expected
-    assert (change["seed"], answer[page.layout.sampling.seed]) == (9, 9)
-    assert answer[page.layout.picker] == "none"
-    assert answer[page.layout.tabs].selected == "activations"
-    assert answer[page.layout.update]["ask"] == "show"
+def test_the_text_is_exactly_what_was_typed(opening, style, nasty_prompt):
+    run = opening.run_of(style, nasty_prompt)
+    assert opening.runs.text(run) == (nasty_prompt, "")
+    assert opening.runs.text(Run.parse(run.as_dict())) == (nasty_prompt, "")
+    assert run.dropped == 0
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        {"checkpoint": "../../etc/passwd"},
-        {"checkpoint": "<b>"},
-        {"prompt": "1.x"},
-        {"prompt": "299999"},
-        {"prompt": "." * 9000},
-        {"text": ""},
-        {"generated": "-1"},
-    ],
-    ids=lambda asked: str(asked)[:30],
-)
-def test_a_hostile_link_opens_the_first_example_and_says_why(page, told, asked, load):
-    answer = load(**asked)
-    assert answer[page.layout.update] == load()[page.layout.update]
-    assert len(told) == 1
-    assert "<" not in told[0]
+def test_of_a_long_prompt_the_end_is_kept(opening, library):
+    text = "the moon " * 40
+    run = opening.run_of("rope", text)
+    ids = library.model("rope")[1].encode(text)
+    start = window_start(len(ids), CONTEXT)
+    assert run.prompt == tuple(ids[start:])
+    assert run.dropped == start > 0
 
 
-@pytest.mark.parametrize("value", ["-1", "1e99", "9" * 5000, "nan", "<b>", "٣", ""], ids=lambda value: ascii(value)[:8])
-def test_a_hostile_selection_or_setting_is_brought_within_its_limits(page, told, value, load):
-    names = [*Selection().as_dict(), *LIMITS, "dropped"]
-    answer = load(text="the fox asked the owl", **dict.fromkeys(names, value))
-    change = answer[page.layout.update]["change"]
-    assert answer[page.layout.tabs].selected == change["view"] == Selection.view
-    selection = Selection.parse(change)
-    assert selection == selection.within(page.events.opening.runs.trace(Run.parse(change)))
-    assert GenerationSettings.parse(change).checked()
-    assert Endpoints(page.events.opening.runs).answer("show", change)["contents"]["problem"] == ""
-    assert ["There is no tab" in sentence and "<b>" not in sentence for sentence in told] == [True] * bool(value)
+def test_a_prompt_as_long_as_the_context_is_whole(opening):
+    run = opening.run_of("rope", "\x00" * CONTEXT)
+    assert (len(run.prompt), run.dropped) == (CONTEXT, 0)
+    assert opening.run_of("rope", "\x00" * (CONTEXT + 1)).dropped == CONTEXT // 4
 
 
-@pytest.mark.parametrize(
-    "wrong, words",
-    [
-        ({"checkpoint": "nope"}, "the first model is shown instead"),
-        ({"checkpoint": "nope", "prompt": "1.2"}, "the first model is shown instead"),
-        ({"edits": "<b>*zero"}, "the model is shown as it is"),
-        ({"branches": "-1"}, "the tree of continuations is left out"),
-        ({"prompt": "1.x"}, "the text is begun anew"),
-        ({"generated": "-1"}, "the text is begun anew"),
-    ],
-    ids=str,
-)
-def test_what_makes_no_sense_of_a_link_takes_nothing_else_with_it(page, told, load, wrong, words):
-    answer = load(text="the fox asked the owl", view="tokens", temperature="0.3", **wrong)
-    change = answer[page.layout.update]["change"]
-    assert answer[page.layout.prompt] == "the fox asked the owl"
-    assert (change["checkpoint"], change["view"], change["temperature"]) == ("rope", "tokens", 0.3)
-    assert len(told) == 1 and words in told[0] and "<" not in told[0]
+def test_an_empty_prompt_is_refused_in_a_sentence(opening):
+    with pytest.raises(ValueError, match="The prompt is empty"):
+        opening.run_of("rope", "")
 
 
-def test_ids_in_a_link_are_kept_without_the_tree_or_the_changes_that_make_no_sense(page, told, load):
-    change = load(prompt="5.6.7", generated="8", edits="x", checkpoint="none")[page.layout.update]["change"]
-    assert (change["checkpoint"], change["prompt"], change["generated"], change["edits"]) == (
-        "none",
-        [5, 6, 7],
-        [8],
-        "",
-    )
+@pytest.mark.parametrize("checkpoint", ["missing", "../rope", ""])
+def test_an_unknown_model_is_refused(opening, checkpoint):
+    with pytest.raises(CheckpointError, match="there is no checkpoint"):
+        opening.run_of(checkpoint, "the moon")
+    with pytest.raises(CheckpointError, match="there is no checkpoint"):
+        opening.runs.trace(Run(checkpoint, (1,)))
 
 
-def test_an_unknown_tab_is_told(page, told, load):
-    answer = load(view="<b>tab")
-    assert answer[page.layout.tabs].selected == Selection.view
-    assert len(told) == 1 and "There is no tab" in told[0] and "Attention" in told[0] and "<b>" not in told[0]
+@pytest.mark.parametrize("ids", [(), (300,), (10**8,)])
+def test_tokens_of_no_model_are_refused(opening, ids):
+    with pytest.raises(ValueError, match="run has 1 to 32 tokens|token ids run from 0 to 299"):
+        opening.runs.trace(Run("rope", ids))
 
 
-def test_addresses_that_people_saved_go_on_working(page, told, load):
-    saved = {"prompt": "5.6.7", "view": "rope", "edits": "blocks.0.attn.z.1*zero", "query": "1", "temperature": "0.5"}
-    answer = load(**saved)
-    change = answer[page.layout.update]["change"]
-    assert (change["prompt"], change["edits"], change["query"]) == ([5, 6, 7], saved["edits"], 1)
-    assert change["view"] == answer[page.layout.tabs].selected == FORMERLY["rope"]
-    assert told == []
+def test_what_is_asked_is_restored_from_what_was_written(opening, asked):
+    assert opening.restored(asked.as_dict()) == asked
+    texts = {name: ".".join(map(str, v)) if isinstance(v, list) else str(v) for name, v in asked.as_dict().items()}
+    assert opening.restored(texts) == asked
 
 
-def test_text_is_shown_as_it_was_typed(page, state, nasty_prompt, load, merged):
-    state = merged(state, [page.events.on_prompt(nasty_prompt, "rope", state)])
-    contents = Endpoints(page.events.opening.runs).answer("token", state)["contents"]
-    assert contents["story"] == {"prompt": nasty_prompt, "generated": ""}
-    assert json.loads(json.dumps(contents)) == contents
-    assert load(text=nasty_prompt)[page.layout.prompt] == nasty_prompt
+def test_a_text_is_looked_at_from_its_end(opening):
+    asked = opening.restored({"checkpoint": "rope", "text": "the fox", "view": "rope"})
+    last = len(asked.run.prompt) - 1
+    assert (asked.selection.query, asked.selection.key, asked.selection.view) == (last, last - 1, "positions")
 
 
-def test_changes_stay_for_another_prompt_and_go_where_a_model_has_not_what_they_change(page, state, told, merged):
-    changed = state | {"edits": "rope.angles*zero"}
-    assert merged(changed, [page.events.on_prompt("the owl", "rope", changed)])["edits"] == "rope.angles*zero"
-    assert told == []
-    assert merged(changed, [page.events.on_prompt("the owl", "gpt", changed)])["edits"] == ""
-    (words,) = told
-    assert "rope.angles" in words
+def test_a_text_is_looked_at_where_one_was_asked_to(opening):
+    asked = opening.restored({"checkpoint": "rope", "text": "the fox", "query": "1", "key": "0"})
+    assert (asked.selection.query, asked.selection.key) == (1, 0)
+
+
+def test_a_text_is_run_with_the_changes_asked_for(opening):
+    asked = opening.restored({"checkpoint": "rope", "text": "the fox", "edits": "rope.angles*zero"})
+    assert opening.runs.trace(asked.run).edits == (ROTATION_OFF,)
+
+
+def test_ids_count_more_than_text(opening):
+    assert opening.restored({"checkpoint": "rope", "prompt": "5.6", "text": "ignored"}).run.prompt == (5, 6)
+
+
+def test_a_hostile_selection_is_brought_within_the_run(opening):
+    asked = {"checkpoint": "rope", "prompt": "5.6.7", "layer": "999999", "query": "9" * 5000, "tap": "<b>", "dim": -1}
+    selection = opening.restored(asked).selection
+    assert selection == selection.within(opening.runs.trace(Run("rope", (5, 6, 7))))
+
+
+def test_at_the_end_the_last_token_looks_at_the_one_before(opening, asked):
+    at_end = opening.at_end(asked)
+    last = len(asked.run.prompt) - 1
+    assert (at_end.selection.query, at_end.selection.key) == (last, last - 1)
+    assert at_end.run is asked.run
+    assert replace(at_end.selection, query=2, key=1) == asked.selection
+    single = opening.at_end(PageState(Run("rope", (5,)), Selection()))
+    assert (single.selection.query, single.selection.key) == (0, 0)
+
+
+def test_where_none_is_named_the_neuron_that_writes_most_is_chosen(opening, style):
+    link = {"checkpoint": style, "text": "the fox asked the owl", "layer": "1"}
+    asked = opening.restored(link)
+    trace, weights = opening.runs.trace(asked.run), opening.runs.trace(asked.run).weights
+    lengths = np.linalg.norm(trace["blocks.1.ffn.hidden"][-1] * weights["blocks.1.ffn.down_proj.weight"], axis=0)
+    assert asked.selection.neuron == lengths.argmax()
+    assert opening.restored(link | {"neuron": "0"}).selection.neuron == 0
+
+
+def test_where_none_is_named_the_head_that_moves_the_prediction_most_is_chosen(opening):
+    asked = {"checkpoint": "rope", "text": "the fox asked the owl"}
+    chosen = opening.restored(asked).selection
+    lm, _ = opening.runs.library.model("rope")
+    trace = opening.runs.trace(opening.restored(asked).run)
+    logits, weights = trace["logits"][-1], lm.state_dict()
+    scale = np.sqrt((trace["blocks.1.resid_post"][-1] ** 2).mean() + lm.config.norm_eps)
+    read = (weights["lm_head.weight"][logits.argmax()] * weights["final_norm.weight"]).numpy() / scale
+
+    def moves(layer: int, head: int) -> float:
+        z = np.zeros_like(trace["blocks.0.attn.z"][:, -1])
+        z[head] = trace[f"blocks.{layer}.attn.z"][head, -1]
+        return abs(float(weights[f"blocks.{layer}.attn.o_proj.weight"].numpy() @ z.ravel() @ read))
+
+    heads = [(layer, head) for layer in range(lm.config.num_layers) for head in range(lm.config.num_heads)]
+    assert (chosen.layer, chosen.head) == max(heads, key=lambda place: moves(*place))
+    assert opening.restored(asked | {"layer": "0", "head": "1"}).selection.head == 1

@@ -1,0 +1,97 @@
+"""What stands around the tabs, by element ids: the tokens, the text, the next token, the continuations."""
+
+from typing import Any
+
+from explorer.analysis.next_token import NextToken, next_token
+from explorer.analysis.shades import SHADES, shaded
+from explorer.state.branches import tree
+from explorer.state.page_state import PageState
+from explorer.state.run import Run
+from explorer.state.selection import MOST_FOUND_BY
+from explorer.state.settings import GenerationSettings
+from explorer.tracing.runs import Runs
+from explorer.tracing.trace import Trace
+from explorer.tracing.work import TooMuch
+from explorer.web.continuations import Continuations
+from explorer.web.hints import hint
+from explorer.web.protocol import BRANCHES, BRIEF, COACH, NEXT_TOKEN, NEXT_TOKEN_WORDS, PLAYBACK, PROBLEM, STORY, STRIP
+from explorer.web.widgets.branches import Branches
+from explorer.web.widgets.brief import Brief
+from explorer.web.widgets.coach import Coach
+from explorer.web.widgets.distribution import Distribution
+from explorer.web.widgets.distribution.words import summary
+from explorer.web.widgets.playback import Playback
+from explorer.web.widgets.token_strip import TokenStrip
+
+
+class AroundTabs:
+    """Errors are those of `Runs`."""
+
+    def __init__(self, runs: Runs):
+        self.runs, self.continuations = runs, Continuations(runs.library)
+
+    def tokens(self, run: Run, trace: Trace) -> dict[str, Any]:
+        prompt, generated = self.runs.text(run)
+        strip = token_strip(run, trace)
+        return {
+            STRIP: TokenStrip.pack(**strip),
+            STORY: {"prompt": prompt, "generated": generated},
+            PLAYBACK: Playback.pack(strip["tokens"], strip["num_prompt"], len(run.generated)),
+        }
+
+    def prediction(self, asked: PageState, settings: GenerationSettings, trace: Trace) -> dict[str, Any]:
+        position, vocabulary = min(asked.selection.query, len(trace) - 1), trace.vocabulary
+        prediction = prediction_after(asked.run, position, settings, trace)
+        drawn = prediction.drawn
+        return {
+            NEXT_TOKEN: Distribution.pack(prediction, vocabulary, settings, asked.selection.find[:MOST_FOUND_BY]),
+            NEXT_TOKEN_WORDS: summary(prediction, vocabulary, trace.tokens[position], position),
+            BRIEF: Brief.pack(trace.tokens[: position + 1], vocabulary[drawn], prediction.sampled[drawn]),
+        }
+
+    def coach(self, run: Run) -> dict[str, Any]:
+        return {COACH: Coach.pack(*hint(self.runs, run))}
+
+    def tree(self, asked: PageState) -> dict[str, Any]:
+        _, tokenizer = self.runs.model(asked.run.checkpoint)
+        try:
+            stretches = tree(self.continuations.surprisals(asked))
+        except TooMuch as error:  # and what there is beside the tree is shown
+            return {PROBLEM: str(error)}
+        shown, kept = asked.run.generated, asked.branches
+        return {BRANCHES: Branches.pack(stretches, shown, kept, tokenizer.vocabulary.__getitem__)}
+
+
+def token_strip(run: Run, trace: Trace) -> dict[str, Any]:
+    """The tokens the model sees, and how many it does not.
+
+    Args:
+        trace: of the run; the logits suffice.
+    """
+    unseen = len(run.token_ids) - len(trace)
+    return {
+        "tokens": trace.tokens,
+        "shades": {name: shaded(trace, name) for name in SHADES},
+        "num_prompt": max(0, len(run.prompt) - unseen),
+        "earlier": unseen + run.dropped,
+    }
+
+
+def prediction_after(run: Run, position: int, settings: GenerationSettings, trace: Trace) -> NextToken:
+    """The distribution after a token.
+
+    Args:
+        position: of the token, in the trace.
+        trace: of the run; the logits suffice.
+    """
+    return next_token(
+        trace,
+        position,
+        settings.temperature,
+        settings.top_k,
+        top_p=settings.top_p,
+        min_p=settings.min_p,
+        repetition_penalty=settings.repetition_penalty,
+        seed=settings.seed,
+        start=run.dropped + len(run.token_ids) - len(trace),
+    )

@@ -1,0 +1,64 @@
+"""What the open tab shows, by element ids."""
+
+from collections.abc import Callable
+from typing import Any
+
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
+from explorer.tracing.work import go_on
+from explorer.views import VIEW_NAMED
+from explorer.views.choices import OF_TOKENS, choices
+from explorer.views.view import Panel, SmallMultiples
+from explorer.web.open_view import OpenView
+from explorer.web.protocol import CHANGES, CHOOSERS, FORMULA, MARK, WHAT_IFS, WORDS, in_tab
+from explorer.web.widgets.changes import Changes
+from explorer.web.widgets.choosers import Choosers
+from explorer.web.widgets.figure import Figure
+from explorer.web.widgets.head_grid import HeadGrid
+from explorer.web.widgets.what_ifs import WhatIfs
+
+SEEN_AT_ONCE = 2  # pictures that fill a screen: they do not wait for those below them
+
+
+def view_contents(open_view: OpenView, newly: bool, part: int) -> dict[str, Any]:
+    """What it shows in a part of an answer (see `Endpoints.answer`); None in place of a picture that it lacks.
+
+    Args:
+        newly: whether the run is another, else only the selection is.
+    """
+    name, panels = open_view.view.name, open_view.panels(newly)
+    if part == 2:
+        marks = {panel.name: _piece(open_view.mark, panel) for panel in panels}
+        return {in_tab(name, panel) + MARK: mark and mark.as_dict() for panel, mark in marks.items()}
+    later = [panel for panel in panels if open_view.has(panel)][SEEN_AT_ONCE:]
+    now = later if part else [panel for panel in panels if panel not in later]
+    pictures = {in_tab(name, panel.name): packed(_piece(open_view.draw, panel)) for panel in now}
+    if part:
+        return pictures
+    return pictures | {
+        CHANGES: Changes.pack(open_view.trace.edits, open_view.trace.config),
+        in_tab(name, WORDS): open_view.words,
+        in_tab(name, FORMULA): open_view.formula,
+        in_tab(name, CHOOSERS): Choosers.pack(open_view.choices),
+        in_tab(name, WHAT_IFS): WhatIfs.pack(open_view.what_ifs),
+    }
+
+
+def lists_of_tokens(selection: Selection, trace: Trace) -> dict[str, Any]:
+    """The open tab's choosers that name tokens."""
+    view = VIEW_NAMED[selection.view]
+    found = choices([field for field in view.controls if field in OF_TOKENS], trace, selection.within(trace))
+    return {in_tab(view.name, CHOOSERS): Choosers.pack(found, all_of_them=False)}
+
+
+def _piece(work: Callable[[Panel], Any], panel: Panel) -> Any:
+    """What there is to be done for a panel, if the answer is still wanted."""
+    go_on()
+    return work(panel)
+
+
+def packed(picture: Any) -> Any:
+    """A picture as its widget takes it."""
+    if picture is None:
+        return None
+    return HeadGrid.pack(picture) if isinstance(picture, SmallMultiples) else Figure.pack(picture)

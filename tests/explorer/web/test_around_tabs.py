@@ -1,0 +1,38 @@
+import pytest
+
+from explorer.state.run import Run
+from explorer.state.settings import GenerationSettings
+from explorer.web.around_tabs import AroundTabs, prediction_after, token_strip
+from explorer.web.protocol import NEXT_TOKEN_WORDS
+
+
+def test_the_strip_tells_prompt_from_generated(opening):
+    run = Run("rope", (5, 6, 7), (8, 9), dropped=4)
+    strip = token_strip(run, opening.runs.trace(run))
+    assert len(strip["tokens"]) == len(strip["shades"]["surprisal"][0]) == 5
+    assert (strip["num_prompt"], strip["earlier"]) == (3, 4)
+    assert strip["shades"]["surprisal"][0][0] == 0
+
+
+@pytest.mark.parametrize("num_prompt", [30, 3])
+def test_the_strip_counts_what_the_model_no_longer_sees(opening, num_prompt):
+    ids = tuple(range(40))
+    run = Run("rope", ids[:num_prompt], ids[num_prompt:], dropped=5)
+    strip = token_strip(run, opening.runs.trace(run))
+    assert len(strip["tokens"]) + strip["earlier"] == 40 + 5
+    unseen = 40 - len(strip["tokens"])
+    assert unseen == 8  # the window moves by a quarter of 32
+    assert strip["num_prompt"] == max(0, num_prompt - unseen)
+    assert opening.runs.trace(run).token_ids == ids[8:]
+
+
+def test_the_prediction_is_that_after_the_selected_token(opening, asked):
+    around, trace = AroundTabs(opening.runs), opening.runs.trace(asked.run)
+    prediction = prediction_after(asked.run, 2, GenerationSettings(temperature=0), trace)
+    assert prediction.actual == asked.run.prompt[3]
+    assert len(prediction.sampled) == 300
+    words = around.prediction(asked, GenerationSettings(temperature=0), trace)[NEXT_TOKEN_WORDS]
+    assert "(position 2): 1 of 300 tokens can be drawn, entropy 0 bits after temperature and filters;" in words
+    words = around.prediction(opening.at_end(asked), GenerationSettings(top_k=7), trace)[NEXT_TOKEN_WORDS]
+    assert "7 of 300 tokens" in words
+    assert "goes on" not in words

@@ -1,0 +1,116 @@
+"""Opening the page by a link that anybody may have written, and texts that anybody may type."""
+
+import json
+
+import pytest
+
+from explorer.state.run import Run
+from explorer.state.selection import FORMER_TABS, Selection
+from explorer.state.settings import LIMITS, GenerationSettings
+from explorer.web.endpoints import Endpoints
+
+
+def test_a_link_opens_what_it_says(page, load):
+    answer = load(checkpoint="none", prompt="5.6.7", generated="8", view="activations", query="1", seed="9")
+    change = answer[page.layout.update]["change"]
+    expected = {"checkpoint": "none", "prompt": [5, 6, 7], "generated": [8], "view": "activations", "query": 1}
+    assert {name: change[name] for name in expected} == expected
+    assert (change["seed"], answer[page.layout.sampling.seed]) == (9, 9)
+    assert answer[page.layout.picker] == "none"
+    assert answer[page.layout.tabs].selected == "activations"
+    assert answer[page.layout.update]["ask"] == "show"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"checkpoint": "../../etc/passwd"},
+        {"checkpoint": "<b>"},
+        {"prompt": "1.x"},
+        {"prompt": "299999"},
+        {"prompt": "." * 9000},
+        {"text": ""},
+        {"generated": "-1"},
+    ],
+    ids=lambda asked: str(asked)[:30],
+)
+def test_a_hostile_link_opens_the_first_example_and_says_why(page, told, asked, load):
+    answer = load(**asked)
+    assert answer[page.layout.update] == load()[page.layout.update]
+    assert len(told) == 1
+    assert "<" not in told[0]
+
+
+@pytest.mark.parametrize("value", ["-1", "1e99", "9" * 5000, "nan", "<b>", "٣", ""], ids=lambda value: ascii(value)[:8])
+def test_a_hostile_selection_or_setting_is_brought_within_its_limits(page, told, value, load):
+    names = [*Selection().as_dict(), *LIMITS, "dropped"]
+    answer = load(text="the fox asked the owl", **dict.fromkeys(names, value))
+    change = answer[page.layout.update]["change"]
+    assert answer[page.layout.tabs].selected == change["view"] == Selection.view
+    selection = Selection.parse(change)
+    assert selection == selection.within(page.events.opening.runs.trace(Run.parse(change)))
+    assert GenerationSettings.parse(change).checked()
+    assert Endpoints(page.events.opening.runs).answer("show", change)["contents"]["problem"] == ""
+    assert ["There is no tab" in sentence and "<b>" not in sentence for sentence in told] == [True] * bool(value)
+
+
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        ({"checkpoint": "nope"}, "the first model is shown instead"),
+        ({"checkpoint": "nope", "prompt": "1.2"}, "the first model is shown instead"),
+        ({"edits": "<b>*zero"}, "the model is shown as it is"),
+        ({"branches": "-1"}, "the tree of continuations is left out"),
+        ({"prompt": "1.x"}, "the text is begun anew"),
+        ({"generated": "-1"}, "the text is begun anew"),
+    ],
+    ids=str,
+)
+def test_what_makes_no_sense_of_a_link_takes_nothing_else_with_it(page, told, load, wrong, words):
+    answer = load(text="the fox asked the owl", view="tokens", temperature="0.3", **wrong)
+    change = answer[page.layout.update]["change"]
+    assert answer[page.layout.prompt] == "the fox asked the owl"
+    assert (change["checkpoint"], change["view"], change["temperature"]) == ("rope", "tokens", 0.3)
+    assert len(told) == 1 and words in told[0] and "<" not in told[0]
+
+
+def test_ids_in_a_link_are_kept_without_the_tree_or_the_changes_that_make_no_sense(page, told, load):
+    change = load(prompt="5.6.7", generated="8", edits="x", checkpoint="none")[page.layout.update]["change"]
+    assert (change["checkpoint"], change["prompt"], change["generated"], change["edits"]) == (
+        "none",
+        [5, 6, 7],
+        [8],
+        "",
+    )
+
+
+def test_an_unknown_tab_is_told(page, told, load):
+    answer = load(view="<b>tab")
+    assert answer[page.layout.tabs].selected == Selection.view
+    assert len(told) == 1 and "There is no tab" in told[0] and "Attention" in told[0] and "<b>" not in told[0]
+
+
+def test_addresses_that_people_saved_go_on_working(page, told, load):
+    saved = {"prompt": "5.6.7", "view": "rope", "edits": "blocks.0.attn.z.1*zero", "query": "1", "temperature": "0.5"}
+    answer = load(**saved)
+    change = answer[page.layout.update]["change"]
+    assert (change["prompt"], change["edits"], change["query"]) == ([5, 6, 7], saved["edits"], 1)
+    assert change["view"] == answer[page.layout.tabs].selected == FORMER_TABS["rope"]
+    assert told == []
+
+
+def test_text_is_shown_as_it_was_typed(page, state, nasty_prompt, load, merged):
+    state = merged(state, [page.events.on_prompt(nasty_prompt, "rope", state)])
+    contents = Endpoints(page.events.opening.runs).answer("token", state)["contents"]
+    assert contents["story"] == {"prompt": nasty_prompt, "generated": ""}
+    assert json.loads(json.dumps(contents)) == contents
+    assert load(text=nasty_prompt)[page.layout.prompt] == nasty_prompt
+
+
+def test_changes_stay_for_another_prompt_and_go_where_a_model_has_not_what_they_change(page, state, told, merged):
+    changed = state | {"edits": "rope.angles*zero"}
+    assert merged(changed, [page.events.on_prompt("the owl", "rope", changed)])["edits"] == "rope.angles*zero"
+    assert told == []
+    assert merged(changed, [page.events.on_prompt("the owl", "gpt", changed)])["edits"] == ""
+    (words,) = told
+    assert "rope.angles" in words
