@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from explorer.state.errors import UserError
-from explorer.state.interventions import BETWEEN, Edit, parse_edits
+from explorer.state.interventions import BETWEEN, Intervention, parse_edits
 from explorer.state.selection import as_index
 from model.generation.window import window_start
 
@@ -28,7 +28,7 @@ class Run:
     prompt: tuple[int, ...]
     generated: tuple[int, ...] = ()
     dropped: int = 0
-    edits: tuple[Edit, ...] = ()
+    edits: tuple[Intervention, ...] = ()
 
     @property
     def token_ids(self) -> tuple[int, ...]:

@@ -6,14 +6,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from explorer.state.interventions import Edit
+from explorer.state.interventions import Intervention
 from explorer.tracing.hooks import hooked
 from explorer.tracing.intervening import edited
 from model.transformer_lm import TransformerLM
 
 
 def ablate(
-    lm: TransformerLM, token_ids: Sequence[int], edits: Sequence[Edit], position: int, token_id: int
+    lm: TransformerLM, token_ids: Sequence[int], edits: Sequence[Intervention], position: int, token_id: int
 ) -> np.ndarray:
     """(L, H + 3) ln of the probability of a token after a position, in runs in which one part of a layer is silent.
 

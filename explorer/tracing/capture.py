@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from explorer.state.errors import UserError
-from explorer.state.interventions import Edit
+from explorer.state.interventions import Intervention
 from explorer.tracing.ablation import ablate
 from explorer.tracing.hooks import hooked
 from explorer.tracing.intervening import edited
@@ -25,7 +25,7 @@ torch.empty(31 << 20, dtype=torch.uint8)
 def capture(
     lm: TransformerLM,
     token_ids: Sequence[int],
-    edits: Sequence[Edit] = (),
+    edits: Sequence[Intervention] = (),
     *,
     tokenizer: Tokenizer | None = None,
 ) -> Trace:

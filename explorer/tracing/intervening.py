@@ -7,7 +7,7 @@ from typing import TypeVar
 from torch import Tensor, nn
 
 from explorer.state.errors import UserError
-from explorer.state.interventions import OPERATIONS, Edit
+from explorer.state.interventions import KINDS, Base, Intervention, Scale, Shift, Zero
 from explorer.tracing.hooks import hooked
 from model.layers.rope import rotate_adjacent
 from model.layers.rope_scaling import rotary_frequencies
@@ -18,7 +18,7 @@ Step = TypeVar("Step")
 
 
 @contextmanager
-def edited(lm: TransformerLM, edits: Sequence[Edit]) -> Iterator[None]:
+def edited(lm: TransformerLM, edits: Sequence[Intervention]) -> Iterator[None]:
     """While the block runs, this thread's passes of the model compute with the edits.
 
     The block must not span a `yield`: other code may then run on this thread, and the rest on another. See
@@ -29,15 +29,15 @@ def edited(lm: TransformerLM, edits: Sequence[Edit]) -> Iterator[None]:
     """
     for edit in edits:
         edit.check(lm.config, lm.taps)
-    order = list(OPERATIONS)
+    order = list(KINDS)
     with ExitStack() as stack:
         for edit in sorted(edits, key=lambda edit: order.index(edit.operation)):
-            module, change = CHANGES[edit.operation](lm, edit)
+            module, change = HOOKS[type(edit)](lm, edit)
             stack.enter_context(hooked([module], change))
         yield
 
 
-def edited_steps(lm: TransformerLM, edits: Sequence[Edit], steps: Iterator[Step]) -> Iterator[Step]:
+def edited_steps(lm: TransformerLM, edits: Sequence[Intervention], steps: Iterator[Step]) -> Iterator[Step]:
     """The steps of `generate`, each computed with the edits; between steps the model is as it was.
 
     Raises:
@@ -55,7 +55,7 @@ def edited_steps(lm: TransformerLM, edits: Sequence[Edit], steps: Iterator[Step]
 Change = tuple[nn.Module, Callable[[nn.Module, tuple[Tensor, ...], Tensor], Tensor]]
 
 
-def shift(lm: TransformerLM, edit: Edit) -> Change:
+def shift(lm: TransformerLM, edit: Shift) -> Change:
     """Position m -> m + n, by the closed form where there is one: no table need reach so far."""
     config = lm.config
     if config.position == "rope":
@@ -77,7 +77,7 @@ def shift(lm: TransformerLM, edit: Edit) -> Change:
     return lm.position_embedding, later
 
 
-def base(lm: TransformerLM, edit: Edit) -> Change:
+def base(lm: TransformerLM, edit: Base) -> Change:
     """The angles of the same positions with another θ, slowed as the model slows them."""
     config = lm.config
     before, after = (
@@ -91,14 +91,14 @@ def base(lm: TransformerLM, edit: Edit) -> Change:
     return lm.rope.angles, turn
 
 
-def scale(lm: TransformerLM, edit: Edit) -> Change:
+def scale(lm: TransformerLM, edit: Scale) -> Change:
     def multiply(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
         changed = output.clone()  # (B, H, …) or (B, T, N)
         part = changed if edit.index is None else changed.select(1 if changed.ndim == 4 else -1, edit.index)
-        part.mul_(edit.amount)
+        part.mul_(edit.factor)
         return changed
 
     return lm.taps[edit.tap], multiply
 
 
-CHANGES = {"shift": shift, "base": base, "scale": scale, "zero": scale}  # the amount of "zero" is 0
+HOOKS = {Shift: shift, Base: base, Scale: scale, Zero: scale}

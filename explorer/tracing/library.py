@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from explorer.state.interventions import Edit
+from explorer.state.interventions import Intervention
 from explorer.tracing.capture import capture, offered
 from explorer.tracing.freed_memory import give_back
 from explorer.tracing.models import named, offer
@@ -73,7 +73,7 @@ class Library:
         self._traces.drop(is_outdated)
         return named(lm, identity), tokenizer
 
-    def trace(self, checkpoint: str, token_ids: tuple[int, ...], edits: tuple[Edit, ...] = ()) -> Trace:
+    def trace(self, checkpoint: str, token_ids: tuple[int, ...], edits: tuple[Intervention, ...] = ()) -> Trace:
         """The captured run of a checkpoint over tokens, with edits also that without, as its `baseline`.
 
         Errors are those of `model` and `capture`.
@@ -81,7 +81,7 @@ class Library:
         return self.trace_of(*self.model(checkpoint), token_ids, edits)
 
     def trace_of(
-        self, lm: TransformerLM, tokenizer: Tokenizer, token_ids: tuple[int, ...], edits: tuple[Edit, ...] = ()
+        self, lm: TransformerLM, tokenizer: Tokenizer, token_ids: tuple[int, ...], edits: tuple[Intervention, ...] = ()
     ) -> Trace:
         """The same of a model that this library gave."""
         identity = offer(lm, offered)

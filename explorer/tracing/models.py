@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
-from explorer.state.interventions import Edit
+from explorer.state.interventions import Intervention
 
 MOST_ABLATIONS = 512  # kept, of all models together; each is a number a part of the model
 
@@ -81,7 +81,7 @@ def asked(identity: Hashable) -> tuple[Any, Offer]:
 
 @lru_cache(MOST_ABLATIONS)
 def ablated(
-    identity: Hashable, token_ids: tuple[int, ...], edits: tuple[Edit, ...], position: int, token_id: int
+    identity: Hashable, token_ids: tuple[int, ...], edits: tuple[Intervention, ...], position: int, token_id: int
 ) -> np.ndarray:
     """What `explorer.tracing.ablation.ablate` finds, once a question; ReferenceError where the model is gone."""
     lm, offered = asked(identity)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from explorer.state.interventions import Edit
+from explorer.state.interventions import Intervention
 from explorer.tracing.models import ablated
 from model.config import ModelConfig
 
@@ -37,7 +37,7 @@ class Trace:
     values: Mapping[str, np.ndarray]
     weights: Mapping[str, np.ndarray] = field(default_factory=dict)
     token_bytes: Sequence[bytes] = ()
-    edits: tuple[Edit, ...] = ()
+    edits: tuple[Intervention, ...] = ()
     baseline: "Trace | None" = None
     model: Hashable = None
     dtype: str = "float32"

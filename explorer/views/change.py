@@ -11,6 +11,7 @@ from explorer.explain.inspection import Inspection, Point
 from explorer.explain.inspection.change import probability_in
 from explorer.explain.notation import number, quoted
 from explorer.state.errors import NoSuchPoint
+from explorer.state.interventions import Shift
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label, positions, token_axis
@@ -61,7 +62,7 @@ def why_none(trace: Trace, layer: int, head: int, change: np.ndarray) -> str:
         if any(edit.tap == f"blocks.{layer}.attn.z" and edit.index in (None, head) for edit in trace.edits):
             return "the head looks where it did; what it fetches there is changed, which later layers alone can see"
         return "the change comes after these weights: only heads of later layers can look elsewhere because of it"
-    if all(edit.operation == "shift" for edit in trace.edits) and taps == {"rope.angles"}:
+    if all(isinstance(edit, Shift) for edit in trace.edits) and taps == {"rope.angles"}:
         return "weights depend on how far apart tokens stand, which a shift of all of them leaves as it is"
     return f"no weight changes by as much as {trace.dtype} can tell ({number(resolution(trace))})"
 

@@ -4,27 +4,27 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from explorer.state.interventions import Edit
+from explorer.state.interventions import Base, Intervention, Scale, Shift, Zero
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 
 
 @dataclass(frozen=True)
 class WhatIf:
-    """An edit and the amounts it can have, for a slider; for a switch where it takes none ("zero"): 0 off, 1 on.
+    """An intervention and the amounts it can have, for a slider; for a switch where it takes none: 0 off, 1 on.
 
     Attributes:
         title: beside the slider; in it and in `tap`, fields of the selection stand in braces.
-        tap, operation: of the edit.
+        tap, kind: of the intervention.
         default: the amount at which nothing is changed.
         minimum, maximum, step: of the amount; of its log₁₀ the step, where `log`.
         log: whether the slider moves by factors.
-        index: of the edit, or the field of the selection that says it.
+        index: of the intervention, or the field of the selection that says it.
     """
 
     title: str
     tap: str
-    operation: str
+    kind: type[Intervention]
     default: float = 0.0
     minimum: float = 0.0
     maximum: float = 1.0
@@ -34,27 +34,33 @@ class WhatIf:
 
     @property
     def is_switch(self) -> bool:
-        return self.operation == "zero"
+        return self.kind is Zero
 
-    def changes(self, edit: Edit) -> bool:
-        """Whether an edit is this one, by whatever amount."""
-        return (edit.tap, edit.operation, edit.index) == (self.tap, self.operation, self.index)
+    @property
+    def text(self) -> str:
+        """The intervention's, but for the amount."""
+        place = self.tap if self.index is None else f"{self.tap}.{self.index}"
+        return f"{place}*{self.kind.operation}"
+
+    def changes(self, edit: Intervention) -> bool:
+        """Whether an intervention is this one, by whatever amount."""
+        return (type(edit), edit.tap, edit.index) == (self.kind, self.tap, self.index)
 
     def place(self, amount: float) -> float:
         """Where on the slider an amount is, which runs from `place(minimum)` to `place(maximum)`."""
         return math.log10(amount) if self.log else amount
 
 
-ROTATION_SHIFT = WhatIf("all positions shifted by", "rope.angles", "shift", maximum=512)
+ROTATION_SHIFT = WhatIf("all positions shifted by", "rope.angles", Shift, maximum=512)
 VECTOR_SHIFT = replace(ROTATION_SHIFT, tap="position_embed")
-BASE = WhatIf("θ", "rope.angles", "base", default=10_000, minimum=10, maximum=1_000_000, step=0.05, log=True)
-ROTATION_OFF = WhatIf("rotation off", "rope.angles", "zero")
+BASE = WhatIf("θ", "rope.angles", Base, default=10_000, minimum=10, maximum=1_000_000, step=0.05, log=True)
+ROTATION_OFF = WhatIf("rotation off", "rope.angles", Zero)
 VECTORS_OFF = replace(ROTATION_OFF, title="position vectors off", tap="position_embed")
 
 
 # Of what is chosen. A head is scaled where it still is one: o_proj mixes them. To silence a sublayer is to silence its
 # work and not the residual stream; a bias of its output stays.
-PART = WhatIf("", "", "scale", default=1, maximum=2, step=0.05)
+PART = WhatIf("", "", Scale, default=1, maximum=2, step=0.05)
 HEAD = replace(PART, title="head {head} of layer {layer} ×", tap="blocks.{layer}.attn.z", index="head")
 HEADS = replace(PART, title="all heads of layer {layer} ×", tap="blocks.{layer}.attn.z")
 FEED_FORWARD = replace(PART, title="feed-forward of layer {layer} ×", tap="blocks.{layer}.ffn.hidden")
@@ -75,11 +81,11 @@ def chosen(what_if: WhatIf, selection: Selection) -> WhatIf:
 
 def fitted(what_if: WhatIf, trace: Trace) -> WhatIf:
     config = trace.config
-    if what_if.operation == "base":
+    if what_if.kind is Base:
         theta = config.rope_theta
         least, most = min(what_if.minimum, theta), max(what_if.maximum, theta)
         return replace(what_if, default=theta, minimum=least, maximum=most)
-    if what_if.operation == "shift" and config.position == "learned":  # it knows no positions beyond its table
+    if what_if.kind is Shift and config.position == "learned":  # it knows no positions beyond its table
         return replace(what_if, maximum=min(what_if.maximum, config.context_length - len(trace)))
     return what_if
 

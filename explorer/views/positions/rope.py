@@ -9,6 +9,7 @@ from explorer.explain.inspection.scores import dims_of_pair
 from explorer.explain.notation import number, quoted
 from explorer.explain.recompute import Check, sizes
 from explorer.state.errors import NoSuchPoint
+from explorer.state.interventions import Base, Shift
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.checks import cell, recomputed, worked_out
@@ -75,10 +76,10 @@ def formula(trace: Trace, selection: Selection) -> str:
 def angle(trace: Trace) -> str:
     """By how much a pair is turned, with what was changed of it."""
     config, edits = trace.config, [edit for edit in trace.edits if edit.tap == "rope.angles"]
-    amounts = {edit.operation: edit.amount for edit in edits}
-    position = f"(position + {amounts['shift']:g})" if "shift" in amounts else "position"
-    theta = amounts.get("base", config.rope_theta)
-    then = "".join(f", then {edit.words(config)}" for edit in edits if edit.operation not in ("shift", "base"))
+    amounts = {type(edit): edit.amount for edit in edits}
+    position = f"(position + {amounts[Shift]:g})" if Shift in amounts else "position"
+    theta = amounts.get(Base, config.rope_theta)
+    then = "".join(f", then {edit.words(config)}" for edit in edits if not isinstance(edit, Shift | Base))
     return f"angle(position, pair) = {position} · θ^(−2·pair/d), θ = {theta:.10g}, d = {config.d_head}{then}"
 
 

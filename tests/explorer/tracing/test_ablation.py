@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.state.interventions import Edit, parse_edits
+from explorer.state.interventions import Edit, Intervention, parse_edits
 from explorer.tracing.ablation import ablate
 from explorer.tracing.capture import capture
 
@@ -18,7 +18,7 @@ def log_probability(lm, edits) -> float:
     return float(logits[TOKEN] - np.log(np.exp(logits).sum()))
 
 
-def silenced(config, layer: int) -> list[tuple[Edit, ...]]:
+def silenced(config, layer: int) -> list[tuple[Intervention, ...]]:
     heads = [(Edit(f"blocks.{layer}.attn.z", "zero", index=head),) for head in range(config.num_heads)]
     return [*heads, (Edit(f"blocks.{layer}.attn.z", "zero"),), (Edit(f"blocks.{layer}.ffn.hidden", "zero"),), ()]
 

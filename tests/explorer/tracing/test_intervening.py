@@ -10,9 +10,9 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.state.interventions import Edit, parse_edits
+from explorer.state.interventions import KINDS, Edit, parse_edits
 from explorer.tracing.capture import capture
-from explorer.tracing.intervening import edited, edited_steps
+from explorer.tracing.intervening import HOOKS, edited, edited_steps
 from model.config import RopeScaling
 from model.generation.autoregressive import CachedLogits, UncachedLogits, generate
 from model.layers.sinusoidal import SinusoidalPositionalEmbedding
@@ -261,3 +261,7 @@ def test_an_edit_that_does_not_fit_ends_the_steps(lms):
 def test_a_gpu_computes_the_same(tiny_lm, text):
     on_cpu, on_gpu = run(tiny_lm, text), run(tiny_lm.to("cuda"), text)
     assert_same(on_gpu, on_cpu, atol=1e-3)
+
+
+def test_every_kind_of_change_is_made_somehow():
+    assert set(HOOKS) == set(KINDS.values())

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from explorer.state.interventions import Edit
+from explorer.state.interventions import Edit, Intervention
 from explorer.tracing.capture import capture
 from explorer.views.style import label
 from tests.look import PRE_NORM, Look, Parts, Seen, at_tokens, check
@@ -110,7 +110,7 @@ def nearest(look: Look) -> Parts:
 
 
 def without_sublayers(look: Look) -> Parts:
-    def bits(*edits: Edit) -> float:
+    def bits(*edits: Intervention) -> float:
         run = capture(look.lm, look.trace.token_ids, edits)
         return np.log2(look.predicted(run["blocks.1.resid_post"][9])[look.explained[0]])
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.state.interventions import Edit
+from explorer.state.interventions import Edit, Intervention
 from explorer.tracing.capture import capture
 from explorer.views.style import positions
 from tests.drawn import tells
@@ -121,7 +121,7 @@ def stored(part: str) -> Callable[[Look], Cells]:
 
 
 def without_heads(look: Look) -> Cells:
-    def bits(*edits: Edit) -> float:
+    def bits(*edits: Intervention) -> float:
         run = capture(look.lm, look.trace.token_ids, edits)
         return np.log2(look.predicted(run["blocks.1.resid_post"][9])[look.explained[0]])
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.state.interventions import OPERATIONS, Edit, parse_edits
+from explorer.state.interventions import Edit, parse_edits
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views import VIEWS
@@ -37,9 +37,9 @@ def test_every_view_offers_amounts_that_can_be(trace_of, lms):
     assert what_ifs
     for style in lms:
         for what_if, _ in offered(what_ifs, trace_of(style), Selection(layer=1, head=2, neuron=3)):
-            assert what_if.operation in OPERATIONS and what_if.title
+            assert what_if.title
             for amount in (what_if.default, what_if.minimum, what_if.maximum):
-                edits = (Edit(what_if.tap, what_if.operation, 0 if what_if.is_switch else amount, what_if.index),)
+                edits = (what_if.kind(what_if.tap, 0 if what_if.is_switch else amount, what_if.index),)
                 assert capture(lms[style], trace_of(style).token_ids, edits).edits == edits
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from explorer.state.interventions import Edit
+from explorer.state.interventions import Intervention
 from explorer.web.widgets.widget import Widget
 from model.config import ModelConfig
 
@@ -14,6 +14,6 @@ class Changes(Widget):
         super().__init__(html='<div class="changes" role="status"></div>', **kwargs)
 
     @staticmethod
-    def pack(edits: Sequence[Edit], config: ModelConfig) -> list[list[str]]:
+    def pack(edits: Sequence[Intervention], config: ModelConfig) -> list[list[str]]:
         """An edit's text and words each."""
         return [[str(edit), edit.words(config)] for edit in edits]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from explorer.state.interventions import Scale
 from explorer.views.what_if import WhatIf
 from explorer.web.widgets.widget import Widget
 
@@ -23,13 +24,13 @@ class WhatIfs(Widget):
         return [
             {
                 "title": what_if.title,
-                "edit": what_if.tap + ("" if what_if.index is None else f".{what_if.index}") + f"*{what_if.operation}",
+                "edit": what_if.text,
                 "switch": what_if.is_switch,
                 "log": what_if.log,
                 "minimum": what_if.place(what_if.minimum),
                 "maximum": what_if.place(what_if.maximum),
                 "step": what_if.step,
-                "silences": what_if.operation == "scale",
+                "silences": what_if.kind is Scale,
                 "default": what_if.default,
                 "amount": amount,
             }
