@@ -7,7 +7,7 @@ from typing import Any
 from explorer.analysis.attention import PATTERNS
 from explorer.analysis.heads import HEAD_SCORES
 from explorer.analysis.lens import LENSES
-from explorer.analysis.next_token import ranking
+from explorer.analysis.next_token import rank_of, ranking
 from explorer.explain.notation import visible
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -42,12 +42,20 @@ def positions(trace: Trace, last: int) -> list[tuple[int, str]]:
 
 
 def next_tokens(trace: Trace, selection: Selection) -> list[tuple[int, str]]:
-    """The likeliest tokens after the query by rank; those chosen and the one that follows wherever they rank."""
+    """The likeliest tokens after the query by rank; those chosen and the one that follows wherever they rank.
+
+    Of a changed run by their ranks without the changes, and with what they have become.
+    """
     order = ranking(trace, selection.query)
     ranks = {*range(1, min(LISTED, len(order)) + 1), max(1, selection.target), max(1, selection.rival)}
     if selection.query + 1 < len(trace):
         ranks.add(int((order == trace.token_ids[selection.query + 1]).argmax()) + 1)
-    return [(rank, f"{rank}.  {visible(trace.vocabulary[order[rank - 1]])}") for rank in sorted(ranks)]
+
+    def text(rank: int) -> str:
+        now = rank if trace.baseline is None else rank_of(trace, selection.query, order[rank - 1])
+        return f"{rank}.  {visible(trace.vocabulary[order[rank - 1]])}" + f" (now {now:,}.)" * (now != rank)
+
+    return [(rank, text(rank)) for rank in sorted(ranks)]
 
 
 def depths(trace: Trace, selection: Selection) -> list[tuple[int, str]]:

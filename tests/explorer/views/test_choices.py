@@ -1,3 +1,5 @@
+import numpy as np
+
 from explorer.explain.notation import visible
 from explorer.state.selection import Selection
 from explorer.views.choices import OPTIONS, Choice, choices
@@ -48,3 +50,17 @@ def test_next_tokens_are_listed_by_rank_with_the_one_that_follows(rope_trace):
     assert ranks[:20] == list(range(1, 21))
     assert int((order == rope_trace.token_ids[4]).argmax()) + 1 in ranks
     assert target.options[0][1] == f"1.  {visible(rope_trace.vocabulary[order[0]])}"
+
+
+def test_next_tokens_of_a_changed_run_say_what_their_ranks_have_become(edited_trace_of):
+    trace = edited_trace_of("rope")
+    query = len(trace) - 1
+    (target,) = choices(["target"], trace, Selection(query=query))
+    before, after = (np.argsort(-run["logits"][query], kind="stable").tolist() for run in (trace.baseline, trace))
+    moved = 0
+    for rank, text in target.options:
+        token_id = before[rank - 1]
+        now = after.index(token_id) + 1
+        assert text == f"{rank}.  {visible(trace.vocabulary[token_id])}" + (f" (now {now:,}.)" if now != rank else "")
+        moved += now != rank
+    assert moved
