@@ -26,6 +26,7 @@ def test_the_contracts_hold():
     [
         ("model/planted.py", "from explorer.tracing.trace import Trace"),
         ("model/planted.py", "import gradio"),
+        ("explorer/language/planted.py", "from explorer.state.run import Run"),
         ("explorer/state/planted.py", "from explorer.tracing.trace import Trace"),
         ("explorer/analysis/planted.py", "def f():\n    from explorer.views.attention import VIEW"),
         ("explorer/tracing/planted.py", "import gradio.themes"),

@@ -1,0 +1,80 @@
+"""Messages are looked up, values go in as they are."""
+
+import gettext
+
+import pytest
+from babel.messages import Catalog
+from babel.messages.mofile import write_mo
+from babel.messages.plurals import PLURALS
+
+from explorer import language
+from explorer.language import _, for_script, ngettext
+
+
+@pytest.fixture
+def polish(tmp_path, monkeypatch):
+    """A language with three forms of a noun."""
+    catalogue = Catalog(locale="pl")
+    catalogue.add("looks at {token}", "patrzy na {token}")
+    catalogue.add("token", "żeton")
+    catalogue.add(
+        ("{count} token of {text}", "{count} tokens of {text}"), ["{count} a {text}", "{count} b", "{count} c"]
+    )
+    with (tmp_path / "explorer.mo").open("wb") as file:
+        write_mo(file, catalogue)
+    with (tmp_path / "explorer.mo").open("rb") as file:
+        monkeypatch.setattr(language, "_catalogue", gettext.GNUTranslations(file))
+
+
+def test_what_no_catalogue_has_is_english():
+    assert _("looks at {token}", token="fox") == "looks at fox"
+    assert [ngettext("{count} token", "{count} tokens", count) for count in (0, 1, 2)] == [
+        "0 tokens",
+        "1 token",
+        "2 tokens",
+    ]
+
+
+def test_a_message_without_values_is_a_template_still():
+    assert _("looks at {token}").format(token="fox") == "looks at fox"
+
+
+@pytest.mark.parametrize("token", ["{token}", "{0}", "{", "token", "{{}}", "⟦"])
+def test_values_are_neither_looked_up_nor_read_as_templates(polish, token):
+    assert _("looks at {token}", token=token) == f"patrzy na {token}"
+    assert ngettext("{count} token of {text}", "{count} tokens of {text}", 1, text=token) == f"1 a {token}"
+
+
+def test_numbers_keep_their_format():
+    assert (
+        _("{tokens:,} of {share:.2g}, got {name!r:.4}", tokens=1234, share=0.123, name="abcdef")
+        == "1,234 of 0.12, got 'abc"
+    )
+
+
+@pytest.mark.parametrize(("count", "told"), [(1, "1 a fox"), (3, "3 b"), (5, "5 c"), (22, "22 b"), (112, "112 c")])
+def test_a_language_has_forms_of_its_own(polish, count, told):
+    assert ngettext("{count} token of {text}", "{count} tokens of {text}", count, text="fox") == told
+
+
+def test_english_has_nothing_to_look_up():
+    assert for_script() == {}
+
+
+def test_a_script_gets_the_catalogue(polish):
+    messages = for_script()
+    forms = messages.pop("")
+    assert [forms[count] for count in (0, 1, 2, 5, 22, 112, 199)] == [2, 0, 1, 2, 1, 2, 2]
+    assert messages == {
+        "looks at {token}": "patrzy na {token}",
+        "token": "żeton",
+        "{count} token of {text}": ["{count} a {text}", "{count} b", "{count} c"],
+    }
+
+
+def test_large_counts_take_the_forms_of_small_ones():
+    for name, (_number, rule) in PLURALS.items():
+        form = gettext.c2py(rule)
+        assert [form(count) for count in range(200, 2000)] == [form(100 + count % 100) for count in range(200, 2000)], (
+            name
+        )
