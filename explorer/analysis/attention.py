@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.heads import without_first
+from explorer.language import _
 from explorer.tracing.trace import Trace
 
 
@@ -43,13 +44,13 @@ def attention_cell(trace: Trace, layer: int, head: int, query: int, key: int) ->
 
 # name -> what a cell of the pattern then holds
 PATTERNS = {
-    "weight": "attention weight",
-    "without_first": "weight, the first token left out",
-    "moved": "what is moved: weight × length of the value as written",
-    "layer_mean": "mean weight of the layer's heads",
-    "layer_max": "largest weight of the layer's heads",
-    "chosen_mean": "mean weight of the chosen heads",
-    "chosen_max": "largest weight of the chosen heads",
+    "weight": _("attention weight"),
+    "without_first": _("weight, the first token left out"),
+    "moved": _("what is moved: weight × length of the value as written"),
+    "layer_mean": _("mean weight of the layer's heads"),
+    "layer_max": _("largest weight of the layer's heads"),
+    "chosen_mean": _("mean weight of the chosen heads"),
+    "chosen_max": _("largest weight of the chosen heads"),
 }
 
 

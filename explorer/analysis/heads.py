@@ -2,16 +2,17 @@
 
 import numpy as np
 
+from explorer.language import _
 from explorer.tracing.trace import Trace
 
 # name -> what a head with a high score does
 HEAD_SCORES = {
-    "previous_token": "looks at the token before",
-    "first_token": "looks at the first token",
-    "self": "looks at the token itself",
-    "duplicate_token": "looks at earlier occurrences of the same token",
-    "induction": "looks at what followed the last earlier occurrence of the same token",
-    "spread": "looks at many tokens evenly (entropy)",
+    "previous_token": _("looks at the token before"),
+    "first_token": _("looks at the first token"),
+    "self": _("looks at the token itself"),
+    "duplicate_token": _("looks at earlier occurrences of the same token"),
+    "induction": _("looks at what followed the last earlier occurrence of the same token"),
+    "spread": _("looks at many tokens evenly (entropy)"),
 }
 
 

@@ -7,14 +7,15 @@ import numpy as np
 
 from explorer.analysis.norms import apply_norm, unembed
 from explorer.analysis.residual import stages
+from explorer.language import _
 from explorer.tracing.trace import Trace
 
 # name -> what the colour of a cell then is
 LENSES = {
-    "probability": "probability (likeliest)",
-    "target": "probability (explained)",
-    "rank": "rank (explained)",
-    "entropy": "entropy in bits",
+    "probability": _("probability (likeliest)"),
+    "target": _("probability (explained)"),
+    "rank": _("rank (explained)"),
+    "entropy": _("entropy in bits"),
 }
 TOP = 3
 MOST_READINGS = 4  # kept of a run, some 30 kB each
@@ -45,7 +46,7 @@ class Readings:
         log_total = np.log(total)
         entropy = np.maximum(0, log_total - np.einsum("...v,...v->...", exps, shifted) / total) / np.log(2)
         top = []
-        for _ in range(min(TOP, logits.shape[-1])):  # three times the largest is faster than to sort
+        for _place in range(min(TOP, logits.shape[-1])):  # three times the largest is faster than to sort
             top.append(exps.argmax(-1))
             np.put_along_axis(exps, top[-1][..., None], -1, axis=-1)
         top = np.stack(top, axis=-1)

@@ -5,9 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.norms import apply_norm, norm_scale
+from explorer.language import _
 from explorer.tracing.trace import Trace
 
-SUBLAYERS = {"attn": "attention", "ffn": "feed-forward"}  # of a block, in their order -> as shown
+SUBLAYERS = {"attn": _("attention"), "ffn": _("feed-forward")}  # of a block, in their order -> as shown
+STAGES = {  # places along a layer -> templates of what they are called; the norms' those of a post-norm model
+    "resid_mid": _("{layer} attention"),
+    "attn_norm": _("{layer} attention norm"),
+    "resid_post": _("{layer} feed-forward"),
+    "ffn_norm": _("{layer} feed-forward norm"),
+}
 
 
 @dataclass(frozen=True)
@@ -30,13 +37,13 @@ def stages(trace: Trace, normed: bool = True) -> list[Stage]:
 
     In a post-norm model each sum is then normalised, and that goes on: with `normed`, 2 L more places.
     """
-    found = [Stage("embedding", "blocks.0.resid_pre", 0)]
-    for layer in range(trace.config.num_layers):
-        for (sublayer, name), after in zip(SUBLAYERS.items(), ("resid_mid", "resid_post"), strict=True):
-            found.append(Stage(f"{layer} {name}", f"blocks.{layer}.{after}", layer))
-            if normed and trace.config.norm_placement == "post":
-                found.append(Stage(f"{layer} {name} norm", f"blocks.{layer}.{sublayer}_norm", layer))
-    return found
+    places = STAGES if normed and trace.config.norm_placement == "post" else ("resid_mid", "resid_post")
+    blocks = (
+        Stage(STAGES[place].format(layer=layer), f"blocks.{layer}.{place}", layer)
+        for layer in range(trace.config.num_layers)
+        for place in places
+    )
+    return [Stage(_("embedding"), "blocks.0.resid_pre", 0), *blocks]
 
 
 def stream(trace: Trace, normed: bool = True) -> np.ndarray:

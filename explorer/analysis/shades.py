@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.next_token import entropy, rank, surprisal
+from explorer.language import _
 from explorer.tracing.trace import Trace
 
 MOST_BITS = 12.0  # of surprisal, at which a token has its full colour: that of 1 in 4,096
@@ -30,22 +31,24 @@ class Shade:
 
 SHADES = {
     "surprisal": Shade(
-        "surprisal: how unexpected it was",
+        _("surprisal: how unexpected it was"),
         surprisal,
         lambda bits, size: bits / MOST_BITS,
-        lambda bits: f"surprisal {bits:.2f} bits (probability {2**-bits:.2g})",
+        lambda bits: _("surprisal {bits:.2f} bits (probability {probability:.2g})", bits=bits, probability=2**-bits),
     ),
     "entropy": Shade(
-        "entropy: how open the choice was",
+        _("entropy: how open the choice was"),
         entropy,
         lambda bits, size: bits / np.log2(size),
-        lambda bits: f"entropy before it {bits:.2f} bits (as open as {2**bits:,.1f} equal choices)",
+        lambda bits: _(
+            "entropy before it {bits:.2f} bits (as open as {choices:,.1f} equal choices)", bits=bits, choices=2**bits
+        ),
     ),
     "rank": Shade(
-        "rank: its place among the guesses",
+        _("rank: its place among the guesses"),
         rank,
         lambda place, size: np.log2(place) / np.log2(size),
-        lambda place: f"rank {place:,.0f} of the model's guesses",
+        lambda place: _("rank {place:,.0f} of the model's guesses", place=place),
     ),
 }
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from explorer.analysis.next_token import next_token, surprisal
 from explorer.explain.notation import number, quoted
+from explorer.language import _
 from explorer.tracing.trace import Trace
 
 UNFAMILIAR = 0.75  # mean surprisal of a prompt, as a part of an even guess's
@@ -42,12 +43,14 @@ def trailing_space(trace: Trace) -> Advice | None:
     joined = sum(text[:1] == " " and text[1:2].isalnum() for text in trace.vocabulary)
     if len(trace) < 2 or not trace.tokens[-1].endswith(" ") or not joined:
         return None
-    return Advice(
-        f"The prompt ends in a space. {joined:,} of this model’s {trace.config.vocab_size:,} tokens are a space and "
-        f"the beginning of a word in one; a space by itself had {number(surprisal(trace)[-1])} bits of surprise here. "
-        "Without it those tokens can follow.",
-        trim=True,
+    words = _(
+        "The prompt ends in a space. {joined:,} of this model’s {tokens:,} tokens are a space and the beginning of a "
+        "word in one; a space by itself had {bits} bits of surprise here. Without it those tokens can follow.",
+        joined=joined,
+        tokens=trace.config.vocab_size,
+        bits=number(surprisal(trace)[-1]),
     )
+    return Advice(words, trim=True)
 
 
 def unfamiliar(trace: Trace) -> Advice | None:
@@ -55,33 +58,43 @@ def unfamiliar(trace: Trace) -> Advice | None:
     even = np.log2(trace.config.vocab_size)
     if len(trace) < FEWEST_TOKENS or (mean := float(surprisal(trace)[1:].mean())) < UNFAMILIAR * even:
         return None
-    return Advice(
-        f"The model hardly foresaw this prompt: its tokens had {number(mean)} bits of surprise on average, where "
-        f"even guesses among all {trace.config.vocab_size:,} tokens have {number(even)}. What follows is a guess, too."
+    words = _(
+        "The model hardly foresaw this prompt: its tokens had {mean} bits of surprise on average, where even guesses "
+        "among all {tokens:,} tokens have {even}. What follows is a guess, too.",
+        mean=number(mean),
+        tokens=trace.config.vocab_size,
+        even=number(even),
     )
+    return Advice(words)
 
 
 def dull_ending(trace: Trace) -> Advice | None:
     """A prompt after which the text, the line or the clause is likeliest to end."""
     prediction = next_token(trace, len(trace) - 1)
     best = int(prediction.plain.argmax())
-    if not (end := ending(trace, best)):
+    if not (told := ending(trace, best)):
         return None
-    words = f"The likeliest next token is {end} (the model’s probability {number(prediction.plain[best])})."
+    words = told.format(mark=quoted(trace.vocabulary[best]), probability=number(prediction.plain[best]))
     for token_id in prediction.top(64):
         text, probability = trace.vocabulary[token_id], prediction.plain[token_id]
         if text[:1] == " " and text[1:].isalpha() and probability >= RAREST_ENDING:
-            go_on = f" To see what the model has to tell, go on with the likeliest word, {quoted(text)}"
-            return Advice(f"{words}{go_on} ({number(probability)}).", append=text)
+            go_on = _(
+                "To see what the model has to tell, go on with the likeliest word, {word} ({probability}).",
+                word=quoted(text),
+                probability=number(probability),
+            )
+            return Advice(f"{words} {go_on}", append=text)
     return Advice(words)
 
 
 def ending(trace: Trace, token_id: int) -> str:
-    """What a token ends the text, the line or the clause with; "" where it goes on."""
+    """Template of what is told of a token that ends the text, the line or the clause; "" where it goes on."""
     text = trace.vocabulary[token_id]
     if trace.token_bytes and token_id >= len(trace.token_bytes):
-        return "the end of the text"
+        return _("The likeliest next token is the end of the text (the model’s probability {probability}).")
     if text.strip(" ").startswith("\n"):
-        return "a line break"
+        return _("The likeliest next token is a line break (the model’s probability {probability}).")
     attached = text[:1] and not text[0].isspace() and not any(map(str.isalnum, text))
-    return f"a punctuation mark, {quoted(text)}" if attached and text.isprintable() else ""
+    if not attached or not text.isprintable():
+        return ""
+    return _("The likeliest next token is a punctuation mark, {mark} (the model’s probability {probability}).")

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from explorer.language import _
+
 BUNDLED = "llama-fables"  # the model that the hints are true of
 
 
@@ -34,25 +36,34 @@ class Example:
         return {"view": "attention", "pattern": "weight"} | self.place
 
 
-EXAMPLES = {
-    "a story": Example(
+EXAMPLES = {  # what they are called -> example
+    _("a story"): Example(
         "Once upon a time there was a fox who wanted the moon.",
-        "Layer 4 head 4 looks from the full stop back at “fox”, whom the story is about: “He” is likeliest to go on.",
+        _(
+            "Layer 4 head 4 looks from the full stop back at “fox”, whom the story is about: “He” is likeliest to "
+            "go on."
+        ),
         *(4, 4, 12, 7),
     ),
-    "copy a name": Example(
+    _("copy a name"): Example(
         "Zorblat met Mimi. Zorblat said hello to Mimi. Then Zorb",
-        "No text it learned from has Zorblat. Layer 4 head 3 finds what followed “Zorb” the first time: “l” goes on.",
+        _(
+            "No text it learned from has Zorblat. Layer 4 head 3 finds what followed “Zorb” the first time: “l” goes "
+            "on."
+        ),
         *(4, 3, 27, 3),
     ),
-    "a made-up word": Example(
+    _("a made-up word"): Example(
         "The wugly bird sat in a tree. A cat looked at the wugly",
-        "What is wugly? Layer 4 head 3 looks back at the “bird” that was called so before: it is likeliest to go on.",
+        _(
+            "What is wugly? Layer 4 head 3 looks back at the “bird” that was called so before: it is likeliest to "
+            "go on."
+        ),
         *(4, 3, 17, 4),
     ),
-    "who is she?": Example(
+    _("who is she?"): Example(
         "Lily gave Tom an apple because she was kind. Tom thanked",
-        "Whom does Tom thank? Layer 4 head 3 looks back at “Lily”, who gave: she is likeliest to go on.",
+        _("Whom does Tom thank? Layer 4 head 3 looks back at “Lily”, who gave: she is likeliest to go on."),
         *(4, 3, 11, 0),
     ),
 }

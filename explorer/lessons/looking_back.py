@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.explain.notation import number, quoted
+from explorer.language import _
 from explorer.tracing.trace import Trace
 
 
@@ -19,10 +20,16 @@ class Look:
     weight: float
 
     def words(self, trace: Trace) -> str:
-        return (
-            f"From {quoted(trace.tokens[self.query])} ({self.query}) layer {self.layer} head {self.head} looks back at "
-            f"{quoted(trace.tokens[self.key])} ({self.key}) with weight {number(self.weight)}: no head has a larger "
-            "one for a token between the first and the one before."
+        return _(
+            "From {query} ({query_place}) layer {layer} head {head} looks back at {key} ({key_place}) with weight "
+            "{weight}: no head has a larger one for a token between the first and the one before.",
+            query=quoted(trace.tokens[self.query]),
+            query_place=self.query,
+            layer=self.layer,
+            head=self.head,
+            key=quoted(trace.tokens[self.key]),
+            key_place=self.key,
+            weight=number(self.weight),
         )
 
     def as_selection(self) -> dict[str, str | int]:

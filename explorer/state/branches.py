@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from explorer.language import _
 from explorer.state.errors import UserError
 from explorer.state.run import MOST_TOKENS, parse_ids
 
@@ -28,9 +29,11 @@ class Branch:
 
     @classmethod
     def parse(cls, text: str) -> "Branch":
-        origin, _, ids = text.rpartition(":")
+        origin, _colon, ids = text.rpartition(":")
         if origin not in ("", *ORIGINS):
-            raise UserError(f"a branch comes from {', '.join(ORIGINS)}, got {origin[:80]!r}")
+            raise UserError(
+                _("a branch comes from {origins}, got {got!r}", origins=", ".join(ORIGINS), got=origin[:80])
+            )
         return cls(parse_ids(ids), origin)
 
     def __str__(self) -> str:
@@ -43,9 +46,9 @@ Branches = tuple[Branch, ...]  # the oldest first
 def parse_branches(text: str) -> Branches:
     """The branches that `written` wrote; UserError where they are none, or too many."""
     if not isinstance(text, str):
-        raise UserError(f"branches are a text such as 12.7.300~beam:12.9, got {text!r:.80}")
-    if text.count(BETWEEN) >= MOST_BRANCHES:
-        raise UserError(f"a prompt has at most {MOST_BRANCHES} branches, got {text.count(BETWEEN) + 1}")
+        raise UserError(_("branches are a text such as 12.7.300~beam:12.9, got {got!r:.80}", got=text))
+    if (got := text.count(BETWEEN) + 1) > MOST_BRANCHES:
+        raise UserError(_("a prompt has at most {most} branches, got {got}", most=MOST_BRANCHES, got=got))
     return within_bounds(tuple(map(Branch.parse, text.split(BETWEEN)))) if text else ()
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from explorer.language import _
 from explorer.state.branches import Branches, parse_branches, written
 from explorer.state.errors import UserError
 from explorer.state.run import Run
@@ -33,7 +34,7 @@ class PageState:
     def parse(cls, state: Mapping[str, Any]) -> "PageState":
         """UserError where the run makes no sense; of the selection, what makes none is left out."""
         if not isinstance(state, Mapping):
-            raise UserError(f"the page's state is an object, got {state!r:.80}")
+            raise UserError(_("the page's state is an object, got {got!r:.80}", got=state))
         selection, run = Selection.parse(state), Run.parse(state)
         began = min(as_index(state.get("began")) or 0, len(run.generated))
         branches = parse_branches(state.get("branches") or "")

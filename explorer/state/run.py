@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from explorer.language import _
 from explorer.state.errors import UserError
 from explorer.state.interventions import BETWEEN, Intervention, parse_edits
 from explorer.state.selection import as_index
@@ -48,7 +49,7 @@ class Run:
         """
         checkpoint = values.get("checkpoint")
         if not isinstance(checkpoint, str):
-            raise UserError(f"the checkpoint must be a name, got {checkpoint!r}")
+            raise UserError(_("the checkpoint must be a name, got {got!r}", got=checkpoint))
         prompt, generated = (parse_ids(values.get(name) or ()) for name in ("prompt", "generated"))
         dropped = as_index(values.get("dropped", 0)) or 0
         return cls(checkpoint, prompt, generated, dropped, parse_edits(values.get("edits") or ()))
@@ -67,8 +68,8 @@ def parse_ids(ids: str | Sequence) -> tuple[int, ...]:
     """Token ids from a list of whole numbers or from their text, joined by dots; UserError for anything else."""
     parts = ids.split(".") if isinstance(ids, str) else ids
     if not isinstance(parts, list | tuple) or len(parts) > MOST_TOKENS:
-        raise UserError(f"token ids are at most {MOST_TOKENS} whole numbers")
+        raise UserError(_("token ids are at most {most} whole numbers", most=MOST_TOKENS))
     numbers = tuple(as_index(part) for part in parts)
     if None in numbers:
-        raise UserError("token ids are whole numbers")
+        raise UserError(_("token ids are whole numbers"))
     return numbers

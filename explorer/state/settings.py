@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from explorer.language import _
 from explorer.state.errors import UserError
 
 LIMITS = {
@@ -63,10 +64,18 @@ class GenerationSettings:
         for name, (low, high) in LIMITS.items():
             value, whole = getattr(self, name), isinstance(getattr(type(self), name), int)
             if not isinstance(value, int if whole else int | float) or not low <= value <= high:
-                raise UserError(f"{name} must be {low} to {high}, got {value!r}{' (whole numbers only)' * whole}")
-        stop = self.stop_strings
-        if not isinstance(stop, str) or len(stop) > MOST_STOP_CHARACTERS:
-            raise UserError(f"stop_strings must be a text of at most {MOST_STOP_CHARACTERS} characters, got {stop!r}")
+                wrong = {"name": name, "low": low, "high": high, "got": value}
+                if whole:
+                    raise UserError(_("{name} must be {low} to {high}, got {got!r} (whole numbers only)", **wrong))
+                raise UserError(_("{name} must be {low} to {high}, got {got!r}", **wrong))
+        if not isinstance(stop := self.stop_strings, str) or len(stop) > MOST_STOP_CHARACTERS:
+            raise UserError(
+                _(
+                    "stop_strings must be a text of at most {most} characters, got {got!r}",
+                    most=MOST_STOP_CHARACTERS,
+                    got=stop,
+                )
+            )
         return self
 
     def as_dict(self) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from explorer.language import _
 from explorer.state.branches import Path, added, forked_at, moved, pruned
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
@@ -32,7 +33,7 @@ def taken(asked: PageState, place: int, token_id: int) -> PageState:
         asked = replace(asked, run=run, branches=branches)
     path = (*run.generated[: cut - len(run.prompt)], token_id)
     if len(path) > MOST_TOKENS:
-        raise UserError(f"{MOST_TOKENS:,} tokens were generated, as many as fit into a link")
+        raise UserError(_("{most:,} tokens were generated, as many as fit into a link", most=MOST_TOKENS))
     return rewritten(asked, path, began=len(path))
 
 
@@ -40,7 +41,7 @@ def gone_to(asked: PageState, path: Path) -> PageState:
     """The run ends where a path does; Regenerate begins at its last fork. UserError if no branch goes there."""
     paths = [branch.path for branch in kept(asked).branches]
     if not any(other[: len(path)] == path for other in paths):
-        raise UserError("there is no such branch (any more)")
+        raise UserError(_("there is no such branch (any more)"))
     return rewritten(asked, path, began=forked_at(paths, path))
 
 
@@ -56,7 +57,7 @@ def without(asked: PageState, path: Path) -> PageState:
 def undone(asked: PageState) -> PageState:
     """Without the last generated token, which stays in the tree. UserError if there is none."""
     if not asked.run.generated:
-        raise UserError("There is nothing to undo: no token was generated yet.")
+        raise UserError(_("There is nothing to undo: no token was generated yet."))
     path = asked.run.generated[:-1]
     return rewritten(asked, path, began=min(asked.began, len(path)))
 
@@ -73,5 +74,5 @@ MOVES: dict[str, Callable[[PageState, int, Mapping[str, Any]], PageState]] = {
 def after(asked: PageState, place: int, move: Any) -> PageState:
     """What is asked after a command such as {"kind": "take", "token": 812}; UserError where it makes no sense."""
     if not isinstance(move, Mapping) or move.get("kind") not in list(MOVES):
-        raise UserError(f"a move is one of {', '.join(MOVES)}, got {move!r:.80}")
+        raise UserError(_("a move is one of {kinds}, got {got!r:.80}", kinds=", ".join(MOVES), got=move))
     return MOVES[move["kind"]](asked, place, move)

@@ -6,6 +6,7 @@ from functools import cache
 import numpy as np
 import torch
 
+from explorer.language import _
 from explorer.state.errors import UserError
 from explorer.state.interventions import Intervention
 from explorer.tracing.ablation import ablate
@@ -65,14 +66,15 @@ def capture(
 def check_tokens(config: ModelConfig, token_ids: Sequence[int]):
     """UserError where a model cannot read the tokens."""
     if not 0 < len(token_ids) <= config.context_length:
-        raise UserError(f"a run has 1 to {config.context_length} tokens, got {len(token_ids)}")
+        raise UserError(_("a run has 1 to {most} tokens, got {got}", most=config.context_length, got=len(token_ids)))
     check_ids(config, token_ids)
 
 
 def check_ids(config: ModelConfig, token_ids: Sequence[int]):
     """UserError where one is not in a model's vocabulary."""
     if not all(0 <= token_id < config.vocab_size for token_id in token_ids):
-        raise UserError(f"token ids run from 0 to {config.vocab_size - 1}, got {min(token_ids)} to {max(token_ids)}")
+        told = _("token ids run from 0 to {last}, got {least} to {most}")
+        raise UserError(told.format(last=config.vocab_size - 1, least=min(token_ids), most=max(token_ids)))
 
 
 def offered(lm: TransformerLM) -> Offer:

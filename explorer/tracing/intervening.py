@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from torch import Tensor, nn
 
+from explorer.language import _
 from explorer.state.errors import UserError
 from explorer.state.interventions import KINDS, Base, Intervention, Scale, Shift, Zero
 from explorer.tracing.hooks import hooked
@@ -71,7 +72,8 @@ def shift(lm: TransformerLM, edit: Shift) -> Change:
         (positions,) = inputs
         last, furthest = config.context_length - 1, int(positions.max()) + int(edit.amount)
         if furthest > last:
-            raise UserError(f"this model learned positions 0 to {last} and knows no others, got {furthest}")
+            told = _("this model learned positions 0 to {last} and knows no others, got {got}", last=last, got=furthest)
+            raise UserError(told)
         return table.forward(positions + int(edit.amount))
 
     return lm.position_embedding, later

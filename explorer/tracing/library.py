@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from explorer.language import _
 from explorer.state.interventions import Intervention
 from explorer.tracing.capture import capture, offered
 from explorer.tracing.freed_memory import give_back
@@ -53,7 +54,8 @@ class Library:
             CheckpointError: it is not one of `checkpoints` (a path, say, is never opened) or cannot be loaded.
         """
         if checkpoint not in self.checkpoints:
-            raise CheckpointError(f"there is no checkpoint {checkpoint!r}; there are: {', '.join(self.checkpoints)}")
+            told = _("there is no checkpoint {name!r}; there are: {names}")
+            raise CheckpointError(told.format(name=checkpoint, names=", ".join(self.checkpoints)))
         identity = checkpoint, version(checkpoint), self.device
         return self._models.get((identity,), lambda: self._load(identity))
 
@@ -63,7 +65,8 @@ class Library:
             lm, tokenizer = load_checkpoint(checkpoint, device)
         finally:
             if version(checkpoint) != as_asked:
-                raise CheckpointError(f"checkpoint {checkpoint!r} is being written: ask again in a moment") from None
+                told = _("checkpoint {name!r} is being written: ask again in a moment", name=checkpoint)
+                raise CheckpointError(told) from None
 
         def is_outdated(key: tuple) -> bool:
             return key[0][0] == checkpoint and key[0] != identity
@@ -134,7 +137,7 @@ class LRU:
                 self._entries[key] = value
                 self.total += self.size(value)
             while self.total > self.limit and len(self._entries) > 1:
-                _, oldest = self._entries.popitem(last=False)
+                _key, oldest = self._entries.popitem(last=False)
                 self.total -= self.size(oldest)
         return value
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+from explorer.language import _
 from explorer.state.errors import UserError
 
 
@@ -47,15 +48,19 @@ class Work:
         if self.given_up:
             raise GivenUp
         if self.tokens > self.most_tokens:
-            raise TooMuch(
-                f"One answer reads at most {self.most_tokens:,} tokens, and this one would read more: "
-                "take a shorter prompt, or close branches of its tree."
+            told = _(
+                "One answer reads at most {most:,} tokens, and this one would read more: "
+                "take a shorter prompt, or close branches of its tree.",
+                most=self.most_tokens,
             )
+            raise TooMuch(told)
         if time.thread_time() - self.began > self.most_seconds:
-            raise TooMuch(
-                f"One answer takes at most {self.most_seconds:g} seconds of computing, and this one takes more: "
-                "take a shorter prompt, or close branches of its tree."
+            told = _(
+                "One answer takes at most {most:g} seconds of computing, and this one takes more: "
+                "take a shorter prompt, or close branches of its tree.",
+                most=self.most_seconds,
             )
+            raise TooMuch(told)
 
 
 _current: ContextVar[Work | None] = ContextVar("work", default=None)

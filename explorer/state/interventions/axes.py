@@ -1,18 +1,45 @@
 """What the parts of captured values are."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from explorer.language import _
 from model.config import ModelConfig
 
-# last part of a tap's name -> what the parts of its value are, and how many there are
+
+@dataclass(frozen=True)
+class Axis:
+    """What the index of an edit counts.
+
+    Attributes:
+        size: config -> how many there are.
+        one: template of one of them, as in "head 1".
+        limits: template of what is told where there is no such one.
+    """
+
+    size: Callable[[ModelConfig], int]
+    one: str
+    limits: str
+
+
+HEADS = Axis(lambda config: config.num_heads, _("head {index}"), _("{tap} has heads 0 to {last}, got {index}"))
+KV_HEADS = Axis(lambda config: config.kv_heads, _("kv head {index}"), _("{tap} has kv heads 0 to {last}, got {index}"))
+NEURONS = Axis(lambda config: config.d_ff, _("neuron {index}"), _("{tap} has neurons 0 to {last}, got {index}"))
+PAIRS = Axis(lambda config: config.d_head // 2, _("pair {index}"), _("{tap} has pairs 0 to {last}, got {index}"))
+TOKENS = Axis(lambda config: config.vocab_size, _("token {index}"), _("{tap} has tokens 0 to {last}, got {index}"))
+DIMENSIONS = Axis(
+    lambda config: config.d_model, _("dimension {index}"), _("{tap} has dimensions 0 to {last}, got {index}")
+)
+# last part of a tap's name -> what the parts of its value are, where they are not dimensions
 AXES = {
-    **dict.fromkeys(("q", "q_norm", "q_rot", "scores", "pattern", "z"), ("head", lambda config: config.num_heads)),
-    **dict.fromkeys(("k", "k_norm", "k_rot", "v"), ("kv head", lambda config: config.kv_heads)),
-    **dict.fromkeys(("gate_pre", "gate", "up", "hidden"), ("neuron", lambda config: config.d_ff)),
-    "angles": ("pair", lambda config: config.d_head // 2),
-    "logits": ("token", lambda config: config.vocab_size),
+    **dict.fromkeys(("q", "q_norm", "q_rot", "scores", "pattern", "z"), HEADS),
+    **dict.fromkeys(("k", "k_norm", "k_rot", "v"), KV_HEADS),
+    **dict.fromkeys(("gate_pre", "gate", "up", "hidden"), NEURONS),
+    "angles": PAIRS,
+    "logits": TOKENS,
 }
 
 
-def axis(tap: str, config: ModelConfig) -> tuple[str, int]:
-    """What the index of an edit counts, as in ("head", 6)."""
-    kind, size = AXES.get(tap.rpartition(".")[2], ("dimension", lambda config: config.d_model))
-    return kind, size(config)
+def axis(tap: str) -> Axis:
+    """What the index of an edit of a tap counts."""
+    return AXES.get(tap.rpartition(".")[2], DIMENSIONS)

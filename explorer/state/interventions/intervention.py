@@ -5,6 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
+from explorer.language import _
 from explorer.state.errors import UserError
 from explorer.state.interventions.axes import axis
 from model.config import ModelConfig
@@ -43,13 +44,17 @@ class Intervention:
 
     def __post_init__(self):
         if not TAP.fullmatch(self.tap):
-            raise UserError(f"an edit changes a value with a name such as blocks.0.attn.z, got {self.tap[:80]!r}")
+            told = _("an edit changes a value with a name such as blocks.0.attn.z, got {got!r}", got=self.tap[:80])
+            raise UserError(told)
         if self.taps and (self.tap not in self.taps or self.index is not None):
-            raise UserError(f"{self.operation!r} changes the whole of {' or '.join(self.taps)}, got {self.place}")
+            told = _("{kind!r} changes the whole of {taps}, got {got}")
+            raise UserError(told.format(kind=self.operation, taps=_(" or ").join(self.taps), got=self.place))
         if not self.least <= self.amount <= self.most or (self.whole and self.amount % 1):
-            kind = "a whole number" if self.whole else "a number"
-            limits = f"from {self.least:,.0f} to {self.most:,.0f}"
-            raise UserError(f"the amount of {self.operation!r} is {kind} {limits}, got {self.amount!r}")
+            told = _("the amount of {kind!r} is a number from {least:,.0f} to {most:,.0f}, got {got!r}")
+            if self.whole:
+                told = _("the amount of {kind!r} is a whole number from {least:,.0f} to {most:,.0f}, got {got!r}")
+            limits = {"least": self.least, "most": self.most}
+            raise UserError(told.format(kind=self.operation, got=self.amount, **limits))
 
     @property
     def place(self) -> str:
@@ -76,10 +81,11 @@ class Intervention:
             taps: names of the values it computes.
         """
         if self.tap not in taps:
-            raise UserError(f"this model has no value {self.tap} that could be changed")
-        kind, size = axis(self.tap, config)
-        if self.index is not None and not 0 <= self.index < size:
-            raise UserError(f"{self.tap} has {kind}s 0 to {size - 1}, got {self.index}")
+            raise UserError(_("this model has no value {tap} that could be changed", tap=self.tap))
+        parts = axis(self.tap)
+        last = parts.size(config) - 1
+        if self.index is not None and not 0 <= self.index <= last:
+            raise UserError(parts.limits.format(tap=self.tap, last=last, index=self.index))
 
 
 def _shortest(amount: float) -> str:

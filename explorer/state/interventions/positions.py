@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from explorer.language import _
 from explorer.state.interventions.intervention import Intervention
 from model.config import ModelConfig
 
@@ -15,7 +16,7 @@ class Shift(Intervention):
     taps: ClassVar[tuple[str, ...]] = ("rope.angles", "position_embed")
 
     def words(self, config: ModelConfig) -> str:
-        return f"positions shifted by {self.amount:,.0f}"
+        return _("positions shifted by {amount:,.0f}", amount=self.amount)
 
 
 class Base(Intervention):
@@ -27,4 +28,4 @@ class Base(Intervention):
     taps: ClassVar[tuple[str, ...]] = ("rope.angles",)
 
     def words(self, config: ModelConfig) -> str:
-        return f"θ = {self.amount:,.10g} instead of {config.rope_theta:,.10g}"
+        return _("θ = {theta:,.10g} instead of {trained:,.10g}", theta=self.amount, trained=config.rope_theta)

@@ -3,12 +3,30 @@
 import re
 from typing import ClassVar
 
+from explorer.language import _
 from explorer.state.interventions.axes import axis
 from explorer.state.interventions.intervention import Intervention
 from model.config import ModelConfig
 
 PLACE = re.compile(r"(?:blocks\.(?P<layer>\d+)\.)?(?P<name>.+)")
-SUBLAYERS = {"attn.z": "all heads", "ffn.hidden": "all neurons"}  # what does a sublayer's work, and speaks for itself
+# What is said of a factor of 0, and of another. Of what does a sublayer's work, which speaks for itself: the value's
+# name in its layer, and whether it is one part -> both templates
+SUBLAYERS = {
+    ("attn.z", False): (_("all heads of layer {layer} silenced"), _("all heads of layer {layer} × {factor}")),
+    ("attn.z", True): (_("head {index} of layer {layer} silenced"), _("head {index} of layer {layer} × {factor}")),
+    ("ffn.hidden", False): (_("all neurons of layer {layer} silenced"), _("all neurons of layer {layer} × {factor}")),
+    ("ffn.hidden", True): (
+        _("neuron {index} of layer {layer} silenced"),
+        _("neuron {index} of layer {layer} × {factor}"),
+    ),
+}
+# of any other value: whether it is in a layer, and whether it is one part -> both templates
+VALUES = {
+    (False, False): (_("{name} set to 0"), _("{name} × {factor}")),
+    (False, True): (_("{part} of {name} set to 0"), _("{part} of {name} × {factor}")),
+    (True, False): (_("{name} of layer {layer} set to 0"), _("{name} of layer {layer} × {factor}")),
+    (True, True): (_("{part} of {name} of layer {layer} set to 0"), _("{part} of {name} of layer {layer} × {factor}")),
+}
 
 
 class Scale(Intervention):
@@ -24,15 +42,13 @@ class Scale(Intervention):
 
     def words(self, config: ModelConfig) -> str:
         if self == ROTATION_OFF:
-            return "rotation off"
+            return _("rotation off")
         layer, name = PLACE.fullmatch(self.tap).group("layer", "name")
-        part = f"{axis(self.tap, config)[0]} {self.index}"
-        if name in SUBLAYERS:
-            what, done = SUBLAYERS[name] if self.index is None else part, "silenced"
-        else:
-            what, done = name if self.index is None else f"{part} of {name}", "set to 0"
-        what += f" of layer {layer}" if layer else ""
-        return f"{what} {done}" if self.factor == 0 else f"{what} × {self.factor:.10g}".replace("-", "−")
+        is_part, factor = self.index is not None, f"{self.factor:.10g}".replace("-", "−")
+        off, scaled = SUBLAYERS.get((name, is_part)) or VALUES[layer is not None, is_part]
+        said = off if self.factor == 0 else scaled
+        part = axis(self.tap).one.format(index=self.index)
+        return said.format(name=name, layer=layer, index=self.index, part=part, factor=factor)
 
 
 class Zero(Scale):

@@ -76,7 +76,7 @@ def test_every_operation_can_be_written_at_its_limits(operation):
 
 def test_the_index_counts_what_the_captured_values_have(trace):
     for tap, value in trace.values.items():
-        _, size = axis(tap, trace.config)
+        size = axis(tap).size(trace.config)
         assert size == (len(value) if value.ndim == 3 else value.shape[-1]), tap
         Edit(tap, "zero", index=size - 1).check(trace.config, trace.values)
         for index in (size, -1):

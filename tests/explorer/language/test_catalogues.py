@@ -1,0 +1,76 @@
+"""The template has what the code says, and catalogues have what the template has."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+from babel.messages import Catalog
+from babel.messages.mofile import read_mo, write_mo
+from babel.messages.pofile import read_po, write_po
+
+from explorer.language import CATALOGUES
+from tests.unmarked import fields
+
+
+def stale(folder: Path) -> list[str]:
+    """What is wrong with the catalogues of a folder, which has their template."""
+    template, found = read(folder / "explorer.pot", read_po), []
+    for path in sorted(folder.glob("*/LC_MESSAGES/explorer.po")):
+        catalogue = read(path, read_po)
+        said = {message: translation for message, translation in catalogue.items() if any(translation)}
+        found += [f"{path}: not in it: {message}" for message in template if message not in catalogue]
+        found += [f"{path}: not in the code: {message}" for message in catalogue if message not in template]
+        found += [f"{path}: other names: {message}" for message in said if names(said[message]) - names(message)]
+        if read(path.with_suffix(".mo"), read_mo) != said:
+            found.append(f"{path}: compile it")
+    return found
+
+
+def read(path: Path, how: Callable[[BinaryIO], Catalog]) -> dict[str | tuple[str, ...], str | tuple[str, ...]]:
+    """Message -> its translation, "" where there is none yet or a doubtful (fuzzy) one."""
+    with path.open("rb") as file:
+        return {message.id: "" if message.fuzzy else message.string for message in how(file) if message.id}
+
+
+def names(message: str | tuple[str, ...]) -> set[str]:
+    return {name for form in ([message] if isinstance(message, str) else message) for name in fields(form)}
+
+
+def test_the_template_is_what_the_code_says(pybabel, tmp_path):
+    """Else renew it: explorer/README.md has the line."""
+    pybabel("extract", CATALOGUES.parents[1], "-o", str(tmp_path / "now.pot"))
+    assert (tmp_path / "now.pot").read_text("utf-8") == (CATALOGUES / "explorer.pot").read_text("utf-8")
+
+
+def test_no_catalogue_is_stale():
+    assert stale(CATALOGUES) == []
+
+
+@pytest.mark.parametrize(
+    ("template", "messages", "compiled", "told"),
+    [
+        (["{n} tokens"], {"{n} tokens": "{n} ĵetonoj"}, {"{n} tokens": "{n} ĵetonoj"}, []),
+        (["a", "b"], {"a": "A"}, {"a": "A"}, ["not in it: b"]),
+        (["a"], {"a": "A", "b": "B"}, {"a": "A", "b": "B"}, ["not in the code: b"]),
+        (["{n} tokens"], {"{n} tokens": "{m} ĵetonoj"}, {"{n} tokens": "{m} ĵetonoj"}, ["other names: {n} tokens"]),
+        (["a"], {"a": "A"}, {"a": "another"}, ["compile it"]),
+        (["a"], {"a": "A"}, {}, ["compile it"]),
+        (["a"], {"a": ""}, {}, []),
+    ],
+)
+def test_what_is_stale_is_found(tmp_path, template, messages, compiled, told):
+    folder = tmp_path / "eo" / "LC_MESSAGES"
+    folder.mkdir(parents=True)
+    write(tmp_path / "explorer.pot", dict.fromkeys(template, ""), write_po)
+    write(folder / "explorer.po", messages, write_po)
+    write(folder / "explorer.mo", compiled, write_mo)
+    assert [problem.partition(": ")[2] for problem in stale(tmp_path)] == told
+
+
+def write(path: Path, messages: dict[str, str], how: Callable[[BinaryIO, Catalog], None]):
+    catalogue = Catalog(locale="eo")
+    for message, translation in messages.items():
+        catalogue.add(message, translation)
+    with path.open("wb") as file:
+        how(file, catalogue)

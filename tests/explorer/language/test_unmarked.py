@@ -1,0 +1,95 @@
+"""No sentence is out of a translator's sight, in the rooms that are ready for other languages."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.unmarked import misused, unmarked
+
+EXPLORER = Path(__file__).parents[3] / "explorer"
+READY = ("language", "state", "tracing", "architecture", "analysis", "lessons")
+NOT_YET = ("explain", "views", "web")
+# What is no sentence of ours, by file.
+EXCEPTIONS = {
+    "architecture/facts.py": {"GELU (tanh)": "a name"},
+    "lessons/examples.py": {
+        "Once upon a time there was a fox who wanted the moon.": "the model reads it",
+        "Zorblat met Mimi. Zorblat said hello to Mimi. Then Zorb": "the model reads it",
+        "The wugly bird sat in a tree. A cat looked at the wugly": "the model reads it",
+        "Lily gave Tom an apple because she was kind. Tom thanked": "the model reads it",
+    },
+}
+
+
+def sources(*rooms: str) -> dict[str, str]:
+    """File -> its text."""
+    paths = [path for room in rooms for path in sorted((EXPLORER / room).rglob("*.py"))]
+    return {path.relative_to(EXPLORER).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+
+
+def test_every_room_is_ready_or_known_not_to_be():
+    assert {path.parent.name for path in EXPLORER.glob("*/__init__.py")} == {*READY, *NOT_YET}
+
+
+def test_every_sentence_is_marked():
+    found = {name: set(unmarked(text)) for name, text in sources(*READY).items()}
+    assert {name: texts for name, texts in found.items() if texts} == {k: set(v) for k, v in EXCEPTIONS.items()}
+
+
+def test_every_mark_is_a_whole_sentence_with_named_values():
+    found = {name: misused(text) for name, text in sources(*READY, *NOT_YET).items()}
+    assert {name: wrong for name, wrong in found.items() if wrong} == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'said = "two words"',
+        'said = f"{n} tokens"',
+        'said = "{n} tokens".format(n=n)',
+        'raise UserError("no such token")',
+        'tell(f"at {place}", quickly=True)',
+        'html = "<p>two words</p>"',
+        """html = '<i title="two words"></i>'""",
+        '"two words" if n else _("two words")',
+    ],
+)
+def test_a_sentence_without_a_mark_is_found(line):
+    assert unmarked(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '"""Two words."""',
+        'said = _("two words")',
+        'said = ngettext("{count} token", "{count} tokens", n)',
+        'LOG.info("two words")',
+        'raise ValueError("two words")',
+        'name = f"blocks.{layer}.attn.z"',
+        """html = '<div class="two words" role="group"></div>'""",
+        'def f(x: "Trace | None") -> "Trace | None": ...',
+    ],
+)
+def test_what_no_visitor_reads_needs_no_mark(line):
+    assert unmarked(line) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '_(f"{n} tokens")',
+        "_(message)",
+        '_("")',
+        '_("a " + b)',
+        '_("a token") + "s"',
+        """f"{_('a token')}s" """,
+        '_("{n} tokens", count=n)',
+        'ngettext("{count} token", "{count} {kind} tokens", n)',
+        "from explorer.language import _\nlm, _ = model()",
+        "from explorer.language import _\nfor _ in range(3): pass",
+        "from explorer.language import _\ncall(lambda _: 1)",
+    ],
+)
+def test_a_mark_that_a_translator_cannot_work_with_is_found(line):
+    assert misused(line)
