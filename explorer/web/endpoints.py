@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from explorer.explain.inspection import Point
+from explorer.language import _
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.state.settings import GenerationSettings
@@ -15,7 +16,7 @@ from explorer.web.server_functions import server_function
 from explorer.web.view_contents import lists_of_tokens, view_contents
 from explorer.web.widgets.picker import Picker
 
-RENEWED = "The model’s files were written anew: all that is shown is computed with the new ones."
+RENEWED = _("The model’s files were written anew: all that is shown is computed with the new ones.")
 
 
 class Endpoints:
@@ -52,7 +53,8 @@ class Endpoints:
             UserError, CheckpointError: there is no answer to that.
         """
         if about not in ABOUT or part not in PARTS:
-            raise UserError(f"an answer is about {', '.join(ABOUT)}, in parts 0 to 2, got {about!r:.40}, {part!r:.40}")
+            told = _("an answer is about {abouts}, in parts 0 to 2, got {about!r:.40}, {part!r:.40}")
+            raise UserError(told.format(abouts=", ".join(ABOUT), about=about, part=part))
         asked, settings = PageState.parse(state), GenerationSettings.parse(state)
         version, known = self.runs.version(asked.run.checkpoint), state.get("version")
         renewed = isinstance(known, str) and known != version and known.partition("@")[0] == asked.run.checkpoint
@@ -84,6 +86,6 @@ class Endpoints:
             UserError, CheckpointError: there is no such point, or no such picture.
         """
         if not isinstance(picture, str):
-            raise UserError(f"a picture has a name, got {picture!r:.80}")
+            raise UserError(_("a picture has a name, got {got!r:.80}", got=picture))
         open_view = open_view_of(self.runs, PageState.parse(state))
         return open_view.inspect(picture.removeprefix(in_tab(open_view.view.name, "")), Point.parse(point))

@@ -5,6 +5,7 @@ from dataclasses import replace
 import gradio as gr
 
 from explorer.architecture.facts import facts
+from explorer.language import _
 from explorer.lessons.examples import EXAMPLES
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState, turn_of
@@ -19,18 +20,18 @@ from explorer.web.telling import VISITORS
 from explorer.web.toasts import telling, warn
 from explorer.web.widgets.state_update import StateUpdate
 
-FIRST_PROMPT = EXAMPLES["a story"].text
-# What of a URL is left out, if all of it makes no sense -> what the visitor is told is done instead. Ids say nothing to
+FIRST_PROMPT = next(iter(EXAMPLES.values())).text
+# What of a URL is left out, if all of it makes no sense -> template of what the visitor is told. Ids say nothing to
 # another model, so that of what they are left out with a `text` remains.
 TEXT = ("prompt", "generated", "branches", "began", "dropped")
 LEFT_OUT = {
     (): "",
-    ("branches",): "the tree of continuations is left out.",
-    ("edits",): "the model is shown as it is.",
-    TEXT: "the text is begun anew.",
-    (*TEXT, "edits"): "the text is begun anew, and the model is shown as it is.",
-    ("checkpoint", "edits", *TEXT): "the first model is shown instead.",
-    ("checkpoint", "edits", "text", *TEXT): "the first example is shown instead.",
+    ("branches",): _("{wrong}; the tree of continuations is left out."),
+    ("edits",): _("{wrong}; the model is shown as it is."),
+    TEXT: _("{wrong}; the text is begun anew."),
+    (*TEXT, "edits"): _("{wrong}; the text is begun anew, and the model is shown as it is."),
+    ("checkpoint", "edits", *TEXT): _("{wrong}; the first model is shown instead."),
+    ("checkpoint", "edits", "text", *TEXT): _("{wrong}; the first example is shown instead."),
 }
 
 
@@ -60,7 +61,7 @@ class Events:
         if unknown := unknown_view(query.get("view")):
             warn(UserError(unknown))
         wrong = None
-        for left_out, instead in LEFT_OUT.items():
+        for left_out, told in LEFT_OUT.items():
             kept = {name: value for name, value in query.items() if name not in left_out}
             try:
                 asked = self.opening.restored(first | kept | {"turn": 0})
@@ -68,7 +69,7 @@ class Events:
                 wrong = wrong or error
                 continue
             if wrong:
-                warn(UserError(f"{wrong}; {instead}"))
+                warn(UserError(told.format(wrong=wrong)))
             return asked
         raise wrong
 
@@ -130,11 +131,14 @@ class Events:
         """A new run in place of the state's."""
         run = asked.run
         if run.dropped:
-            seen, (lm, _) = len(run.prompt), self.opening.runs.model(run.checkpoint)
-            gr.Warning(
-                f"The prompt has {run.dropped + seen:,} tokens; the model sees {lm.config.context_length:,} at once: "
-                f"the last {seen:,} are used."
+            seen, (lm, _tokenizer) = len(run.prompt), self.opening.runs.model(run.checkpoint)
+            told = _(
+                "The prompt has {tokens:,} tokens; the model sees {context:,} at once: the last {seen:,} are used.",
+                tokens=run.dropped + seen,
+                context=lm.config.context_length,
+                seen=seen,
             )
+            warn(UserError(told))
         moved = dict(asked.selection.as_dict().items() - Selection.parse(state).as_dict().items())  # what it lacks
         top_k = GenerationSettings.parse(state).top_k
         return {self.layout.update: StateUpdate.pack(asked, moved), **self.show_model(run.checkpoint, top_k)}
@@ -145,7 +149,7 @@ class Events:
         try:
             self.opening.runs.trace(changed)
         except VISITORS as error:
-            warn(UserError(f"{error}: the model is shown as it is."))
+            warn(UserError(_("{wrong}: the model is shown as it is.", wrong=error)))
             return run
         return changed
 
@@ -155,7 +159,7 @@ class Events:
         return {self.layout.tabs: gr.Tabs(selected=Selection.parse(state).view)}
 
     def show_model(self, checkpoint: str, top_k: int) -> dict:
-        lm, _ = self.opening.runs.model(checkpoint)
+        lm, _tokenizer = self.opening.runs.model(checkpoint)
         most = lm.config.vocab_size
         return {
             self.layout.facts: facts(lm),

@@ -7,6 +7,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from explorer.language import _
 from explorer.web.content_policy import content_policy
 from explorer.web.hosts import Hosts
 
@@ -45,9 +46,9 @@ class Gate:
         host, length = headers.get("host", ""), headers.get("content-length", "0")
         if not self.hosts.have(host):
             LOG.warning("refused a request for the host %.80r; --allowed-hosts would admit it", host)
-            return PlainTextResponse("This server has another name; --allowed-hosts gives it more.", 400)
+            return PlainTextResponse(_("This server has another name; --allowed-hosts gives it more."), 400)
         if CLOSED.match(scope["path"].removeprefix(scope.get("root_path", ""))):
-            return PlainTextResponse("There is no such thing here.", 404)
+            return PlainTextResponse(_("There is no such thing here."), 404)
         return too_large() if length.isdigit() and int(length) > MOST_BYTES else None
 
 
@@ -56,7 +57,7 @@ class TooLarge(Exception):
 
 
 def too_large() -> PlainTextResponse:
-    return PlainTextResponse(f"A request has at most {MOST_BYTES:,} bytes.", 413)
+    return PlainTextResponse(_("A request has at most {most:,} bytes.", most=MOST_BYTES), 413)
 
 
 def bounded(receive: Receive) -> Receive:

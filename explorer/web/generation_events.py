@@ -7,6 +7,7 @@ from functools import wraps
 
 import gradio as gr
 
+from explorer.language import _
 from explorer.state.branches import added
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
@@ -15,7 +16,7 @@ from explorer.state.settings import LIMITS, GenerationSettings, WritingLimits
 from explorer.state.tree_commands import after, rewritten
 from explorer.tracing.intervening import edited, edited_steps
 from explorer.web.opening import Opening
-from explorer.web.toasts import telling
+from explorer.web.toasts import telling, warn
 from explorer.web.widgets.state_update import StateUpdate
 from model.generation.autoregressive import generate
 from model.generation.beam import beam_search
@@ -76,9 +77,9 @@ class GenerationEvents:
         """What was written last, with the next seed, as a branch beside it."""
         asked, settings = self.next_turn(state), GenerationSettings.parse(state)
         if len(asked.run.generated) == asked.began:
-            raise UserError("There is nothing to write anew here: press Generate first.")
+            raise UserError(_("There is nothing to write anew here: press Generate first."))
         if settings.temperature == 0:
-            raise UserError("At temperature 0 the likeliest token is always taken: no seed writes another text.")
+            raise UserError(_("At temperature 0 the likeliest token is always taken: no seed writes another text."))
         settings = replace(settings, seed=(settings.seed + 1) % (LIMITS["seed"][1] + 1))
         asked = rewritten(asked, asked.run.generated[: asked.began], asked.began)
         for answer in self.written(asked, settings, seed=settings.seed):
@@ -132,7 +133,8 @@ class GenerationEvents:
         """
         room = MOST_TOKENS - len(asked.run.generated)
         if room < 1:
-            gr.Warning(f"{MOST_TOKENS:,} tokens were generated, as many as fit into a link: press Run to begin anew.")
+            told = _("{most:,} tokens were generated, as many as fit into a link: press Run to begin anew.")
+            warn(UserError(told.format(most=MOST_TOKENS)))
             return
         most = min(settings.max_new_tokens, room, self.limits.tokens)
         run = asked.run
@@ -158,9 +160,11 @@ class GenerationEvents:
     def tell_why(self, done: int):
         """That a limit ended the text, and how to go on."""
         if done == self.limits.tokens:
-            gr.Warning(f"Here at most {done} tokens are written at a time: press Generate to go on.")
+            told = _("Here at most {most} tokens are written at a time: press Generate to go on.", most=done)
+            warn(UserError(told))
         elif self.limits.seconds < float("inf"):
-            gr.Warning(f"Here writing ends after {self.limits.seconds:g} seconds: press Generate to go on.")
+            told = _("Here writing ends after {most:g} seconds: press Generate to go on.", most=self.limits.seconds)
+            warn(UserError(told))
 
     def answered(self, state: dict, move: Callable[[PageState], PageState]) -> dict:
         """What is asked after a move, looked at from its last token."""

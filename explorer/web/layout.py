@@ -1,9 +1,11 @@
 """What stands where on the page."""
 
 from collections.abc import Callable, Sequence
+from html import escape
 
 import gradio as gr
 
+from explorer.language import _
 from explorer.lessons.examples import EXAMPLES
 from explorer.views import VIEWS
 from explorer.views.view import Panel
@@ -50,25 +52,25 @@ class Layout:
             gr.Markdown(f"# {TITLE}", elem_id="title")
             self.picker = Picker(checkpoints, value=checkpoint, elem_id=PICKER)
             self.facts = Words(elem_id="facts")
-            self.share = gr.Button("Copy link", size="sm", scale=0, min_width=90)
-            self.theme = gr.Button("Light / dark", size="sm", scale=0, min_width=100)
+            self.share = gr.Button(_("Copy link"), size="sm", scale=0, min_width=90)
+            self.theme = gr.Button(_("Light / dark"), size="sm", scale=0, min_width=100)
 
     def place_prompt(self):
         with gr.Row(elem_id="prompt-row"):
             self.prompt = gr.Textbox(
-                label="prompt",
+                label=_("prompt"),
                 show_label=False,
                 container=False,
-                placeholder="Type the beginning of a story",
+                placeholder=_("Type the beginning of a story"),
                 lines=1,
                 max_lines=4,
                 interactive=True,
                 elem_id="prompt",
                 scale=8,
             )
-            self.run = gr.Button("Run", variant="primary", scale=0, min_width=90, elem_id="run")
+            self.run = gr.Button(_("Run"), variant="primary", scale=0, min_width=90, elem_id="run")
             with gr.Row(elem_id="examples"):
-                gr.Markdown("try")
+                gr.Markdown(escape(_("try")))
                 self.examples = [
                     (gr.Button(name, size="sm", scale=0, min_width=60), example.text)
                     for name, example in EXAMPLES.items()

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from explorer.explain.inspection import Point
+from explorer.language import _
 from explorer.state.errors import NoSuchPoint
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
@@ -75,7 +76,7 @@ class OpenView:
         """
         layer, head, config = point.index("layer"), point.index("head"), self.trace.config
         if (layer or 0) >= config.num_layers or (head or 0) >= config.num_heads:
-            raise NoSuchPoint(f"the model has no layer {layer} head {head}")
+            raise NoSuchPoint(_("the model has no layer {layer} head {head}", layer=layer, head=head))
         panels = [panel for panel in self.view.panels if panel.name == panel_name and panel.inspect and self.has(panel)]
         found = [panel.inspect(self.trace, self.selection, point) for panel in panels]
         several = (told if isinstance(told, tuple) else (told,) for told in found)

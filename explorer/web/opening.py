@@ -8,6 +8,7 @@ import numpy as np
 
 from explorer.analysis.attribution import attribution
 from explorer.analysis.feed_forward import neurons
+from explorer.language import _
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
@@ -28,10 +29,10 @@ class Opening:
         is empty."""
         lm, tokenizer = self.runs.model(checkpoint)
         if not isinstance(text, str):
-            raise UserError(f"The prompt must be text, got {text!r}.")
+            raise UserError(_("The prompt must be text, got {got!r}.", got=text))
         ids = tokenizer.encode(text)
         if not ids:
-            raise UserError("The prompt is empty. Type a few words for the model to continue.")
+            raise UserError(_("The prompt is empty. Type a few words for the model to continue."))
         start = window_start(len(ids), lm.config.context_length)
         return Run(checkpoint, tuple(ids[start:]), dropped=start)
 

@@ -1,7 +1,10 @@
 """How the next token is drawn: the stages, the random number, and the settings."""
 
+from html import escape
+
 import gradio as gr
 
+from explorer.language import _
 from explorer.state.settings import LIMITS, MOST_STOP_CHARACTERS, GenerationSettings
 from explorer.web.protocol import NEXT_TOKEN, NEXT_TOKEN_WORDS
 from explorer.web.widgets.distribution import Distribution
@@ -11,38 +14,44 @@ from explorer.web.widgets.words import Words
 DEFAULTS = GenerationSettings()
 OPEN = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}  # nothing is cut or penalised
 PRESETS = {
-    "always the likeliest": OPEN | {"temperature": 0.0},
-    "careful": OPEN | {"temperature": 0.5, "top_p": 0.9},
-    "balanced": {name: getattr(DEFAULTS, name) for name in ("temperature", *OPEN)},
-    "adventurous": OPEN | {"temperature": 1.2, "top_p": 0.95},
+    _("always the likeliest"): OPEN | {"temperature": 0.0},
+    _("careful"): OPEN | {"temperature": 0.5, "top_p": 0.9},
+    _("balanced"): {name: getattr(DEFAULTS, name) for name in ("temperature", *OPEN)},
+    _("adventurous"): OPEN | {"temperature": 1.2, "top_p": 0.95},
 }
-NAMES = {"top_k": "top-k", "top_p": "top-p", "min_p": "min-p", "repetition_penalty": "repetition penalty"}
+NAMES = {
+    "temperature": _("temperature"),
+    "top_k": _("top-k"),
+    "top_p": _("top-p"),
+    "min_p": _("min-p"),
+    "repetition_penalty": _("repetition penalty"),
+}
 
 
 class SamplingPanel:
     """The distribution after the selected token and the settings it is drawn with, placed in the open `gr.Blocks`."""
 
     def __init__(self):
-        gr.Markdown("## Next token")
+        gr.Markdown("## " + escape(_("Next token")))
         Words(elem_id=NEXT_TOKEN_WORDS)
         Distribution(elem_id=NEXT_TOKEN)
         self.presets = Presets(PRESETS, elem_id="presets")
         with gr.Column(elem_classes="settings"):
-            self.temperature = slider("temperature", 0.05, "0 takes the likeliest; higher surprises more.")
-            self.top_k = slider("top_k", 1, "Only the k likeliest can be drawn; 0 keeps all.", maximum=4096)
-            self.top_p = slider("top_p", 0.01, "Only the likeliest that add up to this; 1 keeps all.")
-        with gr.Accordion("more", open=False, elem_id="more-settings"):
-            self.min_p = slider("min_p", 0.01, "How likely at least, beside the likeliest; 0 keeps all.")
+            self.temperature = slider("temperature", 0.05, _("0 takes the likeliest; higher surprises more."))
+            self.top_k = slider("top_k", 1, _("Only the k likeliest can be drawn; 0 keeps all."), maximum=4096)
+            self.top_p = slider("top_p", 0.01, _("Only the likeliest that add up to this; 1 keeps all."))
+        with gr.Accordion(_("more"), open=False, elem_id="more-settings"):
+            self.min_p = slider("min_p", 0.01, _("How likely at least, beside the likeliest; 0 keeps all."))
             self.repetition_penalty = slider(
-                "repetition_penalty", 0.05, "Makes tokens already there less likely; 1 does not."
+                "repetition_penalty", 0.05, _("Makes tokens already there less likely; 1 does not.")
             )
             with gr.Row():
-                self.max_new_tokens = whole_number("max_new_tokens", "new tokens", "How many Generate writes.")
-                self.seed = whole_number("seed", "seed", "The same seed, the same luck.")
+                self.max_new_tokens = whole_number("max_new_tokens", _("new tokens"), _("How many Generate writes."))
+                self.seed = whole_number("seed", _("seed"), _("The same seed, the same luck."))
             self.stop_strings = gr.Textbox(
                 DEFAULTS.stop_strings,
-                label="stop text",
-                info="Writing ends where this appears; empty for none.",
+                label=_("stop text"),
+                info=_("Writing ends where this appears; empty for none."),
                 max_length=MOST_STOP_CHARACTERS,
                 interactive=True,
             )
@@ -60,7 +69,7 @@ def slider(name: str, step: float, info: str, maximum: float | None = None) -> g
         maximum or high,
         getattr(DEFAULTS, name),
         step=step,
-        label=NAMES.get(name, name),
+        label=NAMES[name],
         info=info,
         interactive=True,
     )

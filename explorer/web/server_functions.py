@@ -11,6 +11,7 @@ import anyio.to_thread
 import gradio as gr
 from fastapi import HTTPException
 
+from explorer.language import _
 from explorer.state.errors import UserError
 from explorer.tracing.work import GivenUp, Work
 from explorer.web.telling import VISITORS, told
@@ -61,8 +62,8 @@ def bound(signature: inspect.Signature, given: Any) -> inspect.BoundArguments:
             return signature.bind(*given)
         raise TypeError
     except TypeError:
-        wanted = ", ".join(signature.parameters)
-        raise UserError(f"a call is a list of {wanted}, got {given!r:.80}") from None
+        told = _("a call is a list of {wanted}, got {got!r:.80}", wanted=", ".join(signature.parameters), got=given)
+        raise UserError(told) from None
 
 
 async def watch(request: gr.Request, work: Work):

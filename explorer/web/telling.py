@@ -3,6 +3,7 @@
 import logging
 import secrets
 
+from explorer.language import _
 from explorer.state.errors import UserError
 from model.checkpoint import CheckpointError
 
@@ -17,4 +18,4 @@ def told(error: Exception) -> str:
         return str(error)
     name = secrets.token_hex(4)
     LOG.error("%s: %s", name, type(error).__name__, exc_info=error)
-    return f"Something broke here, by no mistake of yours. It is in the log as {name}."
+    return _("Something broke here, by no mistake of yours. It is in the log as {name}.", name=name)

@@ -1,7 +1,10 @@
 """Writing on, what was written, and what else could have been."""
 
+from html import escape
+
 import gradio as gr
 
+from explorer.language import _
 from explorer.web.protocol import BRANCHES, BRIEF, PLAYBACK, STORY
 from explorer.web.widgets.branches import Branches
 from explorer.web.widgets.brief import Brief
@@ -16,18 +19,18 @@ class WritingButtons:
         with gr.Column(elem_id="bar"):  # in reach wherever the page was scrolled to
             Brief(elem_id=BRIEF)
             with gr.Row(elem_classes="buttons"):
-                self.step = gr.Button("Step", min_width=70, elem_id="step")
-                self.generate = gr.Button("Generate", variant="primary", min_width=90, elem_id="generate")
-                self.stop = gr.Button("Stop", min_width=70, elem_id="stop")
+                self.step = gr.Button(_("Step"), min_width=70, elem_id="step")
+                self.generate = gr.Button(_("Generate"), variant="primary", min_width=90, elem_id="generate")
+                self.stop = gr.Button(_("Stop"), min_width=70, elem_id="stop")
         with gr.Row(elem_classes="buttons"):
-            self.undo = gr.Button("Undo", size="sm", min_width=70, elem_id="undo")
-            self.regenerate = gr.Button("Regenerate", size="sm", min_width=90, elem_id="regenerate")
-            self.compare = gr.Button("Compare greedy, beam, sampling", size="sm", min_width=200, elem_id="compare")
+            self.undo = gr.Button(_("Undo"), size="sm", min_width=70, elem_id="undo")
+            self.regenerate = gr.Button(_("Regenerate"), size="sm", min_width=90, elem_id="regenerate")
+            self.compare = gr.Button(_("Compare greedy, beam, sampling"), size="sm", min_width=200, elem_id="compare")
 
 
 def place_writing():
     """The texts that were written, in the open `gr.Blocks`."""
-    gr.Markdown("## What was written")
+    gr.Markdown("## " + escape(_("What was written")))
     Story(elem_id=STORY)
     Playback(elem_id=PLAYBACK)
     Branches(elem_id=BRANCHES)

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,17 @@ from explorer.web.assets import shared_script
 
 # Below a picture: what vouches for its numbers, and how the one that was clicked comes about (explorer.js, `evidence`).
 EVIDENCE = '<div class="evidence-mark"></div><output class="inspection" hidden></output>'
+
+
+def as_text(words: str) -> str:
+    """Words for a template, between its tags or within double quotes: neither HTML nor Gradio's engine reads more in
+    them."""
+    return re.sub(r"""[&<>"'`$@{}\\]""", lambda character: f"&#{ord(character[0])};", words)
+
+
+def with_words(html: str, **words: str) -> str:
+    """HTML with words, as text, in the place of their names in braces."""
+    return html.format(**{name: as_text(text) for name, text in words.items()})
 
 
 def attribute(value: Any) -> str:
@@ -33,7 +45,7 @@ class Widget(gr.HTML):
         css = folder / f"{folder.name}.css"
         super().__init__(
             value,
-            html_template=(f"<h2>{escape(title)}</h2>" if title else "") + html,
+            html_template=(f"<h2>{as_text(title)}</h2>" if title else "") + html,
             js_on_load=(folder / f"{folder.name}.js").read_text(encoding="utf-8"),
             css_template=css.read_text(encoding="utf-8") if css.exists() else "",
             head=shared_script() + scripts,  # loaded before the widget's own script runs

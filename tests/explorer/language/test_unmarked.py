@@ -7,8 +7,8 @@ import pytest
 from tests.unmarked import misused, unmarked
 
 EXPLORER = Path(__file__).parents[3] / "explorer"
-READY = ("language", "state", "tracing", "architecture", "analysis", "lessons")
-NOT_YET = ("explain", "views", "web")
+READY = ("language", "state", "tracing", "architecture", "analysis", "lessons", "web")
+NOT_YET = ("explain", "views")
 # What is no sentence of ours, by file.
 EXCEPTIONS = {
     "architecture/facts.py": {"GELU (tanh)": "a name"},
@@ -17,6 +17,13 @@ EXCEPTIONS = {
         "Zorblat met Mimi. Zorblat said hello to Mimi. Then Zorb": "the model reads it",
         "The wugly bird sat in a tree. A cat looked at the wugly": "the model reads it",
         "Lily gave Tom an apple because she was kind. Tom thanked": "the model reads it",
+    },
+    "web/content_policy.py": {"'self' data: blob:": "a policy"},
+    "web/layout.py": {"TransformerLM Explorer": "a name"},
+    "web/page.py": {
+        ":root { --bar: 0px; } @media (max-width: 900px) { :root { --bar: 84px; } }": "style",
+        "async (prompt, checkpoint) => [prompt, checkpoint, await Explorer.begin()]": "script",
+        "async (prompt, checkpoint) => [prompt, checkpoint, await Explorer.beginWith(checkpoint)]": "script",
     },
 }
 

@@ -4,26 +4,41 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from explorer.explain.notation import number
+from explorer.language import _
 from explorer.state.branches import Branches as Kept
 from explorer.state.branches import Path, Stretch
-from explorer.web.widgets.widget import Widget
+from explorer.web.widgets.widget import Widget, with_words
 
-HTML = """<h3>Continuations</h3>
-<p class="legend">The shaded token's probability, then how likely the whole stretch is. Choose one to go there.</p>
-<ul class="tree" aria-label="Continuations of the prompt, as a tree"></ul>
+HTML = with_words(
+    """<h3>{heading}</h3>
+<p class="legend">{legend}</p>
+<ul class="tree" aria-label="{tree}"></ul>
 <table class="leaves">
-  <caption>Compared</caption>
+  <caption>{compared}</caption>
   <thead><tr>
-    <th scope="col">branch</th>
-    <th scope="col">tokens</th>
-    <th scope="col" title="logarithm of the probability of the whole branch: less the surprisals of its tokens, in bits"
-    >log₂ P</th>
-    <th scope="col" title="log₂ P divided by the number of tokens">per token</th>
-    <th scope="col" title="2 to the power of −log₂ P per token: among how many equally likely tokens each was a choice"
-    >perplexity</th>
+    <th scope="col">{branch}</th>
+    <th scope="col">{tokens}</th>
+    <th scope="col" title="{log_is}">{log}</th>
+    <th scope="col" title="{each_is}">{each}</th>
+    <th scope="col" title="{perplexity_is}">{perplexity}</th>
   </tr></thead>
   <tbody></tbody>
-</table>"""
+</table>""",
+    heading=_("Continuations"),
+    legend=_("The shaded token's probability, then how likely the whole stretch is. Choose one to go there."),
+    tree=_("Continuations of the prompt, as a tree"),
+    compared=_("Compared"),
+    branch=_("branch"),
+    tokens=_("tokens"),
+    log=_("log₂ P"),
+    log_is=_("logarithm of the probability of the whole branch: less the surprisals of its tokens, in bits"),
+    each=_("per token"),
+    each_is=_("log₂ P divided by the number of tokens"),
+    perplexity=_("perplexity"),
+    perplexity_is=_("2 to the power of −log₂ P per token: among how many equally likely tokens each was a choice"),
+)
+# how a branch came about -> in words
+ORIGINS = {"greedy": _("greedy"), "beam": _("beam"), "sampling": _("sampling")}
 
 
 class Branches(Widget):
@@ -68,7 +83,7 @@ class Branches(Widget):
                     "shown": shown[:length] == stretch.path,
                     "here": shown == stretch.path,
                     "compared": stretch.is_leaf or bool(origins),
-                    "origins": ", ".join(origins),
+                    "origins": ", ".join(ORIGINS[origin] for origin in origins),
                 }
             )
         return rows
@@ -76,4 +91,4 @@ class Branches(Widget):
 
 def perplexity(bits: float) -> str:
     """2^bits, of which a float has room up to 2^1024."""
-    return number(2**bits) if bits < 1024 else "over 1e308"
+    return number(2**bits) if bits < 1024 else _("over 1e308")

@@ -4,12 +4,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from explorer.explain.notation import number
-from explorer.web.widgets.widget import Widget
+from explorer.language import _
+from explorer.web.widgets.widget import Widget, with_words
 
 LONGEST = 60  # characters of the text
 
-HTML = """<button type="button" class="brief" title="to the prompt">
-<span class="text" dir="auto"></span><span class="next"></span><span class="probability"></span></button>"""
+HTML = with_words(
+    """<button type="button" class="brief" title="{to_prompt}">
+<span class="text" dir="auto"></span><span class="next"></span><span class="probability"></span></button>""",
+    to_prompt=_("to the prompt"),
+)
 
 
 class Brief(Widget):

@@ -6,13 +6,31 @@ from typing import Any
 from explorer.analysis.next_token import NextToken
 from explorer.analysis.sampling_table import SamplingTable, Stretch, matching
 from explorer.explain.notation import number, quoted
+from explorer.language import _
 from explorer.state.settings import GenerationSettings
 from explorer.web.widgets.distribution.table_columns import columns
 from explorer.web.widgets.distribution.words import luck_words
-from explorer.web.widgets.widget import Widget
+from explorer.web.widgets.widget import Widget, with_words
 
 ROWS, FOUND = 10, 4  # tokens shown, and those shown besides when somebody looks for some
 NARROWEST = 0.003  # stretches of the random number's bar that can still be seen
+HTML = with_words(
+    '<div class="distribution">'
+    '<div class="tools"><input type="search" aria-label="{find}" placeholder="{find_what}" '
+    'maxlength="40" autocomplete="off" spellcheck="false">'
+    '<label title="{log_is}"><input type="checkbox"> {log}</label></div>'
+    '<div class="table"><table role="grid" aria-label="{table}">'
+    "<thead></thead><tbody></tbody></table></div>"
+    '<output class="note"></output>'
+    '<div class="line"><div class="stretches"></div><i class="luck"></i></div>'
+    '<p class="falls"></p>'
+    "</div>",
+    find=_("find a token"),
+    find_what=_("find a token or id"),
+    log=_("log bars"),
+    log_is=_("Bars by powers of ten, from a millionth to 1: small probabilities are seen, too."),
+    table=_("The next token, stage by stage"),
+)
 
 
 class Distribution(Widget):
@@ -23,20 +41,7 @@ class Distribution(Widget):
     """
 
     def __init__(self, **kwargs):
-        html = (
-            '<div class="distribution">'
-            '<div class="tools"><input type="search" aria-label="find a token" placeholder="find a token or id" '
-            'maxlength="40" autocomplete="off" spellcheck="false">'
-            '<label title="Bars by powers of ten, from a millionth to 1: small probabilities are seen, too.">'
-            '<input type="checkbox"> log bars</label></div>'
-            '<div class="table"><table role="grid" aria-label="The next token, stage by stage">'
-            "<thead></thead><tbody></tbody></table></div>"
-            '<output class="note"></output>'
-            '<div class="line"><div class="stretches"></div><i class="luck"></i></div>'
-            '<p class="falls"></p>'
-            "</div>"
-        )
-        super().__init__(html=html, **kwargs)
+        super().__init__(html=HTML, **kwargs)
 
     @staticmethod
     def pack(
@@ -60,8 +65,13 @@ class Distribution(Widget):
                 "id": row.token_id,
                 "token": vocabulary[row.token_id],
                 "rank": row.rank,
-                "about": f"{quoted(vocabulary[row.token_id])}: token {row.token_id}, rank {row.rank:,} of "
-                f"{len(vocabulary):,}",
+                "about": _(
+                    "{token}: token {id}, rank {rank:,} of {size:,}",
+                    token=quoted(vocabulary[row.token_id]),
+                    id=row.token_id,
+                    rank=row.rank,
+                    size=len(vocabulary),
+                ),
                 "cells": [column.cell(row) for column in stages],
                 "notes": [column.arithmetic(row) for column in stages],
                 "probability": row.probability,
@@ -86,5 +96,10 @@ class Distribution(Widget):
 
 def packed(stretch: Stretch, vocabulary: Sequence[str]) -> dict[str, Any]:
     token = vocabulary[stretch.token_id]
-    note = f"{quoted(token)} is drawn where the random number is from {number(stretch.start)} to {number(stretch.end)}"
+    note = _(
+        "{token} is drawn where the random number is from {start} to {end}",
+        token=quoted(token),
+        start=number(stretch.start),
+        end=number(stretch.end),
+    )
     return {"id": stretch.token_id, "token": token, "start": stretch.start, "end": stretch.end, "note": note}

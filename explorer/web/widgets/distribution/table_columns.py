@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 from explorer.analysis.sampling_table import Row, SamplingTable
 from explorer.explain.notation import number
+from explorer.language import _
 from explorer.state.settings import GenerationSettings
 
-CUT, KEPT = "cut", "✓"
+CUT, KEPT = _("cut"), "✓"
+LIMITS = {"top_k": _("top-k"), "top_p": _("top-p"), "min_p": _("min-p")}
 
 
 @dataclass(frozen=True)
@@ -50,35 +52,45 @@ def columns(table: SamplingTable, settings: GenerationSettings) -> list[Column]:
 def logit() -> Column:
     return Column(
         "logit",
-        "logit",
-        "The model's score for the token: the larger, the likelier.",
+        _("logit"),
+        _("The model's score for the token: the larger, the likelier."),
         cell=lambda row: score(row.logit),
-        arithmetic=lambda row: f"logit {score(row.logit)}: as the model gave it",
+        arithmetic=lambda row: _("logit {logit}: as the model gave it", logit=score(row.logit)),
     )
 
 
 def model() -> Column:
     return Column(
         "model",
-        "model",
-        "The model’s own probability: softmax of the logits, at temperature 1 and with all tokens kept.",
+        _("model"),
+        _("The model’s own probability: softmax of the logits, at temperature 1 and with all tokens kept."),
         cell=lambda row: number(row.plain),
-        arithmetic=lambda row: f"e^{bracketed(row.logit)} / Σ e^logits = {number(row.plain)}",
+        arithmetic=lambda row: _(
+            "e^{logit} / Σ e^logits = {probability}", logit=bracketed(row.logit), probability=number(row.plain)
+        ),
     )
 
 
 def penalised(penalty: float) -> Column:
     def arithmetic(row: Row) -> str:
         if row.penalised == row.logit:
-            return f"{score(row.logit)} stays: the token is not in the text so far"
-        sign = "/" if row.logit > 0 else "×"
-        return f"{score(row.logit)} {sign} {penalty:g} = {score(row.penalised)}: the token is in the text already"
+            return _("{logit} stays: the token is not in the text so far", logit=score(row.logit))
+        return _(
+            "{logit} {sign} {penalty:g} = {penalised}: the token is in the text already",
+            logit=score(row.logit),
+            sign="/" if row.logit > 0 else "×",
+            penalty=penalty,
+            penalised=score(row.penalised),
+        )
 
     return Column(
         "penalised",
-        f"penalty\n{penalty:g}",
-        f"Repetition penalty: logits of tokens that the text has already are divided by {penalty:g}, or multiplied "
-        "where they are negative.",
+        _("penalty\n{penalty:g}", penalty=penalty),
+        _(
+            "Repetition penalty: logits of tokens that the text has already are divided by {penalty:g}, or multiplied "
+            "where they are negative.",
+            penalty=penalty,
+        ),
         cell=lambda row: score(row.penalised),
         arithmetic=arithmetic,
     )
@@ -88,51 +100,66 @@ def scaled(temperature: float) -> Column:
     return Column(
         "scaled",
         f"÷ {temperature:g}",
-        f"Divided by the temperature, {temperature:g}: below 1 the differences grow, above 1 they shrink.",
+        _(
+            "Divided by the temperature, {temperature:g}: below 1 the differences grow, above 1 they shrink.",
+            temperature=temperature,
+        ),
         cell=lambda row: score(row.scaled),
         arithmetic=lambda row: f"{score(row.penalised)} / {temperature:g} = {score(row.scaled)}",
     )
 
 
 def argmax() -> Column:
+    def arithmetic(row: Row) -> str:
+        if row.cut_by:
+            return _("rank {rank:,}: not the largest, cut", rank=row.rank)
+        return _("rank {rank:,}: the largest, taken", rank=row.rank)
+
     return Column(
         "argmax",
-        "largest",
-        "Temperature 0 takes the token with the largest logit and no other (argmax).",
+        _("largest"),
+        _("Temperature 0 takes the token with the largest logit and no other (argmax)."),
         cell=lambda row: CUT if row.cut_by else KEPT,
-        arithmetic=lambda row: f"rank {row.rank:,}: {'not the largest, cut' if row.cut_by else 'the largest, taken'}",
+        arithmetic=arithmetic,
     )
 
 
 def top_k(k: int) -> Column:
     def arithmetic(row: Row) -> str:
-        cut = row.cut_by == "top_k"
-        return f"rank {row.rank:,} {'>' if cut else '≤'} top-k {k:,}: {'cut' if cut else 'kept'}"
+        if row.cut_by == "top_k":
+            return _("rank {rank:,} > top-k {k:,}: cut", rank=row.rank, k=k)
+        return _("rank {rank:,} ≤ top-k {k:,}: kept", rank=row.rank, k=k)
 
-    return limit("top_k", f"top-k\n{k:,}", f"Only the {k:,} likeliest tokens are kept.", (), arithmetic)
+    about = _("Only the {k:,} likeliest tokens are kept.", k=k)
+    return limit("top_k", _("top-k\n{k:,}", k=k), about, (), arithmetic)
 
 
 def top_p(p: float) -> Column:
     def arithmetic(row: Row) -> str:
-        cut = row.cut_by == "top_p"
         if row.rank == 1:
-            return "rank 1: always kept"
-        return f"likelier ones hold {number(row.ahead)} {'≥' if cut else '<'} top-p {p:g}: {'cut' if cut else 'kept'}"
+            return _("rank 1: always kept")
+        if row.cut_by == "top_p":
+            return _("likelier ones hold {ahead} ≥ top-p {p:g}: cut", ahead=number(row.ahead), p=p)
+        return _("likelier ones hold {ahead} < top-p {p:g}: kept", ahead=number(row.ahead), p=p)
 
-    about = f"Of those kept so far, only the fewest that have the probability {p:g} together, the likeliest (nucleus)."
-    return limit("top_p", f"top-p\n{p:g}", about, ("top_k",), arithmetic)
+    about = _(
+        "Of those kept so far, only the fewest that have the probability {p:g} together, the likeliest (nucleus).", p=p
+    )
+    return limit("top_p", _("top-p\n{p:g}", p=p), about, ("top_k",), arithmetic)
 
 
 def min_p(p: float, largest: float) -> Column:
     def arithmetic(row: Row) -> str:
-        cut = row.cut_by == "min_p"
         if row.rank == 1:
-            return "rank 1: always kept"
-        times = f"e^({score(row.scaled)} − {bracketed(largest)}) = {number(row.weight)} times the likeliest"
-        return f"{times} {'<' if cut else '≥'} min-p {p:g}: {'cut' if cut else 'kept'}"
+            return _("rank 1: always kept")
+        told = _("{power} = {weight} times the likeliest ≥ min-p {p:g}: kept")
+        if row.cut_by == "min_p":
+            told = _("{power} = {weight} times the likeliest < min-p {p:g}: cut")
+        power = f"e^({score(row.scaled)} − {bracketed(largest)})"
+        return told.format(power=power, weight=number(row.weight), p=p)
 
-    about = f"Of those kept so far, only tokens at least {p:g} times as likely as the likeliest."
-    return limit("min_p", f"min-p\n{p:g}", about, ("top_k", "top_p"), arithmetic)
+    about = _("Of those kept so far, only tokens at least {p:g} times as likely as the likeliest.", p=p)
+    return limit("min_p", _("min-p\n{p:g}", p=p), about, ("top_k", "top_p"), arithmetic)
 
 
 def limit(name: str, title: str, about: str, before: tuple[str, ...], arithmetic: Callable[[Row], str]) -> Column:
@@ -142,7 +169,7 @@ def limit(name: str, title: str, about: str, before: tuple[str, ...], arithmetic
         return "" if row.cut_by in before else CUT if row.cut_by == name else KEPT
 
     def explained(row: Row) -> str:
-        return f"{written(row.cut_by)} has cut it already" if row.cut_by in before else arithmetic(row)
+        return _("{limit} has cut it already", limit=LIMITS[row.cut_by]) if row.cut_by in before else arithmetic(row)
 
     return Column(name, title, about, cell, explained)
 
@@ -150,17 +177,20 @@ def limit(name: str, title: str, about: str, before: tuple[str, ...], arithmetic
 def probability(table: SamplingTable, greedy: bool) -> Column:
     def arithmetic(row: Row) -> str:
         if row.cut_by:
-            return f"cut{'' if greedy else f' by {written(row.cut_by)}'}, so never drawn"
+            limit = LIMITS[row.cut_by]
+            return _("cut, so never drawn") if greedy else _("cut by {limit}, so never drawn", limit=limit)
         if greedy:
-            return "the largest, so its probability is 1"
+            return _("the largest, so its probability is 1")
         power = f"e^({score(row.scaled)} − {bracketed(table.largest)}) / Σ"
         return f"{power} = {number(row.weight)} / {number(table.total)} = {number(row.probability)}"
 
     return Column(
         "probability",
-        "after temperature\nand filters",
-        "The probability that the token is drawn with: e^(score − largest) over the sum of that of all tokens kept "
-        "(softmax). The grey tick is the model’s own.",
+        _("after temperature\nand filters"),
+        _(
+            "The probability that the token is drawn with: e^(score − largest) over the sum of that of all tokens kept "
+            "(softmax). The grey tick is the model’s own."
+        ),
         cell=lambda row: "0" if row.cut_by else number(row.probability),
         arithmetic=arithmetic,
     )
@@ -169,24 +199,24 @@ def probability(table: SamplingTable, greedy: bool) -> Column:
 def cumulative() -> Column:
     def arithmetic(row: Row) -> str:
         if row.cut_by:
-            return "cut, so no random number falls on it"
-        before = max(0.0, row.cumulative - row.probability)
-        return (
-            f"{number(before)} + {number(row.probability)} = {number(row.cumulative)}: drawn where the random number "
-            f"is from {number(before)} to {number(row.cumulative)}"
+            return _("cut, so no random number falls on it")
+        return _(
+            "{before} + {probability} = {sum}: drawn where the random number is from {before} to {sum}",
+            before=number(max(0.0, row.cumulative - row.probability)),
+            probability=number(row.probability),
+            sum=number(row.cumulative),
         )
 
     return Column(
         "cumulative",
-        "sum\nso far",
-        "Cumulative probability, of the token and all likelier ones together: where its stretch of the bar below ends.",
+        _("sum\nso far"),
+        _(
+            "Cumulative probability, of the token and all likelier ones together: where its stretch of the bar below "
+            "ends."
+        ),
         cell=lambda row: "" if row.cut_by else number(row.cumulative),
         arithmetic=arithmetic,
     )
-
-
-def written(limit: str) -> str:
-    return limit.replace("_", "-")
 
 
 def score(value: float) -> str:

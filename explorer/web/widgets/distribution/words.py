@@ -4,23 +4,31 @@ from collections.abc import Sequence
 
 from explorer.analysis.next_token import NextToken
 from explorer.explain.notation import number, quoted
+from explorer.language import _
 
 
 def summary(prediction: NextToken, vocabulary: Sequence[str], after: str, position: int) -> str:
     """The distribution in a sentence or two."""
     kept = int((prediction.sampled > 0).sum())
-    text = (
-        f"After {quoted(after)} (position {position}): {kept:,} of {len(prediction.sampled):,} tokens can be drawn, "
-        f"entropy {number(prediction.entropy)} bits after temperature and filters; the model’s own is "
-        f"{number(prediction.plain_entropy)}."
+    drawn = _(
+        "After {token} (position {position}): {kept:,} of {size:,} tokens can be drawn, entropy {entropy} bits after "
+        "temperature and filters; the model’s own is {own}.",
+        token=quoted(after),
+        position=position,
+        kept=kept,
+        size=len(prediction.sampled),
+        entropy=number(prediction.entropy),
+        own=number(prediction.plain_entropy),
     )
-    if prediction.actual is not None:
-        probability = prediction.plain[prediction.actual]
-        text += (
-            f" The text goes on with {quoted(vocabulary[prediction.actual])}, "
-            f"rank {prediction.rank(prediction.actual):,}, the model’s probability {number(probability)}."
-        )
-    return text
+    if prediction.actual is None:
+        return drawn
+    goes_on = _(
+        "The text goes on with {token}, rank {rank:,}, the model’s probability {probability}.",
+        token=quoted(vocabulary[prediction.actual]),
+        rank=prediction.rank(prediction.actual),
+        probability=number(prediction.plain[prediction.actual]),
+    )
+    return f"{drawn} {goes_on}"
 
 
 def luck_words(vocabulary: Sequence[str], seed: int, u: float, drawn: int, actual: int | None) -> str:
@@ -31,9 +39,19 @@ def luck_words(vocabulary: Sequence[str], seed: int, u: float, drawn: int, actua
         drawn: the token it falls on.
         actual: the token that the text has here, None at its end.
     """
-    text = f"With seed {seed} the random number here is u = {number(u)}: it falls on {quoted(vocabulary[drawn])}"
+    values = {"seed": seed, "u": number(u), "token": quoted(vocabulary[drawn])}
     if actual is None:
-        return f"{text}. Step would draw that."
+        return _(
+            "With seed {seed} the random number here is u = {u}: it falls on {token}. Step would draw that.", **values
+        )
     if actual == drawn:
-        return f"{text} and would draw what the text has."
-    return f"{text} and would draw that; the text has {quoted(vocabulary[actual])}."
+        return _(
+            "With seed {seed} the random number here is u = {u}: it falls on {token} and would draw what the text has.",
+            **values,
+        )
+    return _(
+        "With seed {seed} the random number here is u = {u}: it falls on {token} and would draw that; the text has "
+        "{other}.",
+        other=quoted(vocabulary[actual]),
+        **values,
+    )

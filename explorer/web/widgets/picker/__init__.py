@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from explorer.web.widgets.widget import Widget, attribute
+from explorer.language import _
+from explorer.web.widgets.widget import Widget, attribute, with_words
 
 
 class Picker(Widget):
@@ -18,12 +19,14 @@ class Picker(Widget):
     """
 
     def __init__(self, checkpoints: Sequence[str], **kwargs):
-        html = (
-            f'<div class="picker" data-models="{attribute(self.pack(checkpoints))}">'
-            '<select class="model" aria-label="model"></select>'
-            '<select class="snapshot" aria-label="moment of its training" hidden></select></div>'
+        models = f'<div class="picker" data-models="{attribute(self.pack(checkpoints))}">'
+        lists = with_words(
+            '<select class="model" aria-label="{model}"></select>'
+            '<select class="snapshot" aria-label="{moment}" hidden></select></div>',
+            model=_("model"),
+            moment=_("moment of its training"),
         )
-        super().__init__(html=html, **kwargs)
+        super().__init__(html=models + lists, **kwargs)
 
     @staticmethod
     def pack(checkpoints: Sequence[str]) -> list[dict[str, Any]]:
@@ -34,5 +37,7 @@ class Picker(Widget):
 
 def moment(checkpoint: str) -> str:
     """A snapshot in words: "series/step-000512" is "step 512"."""
-    _, _, snapshot = checkpoint.partition("/")
-    return re.sub(r"^step-0*(?=\d)", "step ", snapshot) or "at its end"
+    _series, _slash, snapshot = checkpoint.partition("/")
+    if step := re.match(r"step-0*(?=\d)", snapshot):
+        return _("step {step}", step=snapshot[step.end() :])
+    return snapshot or _("at its end")

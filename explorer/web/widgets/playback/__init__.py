@@ -3,15 +3,27 @@
 from collections.abc import Sequence
 from typing import Any
 
-from explorer.web.widgets.widget import Widget
+from explorer.language import _
+from explorer.web.widgets.widget import Widget, with_words
 
-HTML = """<div class="playback" role="group" aria-label="Playback of the continuation">
-  <button type="button" class="back" title="one step back" aria-label="back">◀</button>
-  <button type="button" class="play" title="play, two steps a second" aria-label="play">Play</button>
-  <button type="button" class="forward" title="one step forward" aria-label="forward">▶</button>
-  <input type="range" min="0" aria-label="step of the continuation">
+HTML = with_words(
+    """<div class="playback" role="group" aria-label="{playback}">
+  <button type="button" class="back" title="{one_back}" aria-label="{back}">◀</button>
+  <button type="button" class="play" title="{play_is}" aria-label="{play}">{play_shown}</button>
+  <button type="button" class="forward" title="{one_forward}" aria-label="{forward}">▶</button>
+  <input type="range" min="0" aria-label="{step}">
 </div>
-<output class="told" aria-live="off"></output>"""
+<output class="told" aria-live="off"></output>""",
+    playback=_("Playback of the continuation"),
+    one_back=_("one step back"),
+    back=_("back"),
+    play_is=_("play, two steps a second"),
+    play=_("play"),
+    play_shown=_("Play"),
+    one_forward=_("one step forward"),
+    forward=_("forward"),
+    step=_("step of the continuation"),
+)
 
 
 class Playback(Widget):

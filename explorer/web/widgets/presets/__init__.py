@@ -1,10 +1,10 @@
 """Settings in plain words."""
 
 from collections.abc import Mapping
-from html import escape
 from typing import Any
 
-from explorer.web.widgets.widget import Widget, attribute
+from explorer.language import _
+from explorer.web.widgets.widget import Widget, as_text, attribute, with_words
 
 
 class Presets(Widget):
@@ -16,9 +16,8 @@ class Presets(Widget):
 
     def __init__(self, presets: Mapping[str, Mapping[str, Any]], **kwargs):
         buttons = (
-            f'<button type="button" data-settings="{attribute(dict(settings))}">{escape(name)}</button>'
+            f'<button type="button" data-settings="{attribute(dict(settings))}">{as_text(name)}</button>'
             for name, settings in presets.items()
         )
-        super().__init__(
-            html=f'<div class="presets" role="group" aria-label="presets">{"".join(buttons)}</div>', **kwargs
-        )
+        group = with_words('<div class="presets" role="group" aria-label="{presets}">', presets=_("presets"))
+        super().__init__(html=f"{group}{''.join(buttons)}</div>", **kwargs)

@@ -1,26 +1,27 @@
 """The prompt and what was generated, token by token."""
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from explorer.analysis.shades import SHADES
-from explorer.web.widgets.widget import Widget
+from explorer.language import _
+from explorer.web.widgets.widget import Widget, as_text, with_words
 
 
 class TokenStrip(Widget):
     """Tokens as chips, shaded by a number that a list chooses; a click or the arrow keys select one as the query."""
 
     def __init__(self, **kwargs):
-        options = "".join(f'<option value="{name}">{escape(shade.words)}</option>' for name, shade in SHADES.items())
-        html = (
-            '<div class="tokens"><div class="strip" role="listbox" '
-            'aria-label="Tokens of the prompt and of its continuation" '
-            f'aria-orientation="horizontal"></div><label>colour <select>{options}</select></label></div>'
+        options = "".join(f'<option value="{name}">{as_text(shade.words)}</option>' for name, shade in SHADES.items())
+        html = with_words(
+            '<div class="tokens"><div class="strip" role="listbox" aria-label="{tokens}" '
+            'aria-orientation="horizontal"></div><label>{colour} <select>',
+            tokens=_("Tokens of the prompt and of its continuation"),
+            colour=_("colour"),
         )
-        super().__init__(html=html, **kwargs)
+        super().__init__(html=f"{html}{options}</select></label></div>", **kwargs)
 
     @staticmethod
     def pack(

@@ -1,5 +1,6 @@
 """Text is data: no value passes through a template, and no script makes markup of it."""
 
+import html
 import importlib
 import inspect
 import pkgutil
@@ -10,7 +11,7 @@ import pytest
 
 from explorer.web import widgets
 from explorer.web.assets import STATIC, plotly_script, shared_script
-from explorer.web.widgets.widget import Widget
+from explorer.web.widgets.widget import Widget, with_words
 
 FOLDER = Path(widgets.__file__).parent
 for module in pkgutil.iter_modules(widgets.__path__):
@@ -32,6 +33,13 @@ def test_templates_are_static(widget):
     instance = made(widget)
     for template in (instance.html_template, instance.css_template):
         assert not re.search(r"\$\{|\{\{|@children", template)
+
+
+@pytest.mark.parametrize("said", ["<b>", '" onclick="x', "${1+1}", "{{value}}", "@children", "`", "\\", "&lt;", "’ü木"])
+def test_words_of_another_language_are_text_in_a_template(said):
+    placed = with_words("{said}", said=said)
+    assert not re.search(r"[<>\"'`$@{}\\]|&(?!#\d+;)", placed)
+    assert html.unescape(placed) == said
 
 
 @every_widget
