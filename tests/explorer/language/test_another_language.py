@@ -1,0 +1,66 @@
+"""A language in which every message stands in ⟦brackets⟧, made as explorer/README.md says: what visitors read outside
+of them was not marked."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from babel.messages.pofile import read_po, write_po
+
+from explorer.language import CATALOGUES
+
+ROOT = CATALOGUES.parents[1]
+SAID = Path(__file__).with_name("said.py")
+PSEUDO = "eo"  # a language that has two forms of a noun, as English has
+NAMES = re.compile(r"TransformerLM Explorer|llama-fables(-\w+)?|RMSNorm|LayerNorm|RoPE|SwiGLU|ReLU|cpu")
+
+
+@pytest.fixture
+def folder(tmp_path, pybabel) -> Path:
+    """A copy of the explorer that has the language."""
+    for name in ("explorer", "model"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyi"))
+    (tmp_path / "checkpoints").symlink_to(ROOT / "checkpoints")
+    pybabel("init", tmp_path, "-l", PSEUDO)
+    path = tmp_path / "explorer" / "language" / PSEUDO / "LC_MESSAGES" / "explorer.po"
+    with path.open("rb") as file:
+        catalogue = read_po(file)
+    for message in catalogue:
+        if message.id:
+            plural = isinstance(message.id, tuple)
+            message.string = tuple(map(bracketed, message.id)) if plural else bracketed(message.id)
+    with path.open("wb") as file:
+        write_po(file, catalogue)
+    pybabel("compile", tmp_path)
+    return tmp_path
+
+
+def bracketed(message: str) -> str:
+    return f"⟦{message}⟧"
+
+
+@pytest.fixture
+def said(folder) -> list[tuple[str, str]]:
+    """Where and what, in a process that speaks the language from its beginning."""
+    environment = os.environ | {"LANGUAGE": PSEUDO, "PYTHONPATH": str(folder), "GRADIO_ANALYTICS_ENABLED": "False"}
+    done = subprocess.run([sys.executable, SAID], cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return [(where, text) for where, text in json.loads(done.stdout)]
+
+
+def outside(text: str) -> str:
+    """What is in no brackets; values that a message holds are in its own."""
+    while text != (text := re.sub("⟦[^⟦⟧]*⟧", "", text)):
+        pass
+    return text
+
+
+def test_all_that_visitors_read_is_in_their_language(said):
+    assert len({where for where, text in said if "⟦" in text}) > 50
+    english = [(where, text) for where, text in said if re.search(r"[^\W\d_]{2}", outside(NAMES.sub("", text)))]
+    assert english == []
