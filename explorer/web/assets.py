@@ -1,44 +1,58 @@
-"""Scripts that widgets share."""
+"""Scripts and how the browser gets them.
+
+The page's scripts are ES modules, served as they stand in the source tree: `static/` has what widgets share, and each
+widget's folder its own. What Python knows and they need, too, are two more modules beside them: `protocol.js` and
+`themes.js`. All lie in a folder of their own for as long as the app runs, so that no browser keeps a module of an older
+version. Addresses are relative, so that the app works below any path.
+"""
 
 import atexit
 import json
 import shutil
 import tempfile
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import gradio as gr
 import plotly
 
-from explorer.views.style import DARK, LIGHT, template
+from explorer.views.style import DARK, LIGHT, Theme, template
 from explorer.web.protocol import for_script
 
-STATIC = Path(__file__).with_name("static")
-# In the order in which they need one another.
-SHARED = ("connection.js", "reach.js", "ink.js", "lines.js", "pace.js", "history.js", "explorer.js")
+WEB = Path(__file__).parent
+FIRST = ("static/theme.js", "static/page.js")  # what begins by itself, the theme before anything is drawn
 
 
 @cache
-def shared_script() -> str:
-    """Script tag for what widgets share: the page's state and themes, `window.Explorer`, and all `SHARED`."""
-    themes = {
-        name: {"sequential": theme.sequential, "template": template(theme).to_plotly_json()}
-        for name, theme in (("light", LIGHT), ("dark", DARK))
-    }
-    given = f"window.ExplorerThemes = {json.dumps(themes)}; window.Protocol = {json.dumps(for_script())};"
-    scripts = ((STATIC / name).read_text(encoding="utf-8") for name in SHARED)
-    return script_tag("explorer.js", "\n".join((given, *scripts)))
+def page_scripts() -> str:
+    """Tags for the page's head that begin with `FIRST` and have the browser fetch every module at once.
+
+    Without them it would know of a module only when it has read the one that imports it; and a tab that is opened while
+    nobody answers would lack those of its widgets.
+    """
+    preloads = (f'<link rel="modulepreload" href="{address(name)}">' for name in modules(folder()))
+    begins = (f'<script type="module" src="{address(name)}"></script>' for name in FIRST)
+    return "".join((*preloads, *begins))
 
 
-@cache
-def theme_script() -> str:
-    """Script tag for what chooses the theme before the page is drawn."""
-    return script_tag("theme.js", (STATIC / "theme.js").read_text(encoding="utf-8"))
+def imported(name: str) -> str:
+    """JavaScript for a promise of a module's exports.
+
+    Scripts that Gradio is given as text are compiled in its own: to them a relative address would be beside that.
+    """
+    return f'import(new URL("{address(name)}", document.baseURI))'
+
+
+def page_script(expression: str, arguments: str = "") -> str:
+    """JavaScript for one of Gradio's events: a function with the value of an expression, in which `page` is page.js."""
+    return f"async ({arguments}) => {{ const page = await {imported('static/page.js')}; return {expression}; }}"
 
 
 @cache
 def plotly_script() -> str:
-    """Script tag for the wheel's own plotly.js under the name `ExplorerPlotly`.
+    """Script tag for the wheel's own plotly.js, a classic script, under the name `ExplorerPlotly`.
 
     Gradio brings an older copy, and whichever loads last would own `window.Plotly`.
 
@@ -46,22 +60,48 @@ def plotly_script() -> str:
     """
     source = (Path(plotly.__file__).parent / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
     licence, library = source[: source.index("*/") + 2], source[source.index(BEGINS) : source.rindex(ENDS)]
-    return script_tag("plotly.js", f"{licence}\n{library.replace(BEGINS, 'window.ExplorerPlotly=', 1)}")
+    text = f"{licence}\n{library.replace(BEGINS, 'window.ExplorerPlotly=', 1)}"
+    (folder() / "plotly.js").write_text(text, encoding="utf-8")
+    return f'<script src="{address("plotly.js")}"></script>'
 
 
 BEGINS, ENDS = "var Plotly=", "window.Plotly = Plotly;"
 
 
-def script_tag(name: str, text: str) -> str:
-    """Have Gradio serve the script; the address is relative, so that the app works below any path."""
-    path = folder() / name
-    path.write_text(text, encoding="utf-8")
-    return f'<script src="gradio_api/file={path}"></script>'
+def address(name: str) -> str:
+    """Where Gradio serves a file of `folder`."""
+    return f"gradio_api/file={(folder() / name).as_posix()}"
 
 
 @cache
 def folder() -> Path:
+    """What is served: all modules, and what is written besides."""
     path = Path(tempfile.mkdtemp(prefix="transformerlm-explorer-"))
     atexit.register(shutil.rmtree, path, ignore_errors=True)
     gr.set_static_paths([path])
+    write_modules(path)
     return path
+
+
+def write_modules(to: Path):
+    """All modules, where they stand to each other as they do in the source tree."""
+    for name in modules(WEB):
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(WEB / name, to / name)
+    themes = {name: for_figures(theme) for name, theme in (("light", LIGHT), ("dark", DARK))}
+    for name, values in {"protocol.js": for_script(), "themes.js": {"THEMES": themes}}.items():
+        (to / "static" / name).write_text(exported(values), encoding="utf-8")
+
+
+def modules(root: Path) -> list[str]:
+    """Names of all modules below a folder."""
+    return sorted(path.relative_to(root).as_posix() for path in root.glob("*/**/*.js"))
+
+
+def exported(values: Mapping[str, Any]) -> str:
+    """A module of constants."""
+    return "".join(f"export const {name} = {json.dumps(value)};\n" for name, value in values.items())
+
+
+def for_figures(theme: Theme) -> dict[str, Any]:
+    return {"sequential": theme.sequential, "template": template(theme).to_plotly_json()}

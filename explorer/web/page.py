@@ -16,7 +16,7 @@ from explorer.tracing.library import Library
 from explorer.tracing.runs import Runs
 from explorer.views.style import DARK, LIGHT, MONO_FONTS, SANS_FONTS, css_colours
 from explorer.web.api import Api
-from explorer.web.assets import theme_script
+from explorer.web.assets import page_script, page_scripts
 from explorer.web.endpoints import Endpoints
 from explorer.web.events import Events
 from explorer.web.gate import Gate
@@ -83,7 +83,7 @@ def served_with(hosts: Hosts) -> dict[str, Any]:
     """How Gradio serves the page, whoever asks for it."""
     return {
         "css": Path(__file__).with_suffix(".css").read_text(encoding="utf-8"),
-        "head": f"<style>{css_colours()}{BAR}</style>{theme_script()}",
+        "head": f"<style>{css_colours()}{BAR}</style>{page_scripts()}",
         "theme": page_theme(),
         "footer_links": ["api"],
         "ssr_mode": False,
@@ -101,8 +101,8 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Generati
 
     first = [layout.update, *model, layout.prompt, layout.tabs, *settings]
     shown = blocks.load(events.on_load, None, first, **quiet)
-    shown.then(None, layout.prompt, layout.prompt, js="(text) => Connection.prompt(text)")
-    seen = {"js": "() => Explorer.begin()"} | quiet  # of what is written as much as is shown
+    shown.then(None, layout.prompt, layout.prompt, js=page_script("page.promptAtFirst(text)", "text"))
+    seen = {"js": page_script("page.begin()")} | quiet  # of what is written as much as is shown
     makes = {
         buttons.step: buttons.step.click(writing.on_step, layout.state, layout.update, **seen),
         buttons.generate: buttons.generate.click(writing.on_generate, layout.state, layout.update, **seen),
@@ -125,14 +125,12 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Generati
     gr.on(stopping, None, cancels=making)  # before the events that ask: Gradio takes a trigger's in order
     for trigger in (layout.state.move, layout.state.halt, layout.coach.apply):
         trigger(None, cancels=making)
-    buttons.stop.click(None, None, None, js="() => Explorer.stop()")
-    buttons.undo.click(None, None, None, js="() => Explorer.move({ kind: 'undo' })")
     moved = layout.state.move(writing.on_move, layout.state, [layout.update, layout.prompt], **quiet)
-    moved.then(None, layout.update, None, js="(update) => Explorer.moved(update)")
+    moved.then(None, layout.update, None, js=page_script("page.onMoved(update)", "update"))
     ask = {"inputs": [layout.prompt, layout.picker, layout.state], "outputs": [layout.update, *model]} | quiet
-    ask |= {"js": "async (prompt, checkpoint) => [prompt, checkpoint, await Explorer.begin()]"}
+    ask |= {"js": page_script("[prompt, checkpoint, await page.begin()]", "prompt, checkpoint")}
     gr.on(asking, events.on_prompt, **ask)
-    with_own = "async (prompt, checkpoint) => [prompt, checkpoint, await Explorer.beginWith(checkpoint)]"
+    with_own = page_script("[prompt, checkpoint, await page.beginWith(checkpoint)]", "prompt, checkpoint")
     layout.picker.input(events.on_model, **ask | {"js": with_own})
     for button, text in layout.examples:
         button.click(lambda text=text: text, None, layout.prompt, **quiet).then(events.on_prompt, **ask)
@@ -147,21 +145,21 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Generati
     layout.state.open(events.on_open, layout.state, layout.tabs, **last)
     layout.state.follow(events.on_follow, layout.state, [*model, layout.prompt, *settings], **last)
     for name, tab in layout.tab.items():
-        tab.select(None, None, None, js=f"() => Explorer.open({name!r})")
+        tab.select(None, None, None, js=page_script(f"page.openView({name!r})"))
 
-    layout.share.click(None, None, None, js="() => Explorer.copyLink()")
-    layout.theme.click(None, None, None, js="() => Explorer.toggleTheme()")
+    layout.share.click(None, None, None, js=page_script("page.copyLink()"))
+    layout.theme.click(None, None, None, js=page_script("page.toggleTheme()"))
 
 
 def tune(names: Iterable[str]) -> str:
     """Script that writes settings, given in the order of their names, into the state."""
     listed = ", ".join(names)
-    return f"({listed}) => Explorer.tune({{{listed}}})"
+    return page_script(f"page.tune({{ {listed} }})", listed)
 
 
 def tuned_to(names: Iterable[str]) -> str:
     """Script that reads settings from the state, in the order of their names."""
-    return f"() => {list(names)}.map((name) => Explorer.state[name])"
+    return page_script(f"{list(names)}.map((name) => page.state[name])")
 
 
 THEMED = {  # Gradio's name of a colour -> the field of `Theme`

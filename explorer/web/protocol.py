@@ -1,6 +1,6 @@
 """What the page's script and Python call things: what can be asked, and the ids of the elements that answers are for.
 
-`assets.py` gives it all to the script as `window.Protocol`, so that a name is written once.
+`assets.py` gives the script what it needs of it as the module `protocol.js`, so that a name is written once.
 """
 
 from typing import Any
@@ -21,5 +21,12 @@ def in_tab(view: str, name: str) -> str:
 
 
 def for_script() -> dict[str, Any]:
-    """The names that the script needs, too."""
-    return {"about": ABOUT, "mark": MARK, "formula": FORMULA, "coach": COACH, "nextToken": NEXT_TOKEN}
+    """The names that the script needs, too (static/protocol.d.ts)."""
+    return {
+        "ABOUT": ABOUT,
+        "COACH": COACH,
+        "FORMULA": FORMULA,
+        "MARK": MARK,
+        "NEXT_TOKEN": NEXT_TOKEN,
+        "PROBLEM": PROBLEM,
+    }

@@ -49,7 +49,7 @@ def model(checkpoint: str) -> tuple[TransformerLM, Tokenizer]:
 
 def run_on_show(person: Person, edits=()) -> Trace:
     """The run of the tokens that the page shows, by the library alone."""
-    state = person.page.evaluate("Explorer.state")
+    state = person.state
     lm, tokenizer = model(state["checkpoint"])
     ids = state["prompt"] + state["generated"]
     return capture(lm, ids[-person.chips.count() :], edits, tokenizer=tokenizer)

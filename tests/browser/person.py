@@ -2,6 +2,7 @@
 
 import re
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from playwright.sync_api import Locator, Page, expect
@@ -12,8 +13,15 @@ CELL = """(plot, [x, y]) => {
 }"""
 
 
-RAN = """(before) => Explorer.state.turn > before
-  && document.querySelectorAll("#strip .chip").length === Explorer.state.prompt.length"""
+RAN = "page.state.turn > given && document.querySelectorAll('#strip .chip').length === page.state.prompt.length"
+# The value of an expression in which modules of the page stand by their names; false as long as it has none.
+WITH_MODULES = """async (given) => {
+  const names = ["page", "choosing", "moves", "contents", "state"];
+  const links = names.map((name) => document.querySelector(`link[rel=modulepreload][href$="/static/${name}.js"]`));
+  if (links.includes(null)) return false;
+  const [page, choosing, moves, contents, { onState }] = await Promise.all(links.map(({ href }) => import(href)));
+  return (%s);
+}"""
 
 
 class Person:
@@ -48,11 +56,11 @@ class Person:
 
     def run(self, text: str):
         """Type a prompt and press Enter; the strip has its tokens then."""
-        before = self.page.evaluate("Explorer.state.turn ?? -1")
+        before = self.evaluate("page.state.turn ?? -1")
         self.prompt.fill(text)
         with self.redrawn(self.strip, self.prediction):
             self.prompt.press("Enter")
-        self.page.wait_for_function(RAN, arg=before)  # what was drawn may have been asked for before
+        self.wait_until(RAN, before)  # what was drawn may have been asked for before
 
     def generate(self, tokens: int):
         """Press Generate and wait until so many more tokens are there, and the tree shows them."""
@@ -116,8 +124,20 @@ class Person:
         """The state and, in time, the URL have these values."""
         for name, value in fields.items():
             expect(self.page).to_have_url(re.compile(rf"[?&]{name}={re.escape(str(value))}(&|$)"))
-        state = self.page.evaluate("Explorer.state")
+        state = self.state
         assert {name: state[name] for name in fields} == fields
+
+    def evaluate(self, expression: str, given: Any = None) -> Any:
+        """The value of JavaScript that may use the page's modules, see `WITH_MODULES`."""
+        return self.page.evaluate(WITH_MODULES % expression, given)
+
+    def wait_until(self, expression: str, given: Any = None):
+        """Wait until such an expression is true."""
+        self.page.wait_for_function(WITH_MODULES % expression, arg=given)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        return self.evaluate("page.state")
 
     @property
     def background(self) -> str:

@@ -24,7 +24,7 @@ def writer(person):
 
 
 def generated(person) -> list[int]:
-    return person.page.evaluate("Explorer.state.generated")
+    return person.state["generated"]
 
 
 def press(person, name: str):
@@ -33,7 +33,7 @@ def press(person, name: str):
 
 
 def kept(person) -> set[tuple[int, ...]]:
-    branches = parse_branches(person.page.evaluate("Explorer.state.branches"))
+    branches = parse_branches(person.state["branches"])
     return {branch.path for branch in branches}
 
 
@@ -50,7 +50,7 @@ def take_another(person, after: int) -> int:
 
 
 def test_another_token_is_taken_and_both_branches_are_seen(writer):
-    first, prompt = generated(writer), writer.page.evaluate("Explorer.state.prompt.length")
+    first, prompt = generated(writer), len(writer.state["prompt"])
     token = take_another(writer, after=prompt + 2)
     assert generated(writer) == [*first[:3], token]
     expect(writer.branches).to_have_count(3)
@@ -68,7 +68,7 @@ def test_another_token_is_taken_and_both_branches_are_seen(writer):
 
 
 def test_generate_at_a_node_writes_the_same_by_the_same_seed(writer):
-    first, prompt = generated(writer), writer.page.evaluate("Explorer.state.prompt.length")
+    first, prompt = generated(writer), len(writer.state["prompt"])
     take_another(writer, after=prompt + 2)
     with writer.rebranched():
         writer.branches.first.locator(".go").click()
@@ -79,15 +79,15 @@ def test_generate_at_a_node_writes_the_same_by_the_same_seed(writer):
 
 def test_within_the_prompt_nothing_is_lost(person):
     person.run(PROMPT)
-    before = person.page.evaluate("Explorer.state.prompt")
+    before = person.state["prompt"]
     token = take_another(person, after=1)
-    state = person.page.evaluate("Explorer.state")
+    state = person.state
     assert (state["prompt"], state["generated"]) == (before[:2], [token])
     assert kept(person) == {tuple(before[2:])}
 
 
 def test_a_branch_is_pruned_by_a_click_or_a_key(writer):
-    first, prompt = generated(writer), writer.page.evaluate("Explorer.state.prompt.length")
+    first, prompt = generated(writer), len(writer.state["prompt"])
     for after in (prompt + 2, prompt + 1):
         take_another(writer, after)
     rows = writer.branches.count()
@@ -107,13 +107,13 @@ def test_undo_and_regenerate(writer):
     first = generated(writer)
     for left in (7, 6):
         press(writer, "Undo")
-        writer.page.wait_for_function("left => Explorer.state.generated.length === left", arg=left)
+        writer.wait_until("page.state.generated.length === given", left)
         assert generated(writer) == first[:left]
     expect(writer.chips.and_(writer.page.locator(".generated"))).to_have_count(6)
     expect(writer.branches).to_have_count(2)  # what is there, and what was taken back
     press(writer, "Regenerate")
     expect(writer.page.get_by_label("seed", exact=True)).to_have_value("1")
-    writer.page.wait_for_function("Explorer.state.generated.length === 8")
+    writer.wait_until("page.state.generated.length === 8")
     assert len(generated(writer)) == 8 and kept(writer) == {tuple(first)}
     expect(writer.story.locator(".generated")).to_have_text(continuation(PROMPT, 8, seed=1))
 
@@ -141,36 +141,38 @@ def test_every_click_undoes_a_token(writer):
 def test_undo_takes_back_what_is_seen_not_what_is_on_its_way(newcomer):
     person = newcomer().open(**LONG)
     person.page.get_by_role("button", name="Generate", exact=True).click()
-    person.page.wait_for_function("Explorer.state.generated.length > 5")
+    person.wait_until("page.state.generated.length > 5")
     with person.rebranched():
-        seen = person.page.evaluate("document.querySelector('#undo').click(), Explorer.state.generated.length")
-    person.page.wait_for_function("seen => Explorer.state.generated.length === seen - 1", arg=seen)
+        seen = person.evaluate("document.querySelector('#undo').click(), page.state.generated.length")
+    person.wait_until("page.state.generated.length === given - 1", seen)
     expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(seen - 1)
 
 
 def test_a_change_taken_back_while_text_is_written_ends_it(newcomer):
     person = newcomer().open(edits="blocks.0.attn.z.1*zero", **LONG)
     person.page.get_by_role("button", name="Generate", exact=True).click()
-    person.page.wait_for_function("Explorer.state.generated.length > 2")
-    take_back = "document.querySelector('#changes button').click(), Explorer.state.generated.length"
+    person.wait_until("page.state.generated.length > 2")
+    take_back = "document.querySelector('#changes button').click(), page.state.generated.length"
     with person.rebranched():
-        count = person.page.evaluate(take_back)
+        count = person.evaluate(take_back)
     expect(person.page.locator("#changes").get_by_role("button")).to_have_count(0)
-    assert (person.page.evaluate("Explorer.state.edits"), len(generated(person))) == ("", count)
+    assert (person.state["edits"], len(generated(person))) == ("", count)
     person.page.get_by_role("button", name="Step").click()
-    person.page.wait_for_function("count => Explorer.state.generated.length === count + 1", arg=count)
-    assert person.page.evaluate("Explorer.state.edits") == ""
+    person.wait_until("page.state.generated.length === given + 1", count)
+    assert person.state["edits"] == ""
 
 
 def test_lists_name_the_last_token_while_text_is_written(newcomer):
     person = newcomer().open(**LONG)
-    person.page.evaluate("""() => {
-      window.empty = [];
-      const query = () => document.querySelector("#attention-choosers select[data-field=query]");
-      document.addEventListener("explorer:state", () => setTimeout(() => window.empty.push(query().selectedIndex < 0)));
-    }""")
+    person.evaluate("""
+      window.empty = [],
+      onState(document.body, () => setTimeout(() => {
+        const query = document.querySelector("#attention-choosers select[data-field=query]");
+        window.empty.push(query.selectedIndex < 0);
+      }))
+    """)
     person.page.get_by_role("button", name="Generate", exact=True).click()
-    person.page.wait_for_function("window.empty.length > 5 && Explorer.state.generated.length > 9")
+    person.wait_until("window.empty.length > 5 && page.state.generated.length > 9")
     person.page.get_by_role("button", name="Stop").click()
     assert not any(person.page.evaluate("window.empty"))
 
@@ -186,7 +188,7 @@ def test_the_box_follows_a_token_taken_within_the_prompt(person):
 def test_greedy_beam_and_sampling_are_compared(writer):
     with writer.rebranched():
         writer.page.get_by_role("button", name="Compare greedy").click()
-    writer.page.wait_for_function("Explorer.state.branches.includes('sampling:')")
+    writer.wait_until("page.state.branches.includes('sampling:')")
     table = writer.page.locator("#branches .leaves tbody")
     for origin in ("greedy", "beam", "sampling"):
         expect(table).to_contain_text(origin)
@@ -196,7 +198,7 @@ def test_greedy_beam_and_sampling_are_compared(writer):
 
 
 def test_playing_back_goes_through_every_step(writer):
-    prompt = writer.page.evaluate("Explorer.state.prompt.length")
+    prompt = len(writer.state["prompt"])
     expect(writer.playback).to_contain_text("The end of 8 steps")
     writer.playback.get_by_role("slider").fill("0")
     writer.expect_selected(query=prompt - 1)
@@ -207,9 +209,7 @@ def test_playing_back_goes_through_every_step(writer):
     writer.playback.get_by_role("button", name="back").click()
     writer.expect_selected(query=prompt - 1)
 
-    writer.page.evaluate(
-        "document.addEventListener('explorer:state', () => (window.went ||= []).push(Explorer.state.query))"
-    )
+    writer.evaluate("onState(document.body, () => (window.went ||= []).push(page.state.query))")
     writer.playback.get_by_role("button", name="play").click()
     expect(writer.playback.get_by_role("button", name="pause")).to_be_visible()
     expect(writer.playback).to_contain_text("The end of 8 steps")
@@ -229,7 +229,7 @@ def test_playing_stops_where_somebody_chooses_another_token(newcomer):
 
 
 def test_a_reload_brings_the_tree_back(writer):
-    take_another(writer, after=writer.page.evaluate("Explorer.state.prompt.length") + 2)
+    take_another(writer, after=len(writer.state["prompt"]) + 2)
     rows, table = writer.branches.all_inner_texts(), writer.page.locator("#branches .leaves").inner_text()
     writer.page.wait_for_url(re.compile(r"branches="))
     writer.expect_selected(began=4)
@@ -254,9 +254,9 @@ def test_a_better_prompt_is_offered_and_run(person):
 def test_no_token_comes_after_stop(newcomer):
     person = newcomer().open(**LONG)
     person.page.get_by_role("button", name="Generate", exact=True).click()
-    person.page.wait_for_function("Explorer.state.generated.length > 5")
+    person.wait_until("page.state.generated.length > 5")
     with person.rebranched():
-        at_once = person.page.evaluate("document.querySelector('#stop').click(), Explorer.state.generated.length")
+        at_once = person.evaluate("document.querySelector('#stop').click(), page.state.generated.length")
     assert len(generated(person)) == at_once
     expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(at_once)
 
@@ -266,7 +266,8 @@ def test_a_move_ends_what_is_being_written(newcomer):
     written = person.chips.and_(person.page.locator(".generated"))
     person.page.get_by_role("button", name="Generate", exact=True).click()
     expect(written.nth(2)).to_be_attached()
-    person.page.evaluate("Explorer.pick({ query: 0 }); Explorer.take(70)")  # before another token comes
+    # before another token comes
+    person.evaluate("choosing.pick({ query: 0 }), moves.makeMove({ kind: 'take', token: 70 })")
     expect(written).to_have_count(1)
     person.strip.evaluate(WATCH)
     for tokens in (2, 3):
@@ -284,7 +285,7 @@ def test_one_thing_is_written_at_a_time(newcomer):
     with person.rebranched():
         person.page.get_by_role("button", name="Regenerate").click()
     expect(written).to_have_count(6)
-    assert person.page.evaluate("Explorer.state.seed") == 1
+    assert person.state["seed"] == 1
 
 
 def test_a_closed_page_ends_its_generation(newcomer, monkeypatch):

@@ -25,12 +25,12 @@ from explorer.tracing.library import Library
 from explorer.web.page import Page
 Page(Library("cpu"), "tiny").launch(server_port=int(sys.argv[2]), quiet=True)
 """
-ONE_MOMENT = """() => {
-  const { prompt, generated } = window.Explorer?.state ?? {}, chips = document.querySelectorAll("#strip .chip");
+ONE_MOMENT = """(() => {
+  const { prompt, generated } = page.state, chips = document.querySelectorAll("#strip .chip");
   return prompt && (chips.length === prompt.length + generated.length || document.querySelector("#strip .earlier"))
     && document.querySelector("#attention-pattern .plot")?._fullLayout?.yaxis._categories.length === chips.length
     && document.querySelector("#next-token-words").textContent.includes(`(position ${chips.length - 1})`);
-}"""
+})()"""
 
 
 class Server:
@@ -110,7 +110,7 @@ def test_without_a_connection_the_page_says_so_and_catches_up(somebody):
     expect(person.page.locator("#residual-norms .plot")).to_have_attribute("data-draws", re.compile(r"\d"))
     person.tab("Attention")
     person.chips.last.click()
-    person.page.wait_for_function(ONE_MOMENT)
+    person.wait_until(ONE_MOMENT)
     expect(person.prompt).to_have_value("typed meanwhile")
 
 
@@ -122,15 +122,15 @@ def test_a_server_that_was_started_anew_goes_on_where_the_other_ended(somebody, 
     expect(banner(person)).to_contain_text("The server does not answer")
     expect(person.page.locator(".toast-body")).not_to_be_visible()
     person.prompt.fill("typed <b>meanwhile</b>")
-    written = person.page.evaluate("Explorer.state.generated")
+    written = person.state["generated"]
     assert written
     server.start()
     expect(banner(person)).to_have_text("Writing was interrupted: press Generate to go on.")
-    person.page.wait_for_function(ONE_MOMENT)
-    assert person.page.evaluate("Explorer.state.generated") == written
+    person.wait_until(ONE_MOMENT)
+    assert person.state["generated"] == written
     expect(person.prompt).to_have_value("typed <b>meanwhile</b>")
     person.page.get_by_role("button", name="Generate", exact=True).click()
-    person.page.wait_for_function("(before) => Explorer.state.generated.length > before", arg=len(written))
+    person.wait_until("page.state.generated.length > given", len(written))
     expect(banner(person)).to_have_text("")
     person.page.get_by_role("button", name="Stop").click()
     person.page.reload()
@@ -142,14 +142,14 @@ def test_a_server_that_was_started_anew_goes_on_where_the_other_ended(somebody, 
 @pytest.mark.exhaustive
 def test_a_button_that_nobody_answers_is_told_and_changes_nothing(somebody, server):
     person = somebody(server.address)
-    before = person.page.evaluate("Explorer.state")
+    before = person.state
     server.stop()
     person.page.get_by_role("button", name="Step").click()
     expect(banner(person)).to_contain_text("The server does not answer")
     server.start()
     expect(banner(person)).to_have_text("")
-    person.page.wait_for_function(ONE_MOMENT)
-    now = person.page.evaluate("Explorer.state")
+    person.wait_until(ONE_MOMENT)
+    now = person.state
     assert {name: now[name] for name in ("prompt", "generated", "view")} == {
         name: before[name] for name in ("prompt", "generated", "view")
     }
@@ -186,11 +186,10 @@ def test_what_is_broken_on_our_side_is_told_and_the_next_question_answered(someb
 
 def test_a_widget_that_fails_leaves_the_others_alone(somebody):
     person = somebody()
-    person.page.evaluate("""() => {
-      const strip = document.querySelector("#strip .strip");
-      Explorer.onContent(strip, () => { if (window.failing) throw Error("a slip"); });
-      window.failing = true;
-    }""")
+    person.evaluate("""
+      contents.onContent(document.querySelector("#strip .strip"), () => { if (window.failing) throw Error("a slip"); }),
+      window.failing = true
+    """)
     with person.redrawn(person.prediction, person.story, person.pattern):
         person.prompt.fill("the owl and the fox")
         person.prompt.press("Enter")

@@ -73,7 +73,7 @@ def test_chips_are_as_full_of_colour_as_their_tokens_were_unexpected(newcomer):
 
 def test_the_next_token_of_a_text_too_long_to_be_seen_whole(newcomer):
     person = newcomer().open(text="the owl and the moon and the lake " * 4, **SETTINGS)
-    prompt = person.page.evaluate("Explorer.state.prompt")
+    prompt = person.state["prompt"]
     count = CONTEXT + 6 - len(prompt)
     assert count > 4
     person.generate(count)
@@ -82,7 +82,7 @@ def test_the_next_token_of_a_text_too_long_to_be_seen_whole(newcomer):
     ids = prompt + [step.token_id for step in steps]
     written, following = ids[:-1], ids[-1]
     start = window_start(len(written), CONTEXT)
-    assert start > 0 and person.page.evaluate("Explorer.state.generated") == written[len(prompt) :]
+    assert start > 0 and person.state["generated"] == written[len(prompt) :]
     expect(person.chips).to_have_count(len(written) - start)
     trace = run_on_show(person)
     at_end = len(trace) - 1

@@ -80,7 +80,7 @@ def test_stop_ends_a_long_generation_and_the_page_goes_on(newcomer):
     person.page.get_by_role("button", name="Stop").click()
     person.page.wait_for_function(VIEWS_FOLLOW)
     person.expect_selected(layer=1, head=1)
-    assert len(person.page.evaluate("Explorer.state.generated")) < LONG["max_new_tokens"]
+    assert len(person.state["generated"]) < LONG["max_new_tokens"]
     person.run("The owl said")
     expect(person.strip).to_have_text("The owl said")
     tokens = person.chips.count()

@@ -2,6 +2,8 @@
 
 from playwright.sync_api import expect
 
+from explorer.views.style import DARK
+
 from .test_generation import LONG
 
 
@@ -97,7 +99,7 @@ def test_the_chosen_theme_outlives_a_reload_and_is_there_from_the_first(newcomer
     person.page.reload()
     expect(person.pattern).to_have_attribute("data-draws", "1")
     drawn_in = person.page.evaluate("document.querySelector('#attention-pattern .plot')._fullLayout.font.color")
-    assert drawn_in == person.page.evaluate("ExplorerThemes.dark.template.layout.font.color")
+    assert drawn_in == DARK.text
     assert person.page.evaluate("document.body.classList.contains('dark')")
     person.page.emulate_media(color_scheme="dark")
     person.page.emulate_media(color_scheme="light")  # Gradio follows the system's theme

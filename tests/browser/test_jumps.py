@@ -44,7 +44,7 @@ def test_every_tab_paints_what_the_map_chose(newcomer):
     assert {part["view"] for part in parts} >= {"tokens", "attention", "feed_forward", "residual", "prediction"}
     for i, part in enumerate(parts):
         overview.click(position={"x": part["x"], "y": part["y"]})
-        person.page.wait_for_function("view => Explorer.state.view === view", arg=part["view"])
+        person.wait_until("page.state.view === given", part["view"])
         tab = person.page.locator(f"[role=tab][data-tab-id={part['view']}]")
         expect(tab).to_have_attribute("aria-selected", "true")
         expect_painted(person, opening)
@@ -54,13 +54,13 @@ def test_every_tab_paints_what_the_map_chose(newcomer):
 
 def visit(person, opening, view):
     person.tab(view.title)
-    person.page.wait_for_function("view => Explorer.state.view === view", arg=view.name)
+    person.wait_until("page.state.view === given", view.name)
     expect_painted(person, opening)
 
 
 def expect_painted(person, opening):
     """In time, every picture of the open tab has been painted with the data of the page's state."""
-    state = person.page.evaluate("Explorer.state")
+    state = person.state
     open_view = open_view_of(opening.runs, PageState.parse(state))
     figures = [panel for panel in open_view.panels(newly=True) if panel.kind == "figure" and open_view.has(panel)]
     pictures = {f"{state['view']}-{panel.name}": packed(open_view.draw(panel)) for panel in figures}

@@ -56,7 +56,7 @@ def test_pointing_at_a_line_shows_it_alone(person, plot):
 def test_the_arrow_keys_go_from_token_to_token(person, plot):
     plot.evaluate("(plot) => { const before = plot.ownerDocument.activeElement; plot.focus({ focusVisible: true }); }")
     expect(plot).to_have_class(re.compile("isolating"))
-    before = person.page.evaluate("Explorer.state.query")
+    before = person.state["query"]
     with person.redrawn(plot):
         person.page.keyboard.press("ArrowUp")
     person.expect_selected(query=before - 1)

@@ -81,7 +81,7 @@ def test_every_model_keeps_its_own_continuations(person):
         return (
             person.story.text_content(),
             person.branches.all_inner_texts(),
-            person.page.evaluate("Explorer.state.began"),
+            person.state["began"],
         )
 
     person.generate(4)
@@ -92,7 +92,7 @@ def test_every_model_keeps_its_own_continuations(person):
     of_tiny = seen()
     with person.rebranched():
         person.choose_model("gpt-twin")
-    person.page.wait_for_function("Explorer.state.checkpoint === 'gpt-twin'")
+    person.wait_until("page.state.checkpoint === 'gpt-twin'")
     expect(person.story).to_have_text(of_tiny[0])  # it goes along
     expect(person.branches).to_have_count(1)
     with person.rebranched():
@@ -118,11 +118,11 @@ def test_a_change_of_the_model_ends_what_is_being_written_and_takes_what_is_seen
     expect(generated.nth(2)).to_be_attached()
     with person.rebranched():
         person.choose_model("no-positions")
-    person.page.wait_for_function("Explorer.state.checkpoint === 'no-positions'")
-    count = person.page.evaluate("Explorer.state.generated.length")
+    person.wait_until("page.state.checkpoint === 'no-positions'")
+    count = len(person.state["generated"])
     assert 3 <= count < 512
     person.page.get_by_role("button", name="Step").click()
-    person.page.wait_for_function("count => Explorer.state.generated.length === count + 1", arg=count)
+    person.wait_until("page.state.generated.length === given + 1", count)
 
 
 def test_a_link_opens_the_model_it_names(newcomer):
@@ -133,7 +133,7 @@ def test_a_link_opens_the_model_it_names(newcomer):
 
 def test_what_cannot_be_run_is_refused_and_the_page_keeps_what_it_had(person):
     def seen():
-        state = person.page.evaluate("Explorer.state")
+        state = person.state
         return person.strip.text_content(), person.story.text_content(), state | {"turn": None}
 
     person.run("The owl asked")

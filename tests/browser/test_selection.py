@@ -6,11 +6,11 @@ from playwright.sync_api import expect
 
 from explorer.lessons.examples import EXAMPLES
 
-OPEN_AND_CHOOSE = """async ([view, layer]) => {
+OPEN_AND_CHOOSE = """(async ([view, layer]) => {
   document.querySelector(`[role=tab][data-tab-id=${view}]`).click();
-  while (Explorer.state.view !== view) await new Promise((done) => setTimeout(done));
-  Explorer.pick({ layer, head: layer });
-}"""
+  while (page.state.view !== view) await new Promise((done) => setTimeout(done));
+  choosing.pick({ layer, head: layer });
+})(given)"""
 BOX_OF_HEAD = """(plot, [layer, head]) => {
   const isHead = (row) => row[0] === "attention" && row[1] === layer && row[2] === head;
   const bars = plot._fullData.find(({ type, customdata }) => type === "bar" && customdata.some(isHead));
@@ -32,7 +32,7 @@ def test_a_small_head_becomes_the_large_one(person):
 
 def test_the_small_head_chooses_the_cell_under_the_pointer(person):
     person.grid.locator("[data-layer='0'][data-head='1']").click(position={"x": 10, "y": 30})
-    state = person.page.evaluate("Explorer.state")
+    state = person.state
     tokens = person.chips.count()
     assert state["head"] == 1
     assert 0 <= state["key"] < state["query"] < tokens - 1
@@ -138,7 +138,7 @@ def test_tabs_draw_the_same_selection(person):
 def test_no_answer_undoes_a_later_choice(person):
     for turn in range(8):
         view, layer = ("positions", "attention")[turn % 2], turn // 2 % 2
-        person.page.evaluate(OPEN_AND_CHOOSE, [view, layer])
+        person.evaluate(OPEN_AND_CHOOSE, [view, layer])
         with person.redrawn(person.prediction):
             person.set("temperature", (turn + 1) / 10)
         plot = person.page.locator(
@@ -239,7 +239,7 @@ def test_several_heads_are_seen_together(person):
     for layer, head in ((0, 1), (1, 0)):
         person.grid.locator(f"[data-layer='{layer}'][data-head='{head}']").click(modifiers=["Shift"])
     expect(person.pattern).to_have_attribute("aria-label", re.compile("layer 0 head 1, layer 1 head 0"))
-    assert person.page.evaluate("[Explorer.state.heads, Explorer.state.pattern]") == ["0.1~1.0", "chosen_mean"]
+    assert person.evaluate("[page.state.heads, page.state.pattern]") == ["0.1~1.0", "chosen_mean"]
     expect(person.grid.locator(".among")).to_have_count(2)
     person.grid.locator("[data-layer='0'][data-head='1']").click(modifiers=["Shift"])
     person.expect_selected(heads="1.0")

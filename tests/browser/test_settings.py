@@ -76,7 +76,7 @@ def test_further_settings_have_columns_where_they_are_on(person, undrawn):
     assert "penalty 1.5" in headings(person)
     person.set_number("stop text", "the end")
     person.expect_selected(top_p=0.5, min_p=0.9, repetition_penalty=1.5)
-    person.page.wait_for_function("Explorer.state.stop_strings === 'the end'")
+    person.wait_until("page.state.stop_strings === 'the end'")
 
 
 def test_a_slider_can_be_put_back(person):

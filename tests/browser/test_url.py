@@ -81,7 +81,7 @@ def test_a_hostile_selection_is_brought_into_what_exists(newcomer):
     for query, selection in HOSTILE_SELECTIONS:
         person.open(**query)
         expect(person.strip).to_have_text(FIRST_PROMPT)
-        state = person.page.evaluate("Explorer.state")
+        state = person.state
         assert {name: state[name] for name in selection} == selection
         assert 0 <= state["temperature"] <= 2 and 0 <= state["key"] <= state["query"] < person.chips.count()
         expect(person.page.locator("#views .main-svg:visible").first).to_be_visible()

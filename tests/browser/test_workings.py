@@ -22,7 +22,7 @@ def test_a_click_with_shift_on_the_map_stays_and_tells(newcomer, panel):
     expect(block.locator(".inspection")).to_contain_text(
         re.compile(r"what the token’s embedding adds = [\s\S]*recomputed")
     )
-    assert person.page.evaluate("Explorer.state.view") == "overview"
+    assert person.state["view"] == "overview"
 
 
 def test_a_clicked_bar_tells_its_working(newcomer):

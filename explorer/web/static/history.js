@@ -1,60 +1,76 @@
+// @ts-check
 // The address of the page holds all that is chosen. Tabs and runs are steps that the browser's Back goes through; clicks
 // and sliders replace the step they are made at.
-window.ExplorerHistory = (goTo) => {
-  const SOON_MS = 250;
-  const left = new Map(); // run of the history -> the state it was left in
-  const own = history.state?.own ?? {}; // model -> its continuations of a text, and outlives a reload
-  let run = history.state?.run ?? 0, seen = null, timer = 0;
 
-  const isOtherRun = (a, b) => a.checkpoint !== b.checkpoint || String(a.prompt) !== String(b.prompt);
+/** @typedef {import("./state.js").State} State */
 
-  function addressOf(state) {
-    const url = new URL(location.href);
-    for (const [name, value] of Object.entries(state)) {
-      const text = Array.isArray(value) ? value.join(".") : String(value);
-      if (text) url.searchParams.set(name, text);
-      else url.searchParams.delete(name);
-    }
-    url.searchParams.delete("text"); // the ids say the same, exactly
-    url.searchParams.delete("turn");
-    return url;
+const SOON_MS = 250;
+const left = new Map(); // run of the history -> the state it was left in
+let run = 0, timer = null;
+/** @type {State | null} */
+let seen = null;
+
+/** A model's name -> its continuations of a text; it outlives a reload. @type {Record<string, State>} */
+export const own = {};
+
+const isOtherRun = (a, b) => a.checkpoint !== b.checkpoint || String(a.prompt) !== String(b.prompt);
+
+/** An address with all of a state in it. @param {State} state @param {string} address */
+export function addressOf(state, address) {
+  const url = new URL(address);
+  for (const [name, value] of Object.entries(state)) {
+    const text = Array.isArray(value) ? value.join(".") : String(value);
+    if (text) url.searchParams.set(name, text);
+    else url.searchParams.delete(name);
   }
+  url.searchParams.delete("text"); // the ids say the same, exactly
+  url.searchParams.delete("turn");
+  return url;
+}
 
-  function write() {
-    clearTimeout(timer);
-    if (seen) history.replaceState({ run, own, state: seen }, "", addressOf(seen));
-  }
-
+/** Takes up what the browser kept over a reload. @param {(there: State, isSameRun: boolean) => void} goTo where it leads */
+export function startHistory(goTo) {
+  Object.assign(own, history.state?.own);
+  run = history.state?.run ?? 0;
   // Going back to a run finds it as it was left, with all that was written since; among its own steps only tabs change.
   window.addEventListener("popstate", ({ state: step }) => {
     if (!step?.state || !seen) return;
     left.set(run, seen);
     const isSameRun = step.run === run;
     [run, seen] = [step.run, { ...(left.get(step.run) ?? step.state), view: step.state.view }];
-    write();
+    writeAddress();
     goTo(seen, isSameRun);
   });
+}
 
-  return {
-    own,
-    write,
-    // The state is another now.
-    follow(state) {
-      const before = seen;
-      if (!before || (before.view === state.view && !isOtherRun(before, state))) {
-        clearTimeout(timer);
-        timer = setTimeout(write, SOON_MS);
-        seen = state;
-        return;
-      }
-      write();
-      if (isOtherRun(before, state)) {
-        left.set(run, before);
-        run = Date.now();
-      }
-      seen = state;
-      history.pushState(null, "");
-      write();
-    },
-  };
-};
+/** Has the address say what is seen, now. */
+export function writeAddress() {
+  clearTimeout(timer);
+  if (seen) history.replaceState({ run, own, state: seen }, "", addressOf(seen, location.href));
+}
+
+/** The state is another now. @param {State} state */
+export function followInHistory(state) {
+  const before = seen;
+  if (!before || (before.view === state.view && !isOtherRun(before, state))) {
+    clearTimeout(timer);
+    timer = setTimeout(writeAddress, SOON_MS);
+    seen = state;
+    return;
+  }
+  writeAddress();
+  if (isOtherRun(before, state)) {
+    left.set(run, before);
+    run = Date.now();
+  }
+  seen = state;
+  history.pushState(null, "");
+  writeAddress();
+}
+
+/** Copies the address, or shows it to be copied: browsers lend the clipboard to https and localhost alone. */
+export async function copyLink() {
+  writeAddress();
+  try { await navigator.clipboard.writeText(location.href); }
+  catch { prompt("Copy this link:", location.href); }
+}

@@ -3,15 +3,16 @@
 import inspect
 import json
 import re
+from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
-from explorer.web.assets import shared_script
+from explorer.web.assets import imported
 
-# Below a picture: what vouches for its numbers, and how the one that was clicked comes about (explorer.js, `evidence`).
+# Below a picture: what vouches for its numbers, and how the one that was clicked comes about (evidence.js).
 EVIDENCE = '<div class="evidence-mark"></div><output class="inspection" hidden></output>'
 
 
@@ -32,13 +33,16 @@ def attribute(value: Any) -> str:
 
 
 class Widget(gr.HTML):
-    """A `gr.HTML` whose `value` is data, drawn and styled by the script and the style sheet in the folder of its class,
+    """A `gr.HTML` whose `value` is data, drawn and styled by the module and the style sheet in the folder of its class,
     which have the folder's name.
 
     The template is static: Gradio's template engine runs what it is given, so text of prompts must never pass through
-    it. The script builds the DOM from `props.value` with `textContent` alone. What a script needs besides goes into
+    it. The module exports by default a function of the widget's element, and of what Gradio gives besides (`Gradio` in
+    contents.js), which builds the DOM with `textContent` alone. What it needs to know from the beginning goes into
     the template as `attribute`s: other props of a widget are lost when it is updated before its tab was ever open.
     """
+
+    EMITS: tuple[str, ...] = ()  # its own events
 
     def __init__(self, value: Any = None, *, html: str, title: str = "", scripts: str = "", **kwargs):
         folder = Path(inspect.getfile(type(self))).parent
@@ -46,9 +50,9 @@ class Widget(gr.HTML):
         super().__init__(
             value,
             html_template=(f"<h2>{as_text(title)}</h2>" if title else "") + html,
-            js_on_load=(folder / f"{folder.name}.js").read_text(encoding="utf-8"),
+            js_on_load=starting(f"widgets/{folder.name}/{folder.name}.js", self.EMITS),
             css_template=css.read_text(encoding="utf-8") if css.exists() else "",
-            head=shared_script() + scripts,  # loaded before the widget's own script runs
+            head=scripts or None,  # loaded before the module is
             apply_default_css=False,
             **kwargs,
         )
@@ -61,3 +65,9 @@ class Widget(gr.HTML):
 
     def api_info(self) -> dict[str, Any]:
         return {"type": "object"}
+
+
+def starting(module: str, events: Iterable[str]) -> str:
+    """Script that starts a widget. Gradio knows those events alone whose names it finds quoted here."""
+    emit = ", ".join(f'{name}: () => trigger("{name}")' for name in events)
+    return f"{imported(module)}.then((module) => module.default(element, {{ props, watch, emit: {{ {emit} }} }}));"

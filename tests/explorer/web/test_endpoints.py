@@ -120,7 +120,7 @@ def test_a_state_that_makes_no_sense_is_refused(endpoints, about, broken):
 
 
 def test_the_browser_calls_two_functions(endpoints):
-    assert [function.__name__ for function in endpoints.functions] == ["answer", "inspect"]  # as explorer.js names them
+    assert [function.__name__ for function in endpoints.functions] == ["answer", "inspect"]  # see connection.js
 
 
 @pytest.mark.parametrize("picture", ["attention-pattern", "missing-pattern", "attention-", "positions-angles"])

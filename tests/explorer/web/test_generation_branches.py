@@ -113,7 +113,7 @@ def test_every_kind_of_model_can_be_compared_changed_or_not(page, state, style, 
 
 
 def test_what_changes_the_run_has_a_later_turn_than_what_it_follows(page, once, merged):
-    """The browser lets no older one overtake it: see `merge` in explorer.js."""
+    """The browser lets no older one overtake it: see `merge` in writing.js."""
     writing, now = page.writing, once
     for handler in (writing.on_regenerate, writing.on_step, writing.on_compare):
         answers = list(handler(now))

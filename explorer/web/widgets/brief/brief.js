@@ -1,11 +1,16 @@
-const line = element.querySelector(".brief"), [text, next, probability] = line.children;
+// @ts-check
+import { onContent } from "../../static/contents.js";
+import { find } from "../../static/dom.js";
+import { tokenNodes } from "../../static/token_text.js";
 
-function show(value) {
-  text.textContent = value.text;
-  next.replaceChildren(...Explorer.tokenNodes(value.next));
-  probability.textContent = value.probability;
-  line.setAttribute("aria-label", `${value.text}: next ${value.next}, probability ${value.probability}; to the prompt`);
+/** @param {HTMLElement} element */
+export default function brief(element) {
+  const line = find(element, ".brief"), [text, next, probability] = line.children;
+  line.addEventListener("click", () => find(document, "#prompt textarea").focus());
+  onContent(element, (value) => {
+    text.textContent = value.text;
+    next.replaceChildren(...tokenNodes(value.next));
+    probability.textContent = value.probability;
+    line.ariaLabel = `${value.text}: next ${value.next}, probability ${value.probability}; to the prompt`;
+  });
 }
-
-line.addEventListener("click", () => document.getElementById("prompt").querySelector("textarea").focus());
-Explorer.onContent(element, show);

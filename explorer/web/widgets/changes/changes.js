@@ -1,20 +1,18 @@
-const box = element.querySelector(".changes");
+// @ts-check
+import { edits, setEdits } from "../../static/choosing.js";
+import { onContent } from "../../static/contents.js";
+import { button, find } from "../../static/dom.js";
 
-function show(edits) {
-  element.hidden = !edits.length;
-  const buttons = edits.map(([edit, words]) => button(`${words} ✕`, `take back: ${words}`, Explorer.edits().filter((text) => text !== edit)));
-  if (edits.length > 1) buttons.push(button("take all back", "take all back", []));
-  box.replaceChildren("The model is changed, and all you see follows: ", ...buttons);
+/** @param {HTMLElement} element */
+export default function changes(element) {
+  const box = find(element, ".changes");
+  const takeBack = (text, label, left) => button(text, () => setEdits(left()), { ariaLabel: label });
+  element.hidden = true;
+  onContent(element, (made) => {
+    element.hidden = !made.length;
+    const buttons = made.map(([edit, words]) =>
+      takeBack(`${words} ✕`, `take back: ${words}`, () => edits().filter((other) => other !== edit)));
+    if (made.length > 1) buttons.push(takeBack("take all back", "take all back", () => []));
+    box.replaceChildren("The model is changed, and all you see follows: ", ...buttons);
+  });
 }
-
-function button(text, label, left) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.textContent = text;
-  button.setAttribute("aria-label", label);
-  button.addEventListener("click", () => Explorer.change(left));
-  return button;
-}
-
-element.hidden = true;
-Explorer.onContent(element, show);

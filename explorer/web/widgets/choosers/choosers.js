@@ -1,48 +1,48 @@
-const box = element.querySelector(".choosers");
-let built = new Map(), shown = []; // what a list shows, as JSON -> the list; what they show
+// @ts-check
+import { pick } from "../../static/choosing.js";
+import { onContent } from "../../static/contents.js";
+import { find, findAll, make } from "../../static/dom.js";
+import { onState, state } from "../../static/state.js";
 
-// A list that shows the same as before stays, and with it the keyboard's focus. While text is written those alone are
-// given that name its tokens; the others stay.
-function build({ choices, all }) {
-  shown = choices = all ? choices : shown.map((old) => choices.find(({ field }) => field === old.field) ?? old);
-  const lists = choices.map((choice) => [JSON.stringify(choice), choice]);
-  const before = built;
-  built = new Map(lists.map(([text, choice]) => [text, before.get(text) || listOf(choice)]));
-  const wanted = [...built.values()];
-  if (wanted.some((label, i) => label !== box.children[i]) || wanted.length !== box.children.length) box.replaceChildren(...wanted);
-  follow();
+/** @param {HTMLElement} element */
+export default function choosers(element) {
+  const box = find(element, ".choosers");
+  let built = new Map(), shown = []; // what a list shows, as JSON -> the list; what they show
+
+  // A list that shows the same as before stays, and with it the keyboard's focus. While text is written those alone are
+  // given that name its tokens; the others stay.
+  function build({ choices, all }) {
+    shown = choices = all ? choices : shown.map((old) => choices.find(({ field }) => field === old.field) ?? old);
+    const lists = choices.map((choice) => [JSON.stringify(choice), choice]);
+    const before = built;
+    built = new Map(lists.map(([text, choice]) => [text, before.get(text) || listOf(choice)]));
+    const wanted = [...built.values()];
+    if (wanted.some((label, i) => label !== box.children[i]) || wanted.length !== box.children.length) box.replaceChildren(...wanted);
+    follow();
+  }
+
+  function listOf({ field, title, options, most }) {
+    if (!options) return make("label", {}, title, make("input", { type: "number", min: 0, max: most, title: `0 to ${most}`, dataset: { field } }));
+    const items = options.map(([value, text]) => make("option", { value, text, dataset: { number: typeof value === "number" } }));
+    return make("label", {}, title, make("select", { dataset: { field } }, ...items));
+  }
+
+  function follow() {
+    for (const list of findAll(box, "[data-field]")) {
+      /** @type {HTMLInputElement | HTMLSelectElement} */ (list).value = state[list.dataset.field];
+      if (list instanceof HTMLSelectElement && list.selectedIndex < 0)
+        list.selectedIndex = list.options.length - 1; // a token so new that it is not listed yet
+    }
+  }
+
+  box.addEventListener("change", ({ target: list }) => {
+    if (list instanceof HTMLSelectElement) {
+      const [{ value, dataset }] = list.selectedOptions;
+      return pick({ [list.dataset.field]: dataset.number === "true" ? +value : value });
+    }
+    const { dataset, value, max } = /** @type {HTMLInputElement} */ (list);
+    pick({ [dataset.field]: Math.round(Math.max(0, Math.min(+max, +value))) });
+  });
+  onState(element, follow);
+  onContent(element, build);
 }
-
-function listOf({ field, title, options, most }) {
-  const label = document.createElement("label"), list = document.createElement(options ? "select" : "input");
-  label.append(title, list);
-  list.dataset.field = field;
-  if (!options) {
-    Object.assign(list, { type: "number", min: 0, max: most, title: `0 to ${most}` });
-    return label;
-  }
-  for (const [value, text] of options) {
-    const option = new Option(text, value);
-    option.dataset.number = typeof value === "number";
-    list.add(option);
-  }
-  return label;
-}
-
-function follow() {
-  for (const list of box.querySelectorAll("[data-field]")) {
-    list.value = Explorer.state[list.dataset.field];
-    if (list.selectedIndex < 0) list.selectedIndex = list.options.length - 1; // a token so new that it is not listed yet
-  }
-}
-
-box.addEventListener("change", ({ target: list }) => {
-  if (!list.options) {
-    const number = Math.round(Math.max(0, Math.min(list.max, list.value)));
-    return Explorer.pick({ [list.dataset.field]: number });
-  }
-  const option = list.selectedOptions[0];
-  Explorer.pick({ [list.dataset.field]: option.dataset.number === "true" ? +option.value : option.value });
-});
-Explorer.onState(element, follow);
-Explorer.onContent(element, build);

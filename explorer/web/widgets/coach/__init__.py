@@ -13,6 +13,8 @@ class Coach(Widget):
     Emits "apply" with the offered prompt as its value.
     """
 
+    EMITS = ("apply",)
+
     def __init__(self, **kwargs):
         super().__init__("", html=f'<div class="coach" role="note" data-shown="{SHOWN}"></div>', **kwargs)
 

@@ -1,20 +1,29 @@
-const line = element.querySelector(".coach");
+// @ts-check
+import { pick } from "../../static/choosing.js";
+import { onContent } from "../../static/contents.js";
+import { button, find } from "../../static/dom.js";
 
-function show({ words, look, offer }) {
-  element.hidden = !words;
-  line.replaceChildren(words);
-  if (look) line.append(button("Show me", () => { Explorer.pick(look); Reach.reveal(line.dataset.shown); }));
-  if (offer) line.append(button(`Use this prompt: ${offer.length > 24 ? "…" : ""}${offer.slice(-24)}`, () => { props.value = offer; trigger("apply"); }, offer));
+/** @param {HTMLElement} element @param {import("../../static/contents.js").Gradio} gradio */
+export default function coach(element, { props, emit }) {
+  const line = find(element, ".coach");
+
+  function show({ words, look, offer }) {
+    element.hidden = !words;
+    line.replaceChildren(words);
+    if (look) line.append(button("Show me", () => { pick(look); reveal(line.dataset.shown); }));
+    if (!offer) return;
+    const end = `${offer.length > 24 ? "…" : ""}${offer.slice(-24)}`;
+    line.append(button(`Use this prompt: ${end}`, () => { props.value = offer; emit.apply(); }, { title: offer }));
+  }
+
+  element.hidden = true;
+  onContent(element, show);
 }
 
-function button(text, act, title = "") {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.textContent = text;
-  button.title = title;
-  button.addEventListener("click", act);
-  return button;
+// Scrolls to a picture once it is drawn; its tab may be about to open.
+function reveal(id) {
+  const picture = find(document, `#${id} .plot`);
+  if (!picture?.clientWidth || !picture.dataset.draws) return requestAnimationFrame(() => reveal(id));
+  const { matches: still } = matchMedia("(prefers-reduced-motion: reduce)");
+  document.getElementById(id).scrollIntoView({ block: "nearest", behavior: still ? "auto" : "smooth" });
 }
-
-element.hidden = true;
-Explorer.onContent(element, show);

@@ -37,7 +37,7 @@ class Distribution(Widget):
     """A table of tokens by rank, a column a stage, and a bar of all probability with a mark at the random number.
 
     Pointing at a number, or moving to it with the arrow keys, tells how it comes about. The search writes the state's
-    `find`; a row offers its token to the run by `Explorer.take`, where there is such a function.
+    `find`; a row offers its token to the run.
     """
 
     def __init__(self, **kwargs):

@@ -1,48 +1,107 @@
-const plot = element.querySelector(".plot");
+// @ts-check
+import { pick } from "../../static/choosing.js";
+import { onContent } from "../../static/contents.js";
+import { countDraw, find } from "../../static/dom.js";
+import { inTurn } from "../../static/drawing_queue.js";
+import { evidenceIn } from "../../static/evidence.js";
+import { makeLegible } from "../../static/ink.js";
+import { followLines } from "../../static/lines.js";
+import { rove } from "../../static/roving.js";
+import { tellSideways } from "../../static/sideways.js";
+import { state } from "../../static/state.js";
+import { onTheme, theme } from "../../static/theme.js";
+
 const CONFIG = { responsive: false, displaylogo: false, showSendToCloud: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
-const selects = JSON.parse(plot.dataset.selects), inspect = Explorer.evidence(element);
-let value, drawing = null, owed = false; // [data, layout] as JSON; null where the figure has no place
-let written = [], data = []; // what is drawn, as it came; its data
-let seen = () => {}; // called once the figure has a width
 
-// One draw at a time; what arrives meanwhile is drawn once, at the end, in its latest state, and what arrives while the
-// figure's tab is hidden when it is seen again. Resolved when the latest is drawn.
-function draw() {
-  owed = true;
-  if (!value) seen(); // it has no place: nothing to wait for
-  drawing ||= drawOwed().finally(() => { drawing = null; });
-  return drawing;
-}
+// A classic script that can only leave a global (assets.py).
+const plotly = () => /** @type {any} */ (window).ExplorerPlotly;
 
-async function drawOwed() {
-  while (owed) {
+/** @param {HTMLElement} element */
+export default function figure(element) {
+  /** @type {any} */
+  const plot = find(element, ".plot"); // to which Plotly adds what it knows of the picture
+  const selects = JSON.parse(plot.dataset.selects), inspect = evidenceIn(element);
+  let value, drawing = null, isOwed = false; // [data, layout] as JSON; null where the figure has no place
+  let written = [], data = []; // what is drawn, as it came; its data
+  let seen = () => {}; // called once the figure has a width
+
+  // One draw at a time; what arrives meanwhile is drawn once, at the end, in its latest state, and what arrives while the
+  // figure's tab is hidden when it is seen again. Resolved when the latest is drawn.
+  function draw() {
+    isOwed = true;
+    if (!value) seen(); // it has no place: nothing to wait for
+    drawing ||= drawOwed().finally(() => { drawing = null; });
+    return drawing;
+  }
+
+  async function drawOwed() {
+    while (isOwed) {
+      element.hidden = value === null;
+      if (value && !plot.clientWidth) await new Promise((resolve) => { seen = () => resolve(null); });
+      await inTurn(element, drawOnce);
+    }
+  }
+
+  async function drawOnce() {
+    if (value && !plot.clientWidth) return; // hidden since
+    isOwed = false;
     element.hidden = value === null;
-    if (value && !plot.clientWidth) await new Promise((resolve) => { seen = resolve; });
-    await Explorer.inTurn(element, drawOnce);
+    if (!value) return;
+    const [dataText, layoutText] = value;
+    const { shapes, meta, ...layout } = JSON.parse(layoutText);
+    const { template } = theme(), width = plot.clientWidth, height = plot.clientHeight;
+    const rest = [dataText, JSON.stringify(layout), template, width, height];
+    if (rest.every((part, i) => part === written[i])) await withoutBase(() => plotly().relayout(plot, { shapes })); // marks alone moved
+    else {
+      if (dataText !== written[0]) data = JSON.parse(dataText); // Plotly skips data it has drawn already
+      await withoutBase(() => plotly().react(plot, data, { ...layout, shapes, template, width, height, uirevision: "kept" }, CONFIG));
+    }
+    written = rest;
+    plot.ariaLabel = meta.alt;
+    for (const svg of plot.querySelectorAll(".main-svg")) svg.ariaHidden = "true"; // the label says it in a sentence
+    makeLegible(plot);
+    if (!plot.dataset.draws) plot.on("plotly_click", click), plot.on("plotly_afterplot", () => makeLegible(plot)); // after a zoom
+    if (meta.lines) followLines(plot, meta.lines);
+    countDraw(plot);
   }
-}
 
-async function drawOnce() {
-  if (value && !plot.clientWidth) return; // hidden since
-  owed = false;
-  element.hidden = value === null;
-  if (!value) return;
-  const [dataText, layoutText] = value;
-  const { shapes, meta, ...layout } = JSON.parse(layoutText);
-  const { template } = Explorer.theme(), width = plot.clientWidth, height = plot.clientHeight;
-  const rest = [dataText, JSON.stringify(layout), template, width, height];
-  if (rest.every((part, i) => part === written[i])) await withoutBase(() => ExplorerPlotly.relayout(plot, { shapes })); // marks alone moved
-  else {
-    if (dataText !== written[0]) data = JSON.parse(dataText); // Plotly skips data it has drawn already
-    await withoutBase(() => ExplorerPlotly.react(plot, data, { ...layout, shapes, template, width, height, uirevision: "kept" }, CONFIG));
+  // Where a click opens another tab, a click with Shift stays and tells.
+  function click({ points: [point], event }) {
+    const change = {};
+    for (const [source, field] of Object.entries(selects))
+      if (Array.isArray(field)) field.forEach((name, i) => { change[name] = point.customdata[i]; });
+      else change[field] = source === "customdata" ? point.customdata : positionOf(point, source);
+    const opens = "view" in change && change.view !== state.view;
+    if (Object.keys(change).length && !(opens && event.shiftKey)) pick(change);
+    if (opens && !event.shiftKey) return;
+    const item = Array.isArray(point.pointNumber) ? null : point.pointNumber; // of a heatmap the place says all
+    inspect({ x: positionOf(point, "x"), y: positionOf(point, "y"), curve: point.curveNumber, item });
   }
-  written = rest;
-  plot.setAttribute("aria-label", meta.alt);
-  for (const drawing of plot.querySelectorAll(".main-svg")) drawing.setAttribute("aria-hidden", true); // the label says it in a sentence
-  Ink.legible(plot);
-  if (!plot.dataset.draws) plot.on("plotly_click", click), plot.on("plotly_afterplot", () => Ink.legible(plot)); // after a zoom
-  if (meta.lines) Lines.drawn(plot, meta.lines);
-  plot.dataset.draws = +(plot.dataset.draws || 0) + 1;
+
+  // The arrow keys move what the axes select, Enter inspects it. Rows are counted as they are seen, from the top.
+  const cells = () => plot.calcdata?.[0]?.[0].z, rows = () => cells()?.length ?? 1;
+  const columns = () => cells()?.[0].length ?? plot.data?.[0].x?.length ?? 1;
+  const chosen = () => ({ x: state[selects.x] ?? 0, y: state[selects.y] ?? 0 });
+  const isUpward = () => !(plot._fullLayout?.yaxis.range[0] > plot._fullLayout?.yaxis.range[1]);
+  const fromTop = (y) => (isUpward() ? rows() - 1 - y : y);
+  rove(plot, {
+    at: () => ({ row: fromTop(chosen().y), column: chosen().x }),
+    size: () => ({ rows: selects.y ? rows() : 1, columns: selects.x ? columns() : 1 }),
+    go: (to, from) => pick(to.row === from.row ? { [selects.x]: to.column } : { [selects.y]: fromTop(to.row) }),
+  });
+  plot.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    inspect(chosen());
+  });
+
+  new ResizeObserver(() => {
+    if (plot.clientWidth) seen();
+    if (value && plot.clientWidth && plot.clientWidth !== plot._fullLayout?.width) draw();
+  }).observe(plot);
+  tellSideways(element.closest(".html-container"), plot);
+  onTheme(element, draw);
+  onContent(element, (content) => { value = content; return draw(); });
 }
 
 // Where a page has a <base>, as Gradio's have, Plotly refers to its gradients and clip paths by the page's whole address,
@@ -55,38 +114,3 @@ function withoutBase(draw) {
 
 // On an axis of tokens a point's coordinate is its label; the label's place on the axis is the position.
 const positionOf = (point, axis) => point[`${axis}axis`].d2c(point[axis]);
-
-// Where a click opens another tab, a click with Shift stays and tells.
-function click({ points: [point], event }) {
-  const change = {};
-  for (const [source, field] of Object.entries(selects))
-    if (Array.isArray(field)) field.forEach((name, i) => { change[name] = point.customdata[i]; });
-    else change[field] = source === "customdata" ? point.customdata : positionOf(point, source);
-  const opens = "view" in change && change.view !== Explorer.state.view;
-  if (Object.keys(change).length && !(opens && event.shiftKey)) Explorer.pick(change);
-  if (opens && !event.shiftKey) return;
-  const item = Array.isArray(point.pointNumber) ? null : point.pointNumber; // of a heatmap the place says all
-  inspect({ x: positionOf(point, "x"), y: positionOf(point, "y"), curve: point.curveNumber, item });
-}
-
-// The arrow keys move what the axes select, Enter inspects it.
-plot.addEventListener("keydown", (event) => {
-  const cells = plot.calcdata?.[0]?.[0].z, { x, y } = selects, at = { x: Explorer.state[x] ?? 0, y: Explorer.state[y] ?? 0 };
-  const columns = cells ? cells[0].length : plot.data?.[0].x?.length, rows = cells?.length ?? 0;
-  const down = plot._fullLayout?.yaxis.range[0] > plot._fullLayout?.yaxis.range[1] ? 1 : -1;
-  const [axis, step, size] = {
-    ArrowLeft: ["x", -1, columns], ArrowRight: ["x", 1, columns], ArrowUp: ["y", -down, rows], ArrowDown: ["y", down, rows],
-  }[event.key] || [];
-  if (event.key === "Enter") inspect(at);
-  else if (selects[axis] && size) Explorer.pick({ [selects[axis]]: Math.max(0, Math.min(size - 1, at[axis] + step)) });
-  else return;
-  event.preventDefault();
-});
-
-new ResizeObserver(() => {
-  if (plot.clientWidth) seen();
-  if (value && plot.clientWidth && plot.clientWidth !== plot._fullLayout?.width) draw();
-}).observe(plot);
-Reach.sideways(element.closest(".html-container"), plot);
-Explorer.onTheme(element, draw);
-Explorer.onContent(element, (content) => { value = content; return draw(); });

@@ -1,126 +1,127 @@
-const grid = element.querySelector(".grid"), readout = element.querySelector(".readout");
-const selects = JSON.parse(grid.dataset.selects), inspect = Explorer.evidence(element);
-let value = null, bytes = null;
+// @ts-check
+import { pick } from "../../static/choosing.js";
+import { along, channels } from "../../static/colour.js";
+import { onContent } from "../../static/contents.js";
+import { countDraw, find, make, span } from "../../static/dom.js";
+import { evidenceIn } from "../../static/evidence.js";
+import { rove, stopAt } from "../../static/roving.js";
+import { tellSideways } from "../../static/sideways.js";
+import { onState, state } from "../../static/state.js";
+import { onTheme, theme } from "../../static/theme.js";
 
-function load(pictures) {
-  value = pictures;
-  element.hidden = !value;
-  if (!value) return;
-  bytes = Uint8Array.from(atob(value.data), (c) => c.charCodeAt(0));
-  grid.setAttribute("aria-label", value.alt);
-  grid.style.setProperty("--heads", value.heads);
-  const cells = [];
-  for (let layer = 0; layer < value.layers; layer++) {
-    const name = document.createElement("span");
-    name.className = "layer";
-    name.textContent = `L${layer}`;
-    name.title = `layer ${layer}`;
-    cells.push(name);
-    for (let head = 0; head < value.heads; head++) {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.className = "head";
-      button.dataset.layer = layer;
-      button.dataset.head = head;
-      button.setAttribute("aria-label", `attention pattern of layer ${layer} head ${head}`);
-      const picture = new Image();
-      picture.alt = ""; // the button has the words
-      button.append(picture);
-      cells.push(button);
-    }
+/** @param {HTMLElement} element */
+export default function headGrid(element) {
+  const grid = find(element, ".grid"), readout = find(element, ".readout");
+  const selects = JSON.parse(grid.dataset.selects), inspect = evidenceIn(element);
+  let value = null, bytes = null, buttons = []; // of the heads, layer after layer
+
+  function load(pictures) {
+    value = pictures;
+    element.hidden = !value;
+    if (!value) return;
+    bytes = Uint8Array.from(atob(value.data), (c) => c.charCodeAt(0));
+    grid.ariaLabel = value.alt;
+    grid.style.setProperty("--heads", value.heads);
+    const layers = Array.from({ length: value.layers }, (_, layer) => {
+      const name = span("layer", `L${layer}`);
+      name.title = `layer ${layer}`;
+      return [name, ...Array.from({ length: value.heads }, (_, head) => headButton(layer, head))];
+    });
+    buttons = layers.flatMap(([, ...heads]) => heads);
+    grid.replaceChildren(...layers.flat());
+    paint();
+    mark();
   }
-  grid.replaceChildren(...cells);
-  paint();
-  mark();
+
+  function paint() {
+    if (!value) return;
+    const table = colours(theme().sequential), size = value.pixels;
+    const canvas = make("canvas", { width: size, height: size }), context = canvas.getContext("2d", { willReadFrequently: true });
+    const image = context.createImageData(size, size), pixels = new Uint32Array(image.data.buffer);
+    buttons.forEach((button, n) => {
+      for (let i = 0; i < pixels.length; i++) pixels[i] = table[bytes[n * size * size + i]];
+      context.putImageData(image, 0, 0);
+      button.firstChild.src = canvas.toDataURL(); // a canvas a head would be a layer each, for every frame of the page
+    });
+    countDraw(grid);
+  }
+
+  const chosenHeads = () => (state.heads ? state.heads.split("~") : []);
+
+  // Among the heads to be seen together, or no longer.
+  function toggle({ layer, head }) {
+    const name = `${layer}.${head}`, heads = chosenHeads(), others = heads.filter((other) => other !== name);
+    const pattern = state.pattern === "chosen_max" ? "chosen_max" : "chosen_mean";
+    pick({ heads: (others.length < heads.length ? others : [...heads, name]).join("~"), pattern });
+  }
+
+  const buttonOf = (layer, head) => buttons.find(({ dataset }) => +dataset.layer === layer && +dataset.head === head) ?? null;
+
+  function mark() {
+    const chosen = buttonOf(state.layer, state.head), together = chosenHeads();
+    for (const button of buttons) {
+      button.ariaPressed = String(button === chosen);
+      button.classList.toggle("among", together.includes(`${button.dataset.layer}.${button.dataset.head}`));
+    }
+    stopAt(buttons, chosen);
+  }
+
+  // What of which head an event is at: from the keyboard there is no place under a pointer.
+  function cellAt(event) {
+    const button = event.target.closest(".head");
+    if (!button) return null;
+    const layer = +button.dataset.layer, head = +button.dataset.head;
+    if (!event.detail && event.type === "click") return { layer, head };
+    const box = button.firstChild.getBoundingClientRect();
+    const pixel = (at, from, length) => Math.max(0, Math.min(value.pixels - 1, Math.floor(((at - from) / length) * value.pixels)));
+    const column = pixel(event.clientX, box.left, box.width), row = pixel(event.clientY, box.top, box.height);
+    const weight = bytes[((layer * value.heads + head) * value.pixels + row) * value.pixels + column] / 255;
+    return { layer, head, weight, x: column * value.block, y: row * value.block };
+  }
+
+  grid.addEventListener("pointermove", (event) => {
+    const cell = cellAt(event);
+    readout.textContent = cell
+      ? `layer ${cell.layer} head ${cell.head}: query ${cell.y} → key ${cell.x}, weight about ${cell.weight.toFixed(2)}`
+      : "";
+  });
+  grid.addEventListener("pointerleave", () => { readout.textContent = ""; });
+  grid.addEventListener("click", (event) => {
+    const cell = cellAt(event);
+    if (!cell) return;
+    if (event.shiftKey) return toggle(cell);
+    if (!(cell.x <= cell.y)) delete cell.x, delete cell.y; // above the diagonal nobody looks: choose the head alone
+    const change = {};
+    for (const [source, field] of Object.entries(selects)) if (source in cell) change[field] = cell[source];
+    pick(change);
+    if ("x" in cell) inspect({ x: cell.x, y: cell.y, layer: cell.layer, head: cell.head });
+  });
+  grid.addEventListener("keydown", ({ key }) => { if (key === "+") toggle(/** @type {any} */ (state)); });
+  rove(grid, {
+    at: () => ({ row: state.layer, column: state.head }),
+    size: () => ({ rows: value.layers, columns: value.heads }),
+    go: ({ row, column }) => {
+      pick({ layer: row, head: column });
+      buttonOf(row, column).focus();
+    },
+  });
+  tellSideways(grid, grid);
+  onState(element, mark);
+  onTheme(element, paint);
+  onContent(element, load);
 }
 
-// A table of 256 colours along the theme's sequential scale.
-function colours() {
-  const stops = Explorer.theme().sequential.map((hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)));
+function headButton(layer, head) {
+  const picture = make("img", { alt: "" }); // the button has the words
+  const ariaLabel = `attention pattern of layer ${layer} head ${head}`;
+  return make("button", { type: "button", className: "head", ariaLabel, dataset: { layer, head } }, picture);
+}
+
+// A table of 256 colours along a scale, as pixels of a canvas.
+function colours(scale) {
+  const stops = scale.map((hex, i) => [i / (scale.length - 1), channels(hex)]);
   return Uint32Array.from({ length: 256 }, (_, i) => {
-    const at = (i / 255) * (stops.length - 1), low = Math.min(Math.floor(at), stops.length - 2);
-    const [r, g, b] = stops[low].map((c, j) => Math.round(c + (stops[low + 1][j] - c) * (at - low)));
+    const [r, g, b] = along(stops, i / 255).map(Math.round);
     return (255 << 24) | (b << 16) | (g << 8) | r;
   });
 }
-
-function paint() {
-  if (!value) return;
-  const table = colours(), size = value.pixels;
-  const canvas = document.createElement("canvas"), context = canvas.getContext("2d", { willReadFrequently: true });
-  canvas.width = canvas.height = size;
-  const image = context.createImageData(size, size), pixels = new Uint32Array(image.data.buffer);
-  for (const button of grid.querySelectorAll(".head")) {
-    const from = (+button.dataset.layer * value.heads + +button.dataset.head) * size * size;
-    for (let i = 0; i < pixels.length; i++) pixels[i] = table[bytes[from + i]];
-    context.putImageData(image, 0, 0);
-    button.firstChild.src = canvas.toDataURL(); // a canvas a head would be a layer each, for every frame of the page
-  }
-  grid.dataset.draws = +(grid.dataset.draws || 0) + 1;
-}
-
-const chosenHeads = () => (Explorer.state.heads ? Explorer.state.heads.split("~") : []);
-
-// Among the heads to be seen together, or no longer.
-function toggle({ layer, head }) {
-  const name = `${layer}.${head}`, heads = chosenHeads();
-  const others = heads.filter((other) => other !== name);
-  const kind = Explorer.state.pattern === "chosen_max" ? "chosen_max" : "chosen_mean";
-  Explorer.pick({ heads: (others.length < heads.length ? others : [...heads, name]).join("~"), pattern: kind });
-}
-
-function mark() {
-  const { layer, head } = Explorer.state, together = chosenHeads();
-  for (const button of grid.querySelectorAll(".head")) {
-    const chosen = +button.dataset.layer === layer && +button.dataset.head === head;
-    button.setAttribute("aria-pressed", chosen);
-    button.tabIndex = chosen ? 0 : -1;
-    button.classList.toggle("among", together.includes(`${button.dataset.layer}.${button.dataset.head}`));
-  }
-}
-
-function cellAt(event) {
-  const button = event.target.closest(".head");
-  if (!button) return null;
-  const cell = { layer: +button.dataset.layer, head: +button.dataset.head };
-  if (!event.detail && event.type === "click") return cell; // from the keyboard: no place under a pointer
-  const box = button.firstChild.getBoundingClientRect();
-  const pixel = (at, from, length) => Math.max(0, Math.min(value.pixels - 1, Math.floor(((at - from) / length) * value.pixels)));
-  const column = pixel(event.clientX, box.left, box.width), row = pixel(event.clientY, box.top, box.height);
-  cell.weight = bytes[((cell.layer * value.heads + cell.head) * value.pixels + row) * value.pixels + column] / 255;
-  cell.x = column * value.block;
-  cell.y = row * value.block;
-  return cell;
-}
-
-grid.addEventListener("pointermove", (event) => {
-  const cell = cellAt(event);
-  readout.textContent = cell
-    ? `layer ${cell.layer} head ${cell.head}: query ${cell.y} → key ${cell.x}, weight about ${cell.weight.toFixed(2)}`
-    : "";
-});
-grid.addEventListener("pointerleave", () => { readout.textContent = ""; });
-grid.addEventListener("click", (event) => {
-  const cell = cellAt(event);
-  if (!cell) return;
-  if (event.shiftKey) return toggle(cell);
-  if (!(cell.x <= cell.y)) delete cell.x, delete cell.y; // above the diagonal nobody looks: choose the head alone
-  const change = {};
-  for (const [source, field] of Object.entries(selects)) if (source in cell) change[field] = cell[source];
-  Explorer.pick(change);
-  if ("x" in cell) inspect({ x: cell.x, y: cell.y, layer: cell.layer, head: cell.head });
-});
-grid.addEventListener("keydown", (event) => {
-  if (event.key === "+") return toggle(Explorer.state);
-  const step = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] }[event.key];
-  if (!step) return;
-  event.preventDefault();
-  const clamp = (at, size) => Math.max(0, Math.min(size - 1, at));
-  const layer = clamp(Explorer.state.layer + step[0], value.layers), head = clamp(Explorer.state.head + step[1], value.heads);
-  Explorer.pick({ layer, head });
-  grid.querySelector(`[data-layer="${layer}"][data-head="${head}"]`).focus();
-});
-Reach.sideways(grid, grid);
-Explorer.onState(element, mark);
-Explorer.onTheme(element, paint);
-Explorer.onContent(element, load);

@@ -18,6 +18,8 @@ class Picker(Widget):
         checkpoints: names, those of a series being "series/snapshot".
     """
 
+    EMITS = ("input",)
+
     def __init__(self, checkpoints: Sequence[str], **kwargs):
         models = f'<div class="picker" data-models="{attribute(self.pack(checkpoints))}">'
         lists = with_words(

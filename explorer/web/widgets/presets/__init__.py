@@ -14,6 +14,8 @@ class Presets(Widget):
         presets: name -> the settings it makes.
     """
 
+    EMITS = ("choose",)
+
     def __init__(self, presets: Mapping[str, Mapping[str, Any]], **kwargs):
         buttons = (
             f'<button type="button" data-settings="{attribute(dict(settings))}">{as_text(name)}</button>'

@@ -16,5 +16,7 @@ class State(Widget):
         functions: what the browser asks.
     """
 
+    EMITS = ("open", "follow", "move", "halt")
+
     def __init__(self, functions: Sequence[Callable], **kwargs):
         super().__init__({}, html="<i hidden></i>", server_functions=functions, **kwargs)

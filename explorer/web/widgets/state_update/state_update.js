@@ -1,5 +1,9 @@
-function merge() {
-  if (props.value?.change) Explorer.merge(props.value);
+// @ts-check
+import { merge } from "../../static/writing.js";
+
+/** @param {HTMLElement} element @param {import("../../static/contents.js").Gradio} gradio */
+export default function stateUpdate(element, { props, watch }) {
+  const follow = () => { if (props.value?.change) merge(props.value); };
+  watch("value", follow);
+  follow();
 }
-watch("value", merge);
-merge();

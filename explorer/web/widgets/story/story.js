@@ -1,8 +1,14 @@
-const story = element.querySelector(".story");
-function write({ prompt, generated }) {
-  story.querySelector(".prompt").textContent = prompt;
-  story.querySelector(".generated").textContent = generated;
-  requestAnimationFrame(() => { story.scrollTop = story.scrollHeight; }); // once a frame the page's layout is known anyway
-  story.dataset.draws = +(story.dataset.draws || 0) + 1;
+// @ts-check
+import { onContent } from "../../static/contents.js";
+import { countDraw, find } from "../../static/dom.js";
+
+/** @param {HTMLElement} element */
+export default function story(element) {
+  const text = find(element, ".story"), [prompt, generated] = text.children;
+  onContent(element, (value) => {
+    prompt.textContent = value.prompt;
+    generated.textContent = value.generated;
+    requestAnimationFrame(() => { text.scrollTop = text.scrollHeight; }); // once a frame the page's layout is known anyway
+    countDraw(text);
+  });
 }
-Explorer.onContent(element, write);

@@ -1,0 +1,39 @@
+// @ts-check
+// What a person chooses: it is shown at once, then Python is asked for what follows from it.
+import { ask } from "./asking.js";
+import { bus } from "./bus.js";
+import { setState, state } from "./state.js";
+import { stop } from "./writing.js";
+
+/** Something of the selection, in another tab perhaps. @param {import("./state.js").State} change */
+export function pick(change) {
+  const before = state.view;
+  setState(change);
+  if (state.view === before) return ask("pick");
+  bus.open();
+  ask("show");
+}
+
+/** Settings that the next token's distribution follows. @param {import("./state.js").State} change */
+export function tune(change) {
+  setState(change);
+  ask("tune");
+}
+
+/** A tab, which Gradio has opened. @param {string} view */
+export function openView(view) {
+  if (!state.checkpoint || view === state.view) return; // Gradio also names the first tab, before anything runs
+  setState({ view });
+  ask("show");
+}
+
+/** The changes to the model's computation, as texts (interventions.py). @returns {string[]} */
+export const edits = () => (state.edits ? state.edits.split("~") : []);
+
+/** Other changes to it. What is being written under the ones before ends. @param {string[]} changed */
+export function setEdits(changed) {
+  stop();
+  bus.halt();
+  setState({ edits: changed.join("~") });
+  ask("show");
+}

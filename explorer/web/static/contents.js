@@ -1,0 +1,49 @@
+// @ts-check
+// What Python gives the widgets to show, by their elements' ids. Tabs build their widgets when they are first opened: what
+// came before that is kept for them.
+import { renew } from "./old_pictures.js";
+import { PROBLEM } from "./protocol.js";
+
+/**
+ * What Gradio gives a widget's script besides its element (widget.py).
+ * @typedef {object} Gradio
+ * @property {Record<string, any>} props
+ * @property {(name: string, act: () => void) => void} watch calls `act` when Python has changed the prop
+ * @property {Record<string, () => void>} emit the widget's own events
+ */
+
+const BROKEN = "A part of the page could not be drawn. Reload the page to try again: its address holds all you chose.";
+const contents = {}, receivers = {};
+
+/**
+ * Has the widget with an id show a content. One that fails leaves the others as they should be.
+ * @param {string} id
+ * @param {any} content
+ * @param {number} [number] of the question that it answers
+ */
+export async function give(id, content, number) {
+  contents[id] = content;
+  try { await receivers[id]?.(content); } catch (error) { return tellBroken(error); }
+  renew(document.getElementById(id), number);
+}
+
+/**
+ * Calls `show` with every content that Python gives the widget of an element, beginning with the last one.
+ * @param {Element} element
+ * @param {(content: any) => any} show it is drawn once that resolves
+ * @param {string} [part] the end of the id, where a widget has several
+ */
+export function onContent(element, show, part = "") {
+  const id = blockOf(element).id + part;
+  receivers[id] = show;
+  if (id in contents) show(contents[id]);
+}
+
+/** Gradio's element around a widget's. @param {Element} element @returns {HTMLElement} */
+export const blockOf = (element) => element.closest(".block");
+
+/** Something of the page was not drawn. @param {unknown} error */
+export function tellBroken(error) {
+  console.error(error);
+  give(PROBLEM, BROKEN);
+}

@@ -1,0 +1,31 @@
+// @ts-check
+// Below a picture: what vouches for its numbers, and how the one that was clicked comes about.
+import { call, Refused } from "./connection.js";
+import { blockOf, onContent } from "./contents.js";
+import { find } from "./dom.js";
+import { MARK } from "./protocol.js";
+import { onState, state } from "./state.js";
+
+/**
+ * Shows both in a picture's widget. Gives the function to call with a clicked point (inspection.py); its answer stays until
+ * the state changes.
+ * @param {Element} element
+ * @returns {(point: Record<string, any>) => Promise<void>}
+ */
+export function evidenceIn(element) {
+  const mark = find(element, ".evidence-mark"), words = find(element, ".inspection"), { id } = blockOf(element);
+  let about = null;
+  onContent(element, (found) => {
+    mark.dataset.state = found?.state ?? "";
+    mark.textContent = found?.words ?? "";
+    mark.title = [found?.words, found?.details].filter(Boolean).join(" · ");
+  }, MARK);
+  onState(element, () => { words.hidden ||= about !== state; });
+  return async (point) => {
+    about = state;
+    const text = await call("inspect", [state, id, point]).catch((error) => (error instanceof Refused ? error.message : ""));
+    if (about !== state) return;
+    words.textContent = text;
+    words.hidden = !text;
+  };
+}

@@ -1,0 +1,31 @@
+// @ts-check
+// The browser's Back and Forward.
+import { ask } from "./asking.js";
+import { bus } from "./bus.js";
+import { followInHistory, own, startHistory } from "./history.js";
+import { keptBy, setState, state } from "./state.js";
+import { dropUnseen } from "./writing.js";
+
+/** Has the state go where the history leads, and the history know every state. */
+export function followBack() {
+  startHistory(goTo);
+  keptBy((now, before) => {
+    if (before.checkpoint && before.checkpoint !== now.checkpoint) own[before.checkpoint] = continuationsOf(before);
+    followInHistory(now);
+  });
+}
+
+function goTo(there, isSameRun) {
+  if (isSameRun) setState({ view: there.view });
+  else {
+    dropUnseen();
+    bus.halt();
+    setState({ ...there, turn: state.turn + 2 });
+    bus.follow();
+  }
+  bus.open();
+  ask("show");
+}
+
+/** @param {import("./state.js").State} state */
+const continuationsOf = ({ prompt, dropped, generated, branches, began }) => ({ prompt, dropped, generated, branches, began });

@@ -1,0 +1,43 @@
+// @ts-check
+// Moves among the continuations (tree_commands.py): Python answers each with the run it leads to.
+import { bus } from "./bus.js";
+import { own } from "./history.js";
+import { state } from "./state.js";
+import { merge, stop } from "./writing.js";
+
+/** @typedef {{ kind: "undo" } | { kind: "take", token: number } | { kind: "go" | "prune", path: number[] }} Move */
+
+/** @type {Move[]} */
+const moves = []; // of which the first is being made
+let moved = Promise.resolve(); // whether all are made
+/** @type {(nothing?: any) => void} */
+let tellMoved;
+
+/** Makes a move, after those before it. What is being written stops. @param {Move} move */
+export function makeMove(move) {
+  if (moves.push(move) > 1) return;
+  stop();
+  moved = new Promise((resolve) => { tellMoved = resolve; });
+  bus.move({ ...state, move });
+}
+
+/** Python has answered the first of the moves; the next is made of the run it led to. @param {any} update */
+export function onMoved(update) {
+  if (update?.change?.turn > state.turn) merge(update);
+  moves.shift();
+  while (moves[0]?.kind === "undo" && !state.generated.length) moves.shift(); // there was no more to be undone
+  if (moves.length) bus.move({ ...state, move: moves[0] });
+  else tellMoved();
+}
+
+/** The state that what is to be written, or run, begins with: what is seen. */
+export async function begin() {
+  await moved;
+  stop();
+  return state;
+}
+
+/** The same for another model, which may have been here before. @param {string} checkpoint */
+export async function beginWith(checkpoint) {
+  return { ...await begin(), own: own[checkpoint] ?? null };
+}

@@ -1,0 +1,29 @@
+// @ts-check
+// What is there from the beginning; and what Gradio's own events call, whose scripts (page.py) are in no module.
+import { placeBanner } from "./banner.js";
+import { watchServer } from "./connection.js";
+import { followBack } from "./going_back.js";
+import { makeMove } from "./moves.js";
+import { watchReloads } from "./reload.js";
+import { roveTabs } from "./tabs.js";
+import { stop } from "./writing.js";
+
+export { openView, tune } from "./choosing.js";
+export { copyLink } from "./history.js";
+export { begin, beginWith, onMoved } from "./moves.js";
+export { promptAtFirst } from "./reload.js";
+export { state } from "./state.js";
+export { toggleTheme } from "./theme.js";
+
+placeBanner();
+watchServer();
+watchReloads();
+followBack();
+roveTabs("#views .tab-wrapper");
+
+// At once: a script of Gradio's would have to import this module first, and another token may be shown meanwhile.
+document.addEventListener("click", ({ target }) => {
+  const button = /** @type {Element} */ (target).closest("#stop, #undo");
+  if (button?.id === "stop") stop();
+  if (button?.id === "undo") makeMove({ kind: "undo" });
+});

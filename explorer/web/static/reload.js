@@ -1,0 +1,38 @@
+// @ts-check
+// What outlives a reload: that writing was interrupted, and what was typed and not run yet.
+import { announce } from "./banner.js";
+import { isLost, onReturn } from "./connection.js";
+
+const TYPED = "explorer:typed", INTERRUPTED = "explorer:interrupted"; // their places in the tab's storage
+const BROKEN_OFF = "Writing was interrupted: press Generate to go on.";
+let isWriting = false, isReloaded = false;
+
+/** Says what the page before this one left unfinished, and keeps what this one will. */
+export function watchReloads() {
+  const [opened] = performance.getEntriesByType("navigation");
+  isReloaded = /** @type {PerformanceNavigationTiming} */ (opened)?.type === "reload";
+  if (isReloaded && sessionStorage.getItem(INTERRUPTED)) announce(BROKEN_OFF);
+  sessionStorage.removeItem(INTERRUPTED);
+  onReturn(() => { if (isWriting) announce(BROKEN_OFF); });
+  window.addEventListener("pagehide", () => { if (isWriting) sessionStorage.setItem(INTERRUPTED, "true"); });
+  document.addEventListener("input", ({ target }) => {
+    const box = /** @type {HTMLTextAreaElement} */ (target);
+    if (box.closest("#prompt")) sessionStorage.setItem(TYPED, box.value);
+  });
+}
+
+/** Whether tokens are coming; where they stop by themselves, it is told. @param {boolean} now */
+export function setWriting(now) {
+  isWriting = now;
+  if (!isLost) announce("");
+}
+
+/** What is in the prompt's box has been run. */
+export function forgetTyped() { sessionStorage.removeItem(TYPED); }
+
+/** What the prompt's box begins with: what was typed before a reload, or else what has been run. @param {string} ran */
+export function promptAtFirst(ran) {
+  const typed = isReloaded && sessionStorage.getItem(TYPED);
+  if (!isReloaded) forgetTyped();
+  return typed || ran;
+}

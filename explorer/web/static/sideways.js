@@ -1,0 +1,19 @@
+// @ts-check
+// Pictures and tables wider than their place.
+
+/**
+ * Tells the style sheet, as data-more, on which sides of a box that scrolls sideways there is more to see.
+ * @param {HTMLElement} box
+ * @param {Element} content
+ */
+export function tellSideways(box, content) {
+  const tell = () => {
+    const left = box.scrollLeft > 1, right = box.scrollLeft + box.clientWidth < box.scrollWidth - 1;
+    const more = [left && "left", right && "right"].filter(Boolean).join(" ");
+    if (box.dataset.more !== more) box.dataset.more = more;
+  };
+  box.addEventListener("scroll", tell, { passive: true });
+  const resized = new ResizeObserver(tell);
+  resized.observe(box);
+  resized.observe(content);
+}

@@ -1,0 +1,63 @@
+// @ts-check
+// Text as it is written: while tokens stream in the prediction alone follows; once they stop coming, for whatever reason,
+// all pictures do.
+import { ask, isAsking } from "./asking.js";
+import { isLost } from "./connection.js";
+import { paced } from "./pace.js";
+import { forgetTyped, setWriting } from "./reload.js";
+import { setState, state } from "./state.js";
+
+const QUIET_MS = 300; // without another token until it is taken that they stopped coming
+let written = null; // what Python has written so far, of which the first tokens are shown
+let silence = null;
+const pace = paced(showTokens, () => isAsking() || isLost);
+
+/** The change that shows the first `count` tokens of what is written. */
+export function changeTo({ change, steps }, count) {
+  const generated = change.generated.slice(0, change.generated.length - steps.length + count), query = steps[count - 1];
+  return { ...change, generated, query, key: Math.max(0, query - 1) };
+}
+
+function showTokens(count, isLast) {
+  clearTimeout(silence);
+  setState(changeTo(written, count), false); // what is said of a new token is as it is drawn
+  setWriting(!isLast);
+  ask(isLast ? "show" : "token");
+  if (!isLast && count === written.steps.length) silence = setTimeout(() => ask("show"), QUIET_MS);
+}
+
+/**
+ * Python's change of the state, and what to ask then.
+ * @param {object} update
+ * @param {import("./state.js").State} update.change
+ * @param {string} update.ask
+ * @param {number[]} [update.steps] the place of each token that was written: they are shown one by one
+ */
+export function merge({ change, ask: question, steps }) {
+  if (change.turn < state.turn) return; // of a generation that has been cancelled since
+  if (change.turn > state.turn) pace.drop();
+  if (state.prompt) { // or else the page has just been loaded, and what was before is still told
+    setWriting(Boolean(steps));
+    if (String(change.prompt) !== String(state.prompt)) forgetTyped();
+  }
+  clearTimeout(silence);
+  if (steps) {
+    written = { change, steps };
+    return pace.play(steps.length, question === "show");
+  }
+  setState(change, false);
+  ask(question);
+}
+
+/** What is being written ends with what is seen: all that is on its way comes too late. */
+export function stop() {
+  if (!state.checkpoint) return;
+  const playing = pace.drop();
+  clearTimeout(silence);
+  setWriting(false);
+  setState({ turn: state.turn + 2 });
+  if (playing) ask("show");
+}
+
+/** What was written and not shown yet never is. */
+export const dropUnseen = () => pace.drop();

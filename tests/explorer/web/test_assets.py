@@ -1,0 +1,89 @@
+"""Scripts as they are served."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from explorer.views.style import DARK
+from explorer.web import assets
+from explorer.web.protocol import COACH, for_script
+
+MODULES = assets.modules(assets.WEB)
+IMPORT = r"^(?:import|export)\b[^;]*?\bfrom \"([^\"]+)\";"
+
+
+def imports_of(module: Path) -> list[str]:
+    return re.findall(IMPORT, module.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def served(tag: str) -> Path:
+    return Path(re.search(r"gradio_api/file=([^\"]+)", tag)[1])
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_no_module_makes_markup_of_text(name):
+    forbidden = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|\beval\(|new Function"
+    assert not re.search(forbidden, (assets.WEB / name).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_module_is_checked_and_holds_a_concept(name):
+    text = (assets.WEB / name).read_text(encoding="utf-8")
+    assert text.startswith("// @ts-check\n") and text.count("\n") <= 150
+
+
+def test_no_module_leaves_a_global():
+    """`window.fetch` is the browser's own, which Gradio calls."""
+    assigned = {
+        name: found
+        for name in MODULES
+        if (found := re.findall(r"\b(?:window|globalThis)\.\w+ = ", (assets.WEB / name).read_text(encoding="utf-8")))
+    }
+    assert assigned == {"static/connection.js": ["window.fetch = "]}
+
+
+def test_modules_are_served_as_they_stand_to_each_other():
+    folder = assets.folder()
+    assert set(assets.modules(folder)) == {*MODULES, "static/protocol.js", "static/themes.js"}
+    for name in MODULES:
+        assert (folder / name).read_text(encoding="utf-8") == (assets.WEB / name).read_text(encoding="utf-8")
+        for imported in imports_of(folder / name):
+            assert imported.startswith(".") and ((folder / name).parent / imported).exists(), (name, imported)
+
+
+def test_the_browser_fetches_every_module_at_once():
+    links = re.findall(r'<link rel="modulepreload" href="gradio_api/file=([^"]+)">', assets.page_scripts())
+    assert {Path(link) for link in links} == {assets.folder() / name for name in assets.modules(assets.folder())}
+
+
+def test_the_theme_comes_before_all_else():
+    scripts = re.findall(r'<script type="module" src="([^"]+)"></script>', assets.page_scripts())
+    assert scripts == [assets.address("static/theme.js"), assets.address("static/page.js")]
+
+
+def test_addresses_are_relative():
+    """So that the app works below any path."""
+    assert re.fullmatch(r'<script src="gradio_api/file=[^"]+\.js"></script>', assets.plotly_script())
+    assert '(new URL("gradio_api/file=' in assets.page_script("page.begin()")
+
+
+def test_what_python_knows_is_exported():
+    module = (assets.folder() / "static" / "protocol.js").read_text(encoding="utf-8")
+    assert f'export const COACH = "{COACH}";' in module
+    declared = re.findall(r"export const (\w+):", (assets.WEB / "static" / "protocol.d.ts").read_text(encoding="utf-8"))
+    assert set(declared) == set(for_script()) == set(re.findall(r"export const (\w+) =", module))
+
+
+def test_figures_have_the_themes_colours():
+    module = (assets.folder() / "static" / "themes.js").read_text(encoding="utf-8")
+    themes = json.loads(module.removeprefix("export const THEMES = ").rstrip(";\n"))
+    assert themes["dark"]["sequential"] == list(DARK.sequential)
+    assert themes["dark"]["template"]["layout"]["font"]["color"] == DARK.text
+
+
+def test_plotly_leaves_gradio_s_own_copy_alone():
+    source = served(assets.plotly_script()).read_text(encoding="utf-8")
+    assert "plotly.js v" in source[:1000] and "MIT license" in source[:1000]
+    assert source.count("window.ExplorerPlotly=") == 1 and not re.search(r"window\.Plotly\s*=", source)
