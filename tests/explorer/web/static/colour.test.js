@@ -1,0 +1,24 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { along, channels, legibleOn } from "../../../../explorer/web/static/colour.js";
+
+test("a colour in its channels", () => {
+  assert.deepEqual(channels("#10a0ff"), [16, 160, 255]);
+});
+
+test("between two stops of a scale a colour is mixed of theirs", () => {
+  const scale = [[0, [0, 0, 0]], [0.5, [100, 200, 0]], [1, [200, 200, 200]]];
+  assert.deepEqual(along(scale, 0), [0, 0, 0]);
+  assert.deepEqual(along(scale, 0.25), [50, 100, 0]);
+  assert.deepEqual(along(scale, 0.5), [100, 200, 0]);
+  assert.deepEqual(along(scale, 0.75), [150, 200, 100]);
+  assert.deepEqual(along(scale, -1), [0, 0, 0]);
+  assert.deepEqual(along(scale, 2), [200, 200, 200]);
+});
+
+test("words are black on light colours and white on dark ones", () => {
+  assert.equal(legibleOn([255, 255, 255]), "black");
+  assert.equal(legibleOn([0, 0, 0]), "white");
+  assert.equal(legibleOn([0, 158, 115]), "black"); // dark to the eye's first guess
+  assert.equal(legibleOn([84, 80, 176]), "white");
+});

@@ -1,0 +1,76 @@
+import assert from "node:assert/strict";
+import { beforeEach, test } from "node:test";
+import { addressOf, followInHistory, own, startHistory, writeAddress } from "../../../../explorer/web/static/history.js";
+
+const here = "http://127.0.0.1/sub/?text=Once&__theme=dark&seed=3#top";
+const steps = { replaced: [], pushed: 0, went: [] };
+let back = () => {};
+
+globalThis.window = { addEventListener: (_, listener) => { back = (state) => listener({ state }); } };
+globalThis.location = { href: here };
+globalThis.history = {
+  state: { run: 5, own: { twin: { generated: [1] } } },
+  replaceState: (state, _, url) => { steps.replaced.push({ ...state, url: String(url) }); },
+  pushState: () => { steps.pushed++; },
+};
+startHistory((there, isSameRun) => steps.went.push([there, isSameRun]));
+const fox = { checkpoint: "tiny", prompt: [1, 2], view: "tokens", query: 0 };
+const owl = { ...fox, prompt: [7], view: "attention" };
+
+beforeEach((t) => {
+  Object.assign(steps, { replaced: [], pushed: 0, went: [] });
+});
+
+test("the address has all of a state, and what else it had", () => {
+  const { searchParams, pathname } = addressOf({ prompt: [5, 6], seed: 4, find: "", edits: "a~b", turn: 8 }, here);
+  assert.equal(pathname, "/sub/");
+  assert.deepEqual(Object.fromEntries(searchParams), { __theme: "dark", prompt: "5.6", seed: "4", edits: "a~b" });
+});
+
+test("what became empty is in the address no more", () => {
+  assert.equal(addressOf({ seed: "" }, here).searchParams.has("seed"), false);
+});
+
+test("what the browser kept over a reload is there", () => {
+  assert.deepEqual(own, { twin: { generated: [1] } });
+});
+
+test("clicks replace the step they are made at, soon", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  followInHistory(fox);
+  followInHistory({ ...fox, query: 1 });
+  assert.deepEqual([steps.replaced.length, steps.pushed], [0, 0]);
+  t.mock.timers.tick(300);
+  assert.deepEqual([steps.replaced.length, steps.pushed], [1, 0]);
+  assert.match(steps.replaced[0].url, /query=1/);
+  assert.equal(steps.replaced[0].run, 5);
+});
+
+test("another tab is a step of the same run, another prompt one of another run", (t) => {
+  followInHistory({ ...fox, view: "attention" });
+  assert.equal(steps.pushed, 1);
+  assert.deepEqual(steps.replaced.map(({ run, state }) => [run, state.view]), [[5, "tokens"], [5, "attention"]]);
+  followInHistory(owl);
+  assert.equal(steps.pushed, 2);
+  assert.notEqual(steps.replaced.at(-1).run, 5);
+});
+
+test("going back to a run finds it as it was left, in the tab of the step", (t) => {
+  back({ run: 5, state: { ...fox, query: 0 } });
+  const [[there, isSameRun]] = steps.went;
+  assert.equal(isSameRun, false);
+  assert.deepEqual([there.prompt, there.view], [[1, 2], "tokens"]);
+  back({ run: 5, state: { ...fox, view: "attention", query: 9 } });
+  assert.equal(steps.went[1][1], true);
+  assert.deepEqual([steps.went[1][0].view, steps.went[1][0].query], ["attention", there.query]);
+});
+
+test("a step that is not the page's own leads nowhere", () => {
+  back(null);
+  assert.deepEqual(steps.went, []);
+});
+
+test("the address can be written at once", () => {
+  writeAddress();
+  assert.equal(steps.replaced.length, 1);
+});

@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { beforeEach, test } from "node:test";
+import { outdate, outdatedBy, questions, renew } from "../../../../explorer/web/static/old_pictures.js";
+import { StandIn, standInPage } from "./stand_ins.js";
+
+let prediction, coach;
+
+beforeEach((t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  [prediction, coach] = [new StandIn("next-token"), new StandIn("coach")];
+  standInPage(prediction, coach);
+});
+
+const isDimmed = (block) => block.classList.contains("stale");
+
+test("every question makes the prediction old, and all but a setting the pictures of the open tab", () => {
+  for (const question of ["tune", "token", "pick", "show"])
+    assert.ok(outdatedBy(question, "attention").split(",").includes("#next-token"), question);
+  assert.equal(outdatedBy("tune", "attention"), "#next-token");
+  for (const question of ["token", "pick", "show"]) assert.match(outdatedBy(question, "attention"), /\[id\^="attention-"\]/);
+});
+
+test("a choice leaves alone what it does not change", () => {
+  assert.match(outdatedBy("pick", "attention"), /:not\(\.once\)/);
+  assert.doesNotMatch(outdatedBy("pick", "attention"), /#coach/);
+  assert.doesNotMatch(outdatedBy("show", "attention"), /:not/);
+});
+
+test("a picture is dimmed where its answer is late, and only then", (t) => {
+  outdate("tune", "attention");
+  t.mock.timers.tick(299);
+  assert.equal(isDimmed(prediction), false);
+  t.mock.timers.tick(1);
+  assert.equal(isDimmed(prediction), true);
+  assert.equal(isDimmed(coach), false);
+  renew(prediction, questions);
+  assert.equal(isDimmed(prediction), false);
+});
+
+test("what is answered at once is never dimmed", (t) => {
+  outdate("show", "attention");
+  renew(prediction, questions);
+  t.mock.timers.tick(1000);
+  assert.deepEqual([isDimmed(prediction), isDimmed(coach)], [false, true]);
+});
+
+test("an older answer leaves a picture old, a later one does not", (t) => {
+  outdate("tune", "attention");
+  const first = questions;
+  outdate("tune", "attention");
+  t.mock.timers.tick(300);
+  renew(prediction, first);
+  assert.equal(isDimmed(prediction), true);
+  renew(prediction, questions + 1);
+  assert.equal(isDimmed(prediction), false);
+});
+
+test("a picture is late since the first question that it has no answer to", (t) => {
+  outdate("tune", "attention");
+  t.mock.timers.tick(200);
+  outdate("tune", "attention");
+  t.mock.timers.tick(100);
+  assert.equal(isDimmed(prediction), true);
+});
+
+test("what is no picture, and what nobody asked about, is left alone", () => {
+  renew(null, 1);
+  renew(coach, questions);
+  assert.equal(isDimmed(coach), false);
+});

@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { causal, keptBy, onState, setState, state, tellState } from "../../../../explorer/web/static/state.js";
+import { StandIn } from "./stand_ins.js";
+
+test("the key is never after the query", () => {
+  assert.deepEqual(causal({ query: 2, key: 5 }), { query: 2, key: 2 });
+  assert.deepEqual(causal({ query: 5, key: 2 }), { query: 5, key: 2 });
+  assert.deepEqual(causal({ view: "tokens" }), { view: "tokens" });
+  setState({ query: 4, key: 3 });
+  setState({ query: 1 });
+  assert.equal(state.key, 1);
+});
+
+test("a change makes another state and leaves the rest of it", () => {
+  setState({ query: 4, seed: 9 });
+  const before = state;
+  setState({ query: 5 });
+  assert.deepEqual([before.query, state.query, state.seed], [4, 5, 9]);
+});
+
+test("widgets are told of every change, or of several at once", () => {
+  const seen = [];
+  onState(new StandIn(), () => seen.push(state.layer));
+  setState({ layer: 1 });
+  setState({ layer: 2 }, false);
+  setState({ layer: 3 }, false);
+  assert.deepEqual(seen, [1]);
+  tellState();
+  tellState(); // of nothing new
+  assert.deepEqual(seen, [1, 3]);
+});
+
+test("a widget that has left the page is told no more", () => {
+  const element = new StandIn();
+  let told = 0;
+  onState(element, () => { told++; });
+  setState({ layer: 4 });
+  element.isConnected = false;
+  setState({ layer: 5 });
+  element.isConnected = true;
+  setState({ layer: 6 });
+  assert.equal(told, 1);
+});
+
+test("what keeps the state has every change, told or not, and the state before", () => {
+  const kept = [];
+  setState({ head: 0 });
+  keptBy((now, before) => kept.push([before.head, now.head]));
+  setState({ head: 1 });
+  setState({ head: 2 }, false);
+  assert.deepEqual(kept, [[0, 1], [1, 2]]);
+});

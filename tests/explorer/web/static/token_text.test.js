@@ -1,0 +1,23 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { pieces } from "../../../../explorer/web/static/token_text.js";
+
+const marks = (token) => pieces(token).map(({ mark }) => mark);
+
+test("what can be seen stays in one piece", () => {
+  assert.deepEqual(pieces("moon"), [{ text: "moon" }]);
+  assert.deepEqual(pieces("狐🦊é"), [{ text: "狐🦊é" }]);
+  assert.deepEqual(pieces(""), []);
+});
+
+test("what cannot be seen has a mark beside its text", () => {
+  assert.deepEqual(pieces(" fox"), [{ text: " ", mark: "·" }, { text: "fox" }]);
+  assert.deepEqual(pieces("a\nb"), [{ text: "a" }, { text: "\n", mark: "↵" }, { text: "b" }]);
+  assert.deepEqual(marks("\t\u0000\u001b"), ["→", "␀", "␛"]);
+  assert.deepEqual(marks("\u00a0\u200b\u202e"), ["⟨00A0⟩", "⟨200B⟩", "⟨202E⟩"]);
+});
+
+test("all pieces together are the token", () => {
+  for (const token of ["  two", "<b>\n\t</b>", "\u200d👩\u200d🚀 "])
+    assert.equal(pieces(token).map(({ text }) => text).join(""), token);
+});

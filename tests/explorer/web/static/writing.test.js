@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { placeBanner } from "../../../../explorer/web/static/banner.js";
+import { state } from "../../../../explorer/web/static/state.js";
+import { changeTo, merge, stop } from "../../../../explorer/web/static/writing.js";
+import { standInPage, standInPython } from "./stand_ins.js";
+
+standInPage();
+standInPython();
+globalThis.sessionStorage = { removeItem() {} };
+placeBanner();
+merge({ change: { checkpoint: "tiny", prompt: [1, 2], generated: [], query: 1, key: 0, turn: 4 }, ask: "show" });
+
+test("the first of the tokens that were written are shown, at the last of them", () => {
+  const written = { change: { generated: [8, 9, 10, 11], query: 9, turn: 4 }, steps: [3, 4, 5] }; // 8 was there before
+  assert.deepEqual(changeTo(written, 1), { generated: [8, 9], query: 3, key: 2, turn: 4 });
+  assert.deepEqual(changeTo(written, 3), { generated: [8, 9, 10, 11], query: 5, key: 4, turn: 4 });
+  assert.equal(changeTo({ change: { generated: [8] }, steps: [0] }, 1).key, 0);
+});
+
+test("what belongs to an older turn comes too late", () => {
+  merge({ change: { query: 0, turn: 3 }, ask: "show" });
+  assert.deepEqual([state.query, state.turn], [1, 4]);
+  merge({ change: { query: 0, turn: 4 }, ask: "show" });
+  assert.equal(state.query, 0);
+});
+
+test("tokens are shown one by one until it is stopped, and then none", async () => {
+  const change = { generated: [5, 6, 7], query: 4, turn: 4 };
+  merge({ change, steps: [2, 3, 4], ask: "token" });
+  assert.deepEqual([state.generated, state.query], [[5], 2]);
+  stop();
+  assert.deepEqual([state.generated, state.turn], [[5], 6]);
+  merge({ change, steps: [2, 3, 4], ask: "show" });
+  await new Promise((resolve) => { setTimeout(resolve, 150); });
+  assert.deepEqual(state.generated, [5]);
+});

@@ -1,0 +1,44 @@
+"""The page's modules by themselves, without a browser: their functions in node, their types by TypeScript."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import playwright
+import pytest
+
+from explorer.web.assets import WEB, write_modules
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+NODE = shutil.which("node", path=Path(playwright.__file__).parent / "driver")  # Playwright brings it
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory) -> Path:
+    """All modules and their tests, where they stand to each other in the source."""
+    tree = tmp_path_factory.mktemp("scripts")
+    (tree / "package.json").write_text(json.dumps({"type": "module"}), encoding="utf-8")
+    write_modules(tree / WEB.relative_to(ROOT))
+    shutil.copytree(HERE / "static", tree / HERE.relative_to(ROOT) / "static")
+    return tree
+
+
+@pytest.mark.parametrize("tests", sorted((HERE / "static").glob("*.test.js")), ids=lambda path: path.name)
+def test_functions_do_what_they_say(tree, tests):
+    run = subprocess.run(
+        [NODE, "--test", "--test-force-exit", tree / tests.relative_to(ROOT)],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_types_fit():
+    compiler = shutil.which("tsc")
+    if not compiler:
+        pytest.skip("needs TypeScript: npm install --global typescript")
+    run = subprocess.run([compiler, "--project", WEB / "jsconfig.json"], capture_output=True, encoding="utf-8")
+    assert run.returncode == 0, run.stdout + run.stderr
