@@ -30,10 +30,10 @@ def page_scripts() -> str:
     """Tags for the page's head that begin with `FIRST` and have the browser fetch every module at once.
 
     Without them it would know of a module only when it has read the one that imports it; and a tab that is opened while
-    nobody answers would lack those of its widgets.
+    nobody answers would lack those of its widgets. Gradio's own scripts, without which there is no widget, go first.
     """
-    preloads = (f'<link rel="modulepreload" href="{address(name)}">' for name in modules(folder()))
-    begins = (f'<script type="module" src="{address(name)}"></script>' for name in FIRST)
+    preloads = (f'<link rel="modulepreload" href="{address(name)}" fetchpriority="low">' for name in modules(folder()))
+    begins = (f'<script type="module" src="{address(name)}" fetchpriority="low"></script>' for name in FIRST)
     return "".join((*preloads, *begins))
 
 

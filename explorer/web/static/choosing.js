@@ -27,7 +27,7 @@ export function openView(view) {
   ask("show");
 }
 
-/** The changes to the model's computation, as texts (interventions.py). @returns {string[]} */
+/** The changes to the model's computation, as texts (state/interventions). @returns {string[]} */
 export const edits = () => (state.edits ? state.edits.split("~") : []);
 
 /** Other changes to it. What is being written under the ones before ends. @param {string[]} changed */

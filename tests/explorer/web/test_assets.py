@@ -54,12 +54,18 @@ def test_modules_are_served_as_they_stand_to_each_other():
 
 
 def test_the_browser_fetches_every_module_at_once():
-    links = re.findall(r'<link rel="modulepreload" href="gradio_api/file=([^"]+)">', assets.page_scripts())
+    links = re.findall(r'<link rel="modulepreload" href="gradio_api/file=([^"]+)"', assets.page_scripts())
     assert {Path(link) for link in links} == {assets.folder() / name for name in assets.modules(assets.folder())}
 
 
+def test_gradio_s_own_scripts_go_first():
+    """The browser fetches six files at a time, and without Gradio's no widget is built."""
+    tags = re.findall(r"<(?:link|script) [^>]*>", assets.page_scripts())
+    assert tags and all('fetchpriority="low"' in tag for tag in tags)
+
+
 def test_the_theme_comes_before_all_else():
-    scripts = re.findall(r'<script type="module" src="([^"]+)"></script>', assets.page_scripts())
+    scripts = re.findall(r'<script type="module" src="([^"]+)"', assets.page_scripts())
     assert scripts == [assets.address("static/theme.js"), assets.address("static/page.js")]
 
 
