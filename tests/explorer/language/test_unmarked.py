@@ -18,12 +18,20 @@ EXCEPTIONS = {
         "The wugly bird sat in a tree. A cat looked at the wugly": "the model reads it",
         "Lily gave Tom an apple because she was kind. Tom thanked": "the model reads it",
     },
+    "web/assets.py": {
+        "async ({}) => { const page = await {}; return {}; }": "script",
+        "export const {} = {};\n": "script",
+    },
     "web/content_policy.py": {"'self' data: blob:": "a policy"},
     "web/layout.py": {"TransformerLM Explorer": "a name"},
     "web/page.py": {
         ":root { --bar: 0px; } @media (max-width: 900px) { :root { --bar: 84px; } }": "style",
-        "async (prompt, checkpoint) => [prompt, checkpoint, await Explorer.begin()]": "script",
-        "async (prompt, checkpoint) => [prompt, checkpoint, await Explorer.beginWith(checkpoint)]": "script",
+        "prompt, checkpoint": "script",
+        "[prompt, checkpoint, await page.begin()]": "script",
+        "[prompt, checkpoint, await page.beginWith(checkpoint)]": "script",
+    },
+    "web/widgets/widget.py": {
+        "{}.then((module) => module.default(element, { props, watch, emit: { {} } }));": "script",
     },
 }
 
