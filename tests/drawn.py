@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from explorer.views.overview.diagram import Diagram
+from explorer.views.view import Panel
 from explorer.web.widgets.figure import Figure
+from explorer.web.widgets.model_map import ModelMap
 
 PLACEHOLDER = re.compile(r"%\{(\w+)(?:\[(\d+)\])?(?::([^}]*))?\}")
 NUMBER = re.compile(r"(?<![\w.])[+−-]?(\d[\d,]*(?:\.\d+)?)(?:e([+−-]?\d+))?(%?)")
@@ -23,10 +26,10 @@ class Point:
     """What can be pointed at.
 
     Attributes:
-        part: which of the figure's traces it is of.
-        item: its place in that, None in a heatmap.
+        part: which of the figure's traces, or of the map's kinds of parts, it is of.
+        item: its place in that, or among all parts of the map; None in a heatmap.
         x, y: its place; on an axis of names counted from 0, as the page's script does.
-        z: a heatmap's value, None of others.
+        z: a heatmap's value, or that of a part of the map; None of others.
         width: how long its bar is, from its base, None of others.
         colour: its marker's, where each has its own.
         told: text under the pointer.
@@ -118,6 +121,38 @@ class Picture:
             else:
                 change |= dict(zip(field, customdata, strict=True))
         return change
+
+
+class Map:
+    """A map of a model after it has travelled to the browser."""
+
+    def __init__(self, diagram: Diagram):
+        self.content = json.loads(json.dumps(ModelMap.pack(diagram)))
+        self.parts = self.content["parts"]
+        self.selects: dict[str, str] = {}  # each part says itself what a click on it selects
+
+    def points(self) -> list[Point]:
+        kinds = list(dict.fromkeys(part["kind"] for part in self.parts))
+        return [self._of(i, part, kinds.index(part["kind"])) for i, part in enumerate(self.parts)]
+
+    def _of(self, i: int, part: Mapping[str, Any], kind: int) -> Point:
+        left, upper, right, lower = part["box"]
+        return Point(
+            part=kind,
+            item=i,
+            x=(left + right) / 2,
+            y=(upper + lower) / 2,
+            z=part["value"],
+            width=None,
+            colour=None,
+            told=part["told"],
+            change=part["selects"],
+        )
+
+
+def picture_of(panel: Panel, drawn: Any) -> Picture | Map:
+    """What a panel drew, as the browser has it."""
+    return Map(drawn) if panel.kind == "model_map" else Picture(drawn, panel.selects)
 
 
 def cells(part: Mapping[str, Any]) -> Iterator[tuple[tuple[int, int], dict[str, Any]]]:

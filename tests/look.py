@@ -16,7 +16,7 @@ from explorer.views import VIEWS
 from explorer.views.style import positions
 from explorer.views.view import Panel, View
 from model.transformer_lm import TransformerLM
-from tests.drawn import Picture, Point, tells
+from tests.drawn import Map, Picture, Point, picture_of, tells
 
 PRE_NORM = ("rope", "gpt", "grouped")  # kinds of small models whose last stream goes through a final norm
 
@@ -34,9 +34,9 @@ class Look:
         panels = [panel for panel in view_of(view).panels if panel.name == name]
         return view_of(view).applies_to(self.trace) and any(panel.applies_to(self.trace) for panel in panels)
 
-    def picture(self, view: str, name: str) -> Picture:
+    def picture(self, view: str, name: str) -> Picture | Map:
         panel = panel_of(view, name)
-        return Picture(panel.draw(self.trace, self.selection), panel.selects)
+        return picture_of(panel, panel.draw(self.trace, self.selection))
 
     def weight(self, name: str) -> np.ndarray:
         return self.lm.state_dict()[name].double().numpy()

@@ -67,7 +67,7 @@ def css_colours() -> str:
         return (
             f"{selector} {{ --accent: {theme.accent}; --selected: {SELECTED}; "
             f"--selected-text: {theme.selected_text}; --attention: {ATTENTION}; --feed-forward: {FEED_FORWARD}; "
-            f"--embedding: {EMBEDDING}; --residual: {RESIDUAL}; }}\n"
+            f"--embedding: {EMBEDDING}; --norm: {NORM}; --residual: {RESIDUAL}; }}\n"
         )
 
     return rule(":root", LIGHT) + rule(".dark", DARK)
@@ -127,16 +127,18 @@ def figure(traces: Sequence, alt: str, **layout) -> go.Figure:
     return HouseFigure(traces, layout={"meta": {"alt": alt}, **layout})
 
 
-def label(token: str, longest: int = 14) -> str:
-    """A token as plotly text: marks for what cannot be seen, cut to `longest` characters, and nothing read as markup.
-
-    Plotly reads a few HTML tags and entities in its texts, so these are escaped; isolating the direction keeps
-    right-to-left letters from turning the text around them.
-    """
+def shortened(token: str, longest: int = 14) -> str:
+    """A token as plain text: marks for what cannot be seen, cut to `longest` characters. Isolating the direction keeps
+    right-to-left letters from turning the text around them."""
     shown = visible(token)
     if len(shown) > longest:
         shown = shown[: longest - 1] + "…"
-    return f"\u2068{html.escape(shown, quote=False)}\u2069"
+    return f"\u2068{shown}\u2069"
+
+
+def label(token: str, longest: int = 14) -> str:
+    """The same as plotly text, of which nothing is read as markup: plotly reads a few HTML tags and entities."""
+    return html.escape(shortened(token, longest), quote=False)
 
 
 def positions(tokens: Sequence[str]) -> list[str]:

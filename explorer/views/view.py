@@ -33,13 +33,14 @@ class Panel:
     Attributes:
         name: unique within its view.
         title: what it shows, in a line.
-        draw: (trace, selection) -> `go.Figure`, or `SmallMultiples` for a head grid.
-        kind: which of the two `draw` returns.
+        draw: (trace, selection) -> `go.Figure`, `SmallMultiples` for a head grid, or `Diagram` for a map of the model.
+        kind: which of them `draw` returns.
         needs: values it draws besides those its view needs; where one was not captured it has no place.
         compares: whether it compares a changed run with its baseline; where nothing was changed it has no place.
         once: whether the picture is the same whatever is selected, so that it is drawn once a run.
         selects: what a click on a point selects: the point's "x", "y" or "customdata" -> a field of `Selection`, or
-            several for a "customdata" of as many values; with "view" among them another tab opens.
+            several for a "customdata" of as many values; with "view" among them another tab opens. Parts of the map say
+            it themselves.
         mark: (trace, selection) -> whether the captured values that it shows or is worked out from, all of them, are
             what their own inputs give.
         inspect: (trace, selection, clicked point) -> how the number there comes about, or the two numbers that a point
@@ -53,7 +54,7 @@ class Panel:
     name: str
     title: str
     draw: Callable[[Trace, Selection], Any]
-    kind: Literal["figure", "head_grid"] = "figure"
+    kind: Literal["figure", "head_grid", "model_map"] = "figure"
     needs: tuple[str, ...] = ()
     compares: bool = False
     once: bool = False

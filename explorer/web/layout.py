@@ -16,6 +16,7 @@ from explorer.web.widgets.choosers import Choosers
 from explorer.web.widgets.coach import Coach
 from explorer.web.widgets.figure import Figure
 from explorer.web.widgets.head_grid import HeadGrid
+from explorer.web.widgets.model_map import ModelMap
 from explorer.web.widgets.picker import Picker
 from explorer.web.widgets.state import State
 from explorer.web.widgets.state_update import StateUpdate
@@ -95,14 +96,15 @@ class Layout:
                             place_panel(view.name, panel)
 
 
-def place_panel(view: str, panel: Panel) -> Figure | HeadGrid:
+def place_panel(view: str, panel: Panel) -> Figure | HeadGrid | ModelMap:
     """The widget of a panel."""
     place = {
         "title": panel.title,
-        "selects": panel.selects,
         "elem_id": in_tab(view, panel.name),
         "elem_classes": [f"panel-{panel.width}", *["once"] * panel.once],
     }
     if panel.kind == "head_grid":
-        return HeadGrid(**place)
-    return Figure(height=panel.height, min_plot_width=panel.min_width, **place)
+        return HeadGrid(selects=panel.selects, **place)
+    if panel.kind == "model_map":
+        return ModelMap(height=panel.height, min_width=panel.min_width, **place)
+    return Figure(selects=panel.selects, height=panel.height, min_plot_width=panel.min_width, **place)

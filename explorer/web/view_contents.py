@@ -8,6 +8,7 @@ from explorer.tracing.trace import Trace
 from explorer.tracing.work import go_on
 from explorer.views import VIEW_NAMED
 from explorer.views.choices import OF_TOKENS, choices
+from explorer.views.overview.diagram import Diagram
 from explorer.views.view import Panel, SmallMultiples
 from explorer.web.open_view import OpenView
 from explorer.web.protocol import CHANGES, CHOOSERS, FORMULA, MARK, WHAT_IFS, WORDS, in_tab
@@ -15,9 +16,11 @@ from explorer.web.widgets.changes import Changes
 from explorer.web.widgets.choosers import Choosers
 from explorer.web.widgets.figure import Figure
 from explorer.web.widgets.head_grid import HeadGrid
+from explorer.web.widgets.model_map import ModelMap
 from explorer.web.widgets.what_ifs import WhatIfs
 
 SEEN_AT_ONCE = 2  # pictures that fill a screen: they do not wait for those below them
+WIDGETS = {SmallMultiples: HeadGrid, Diagram: ModelMap}  # of pictures that are no figures
 
 
 def view_contents(open_view: OpenView, newly: bool, part: int) -> dict[str, Any]:
@@ -59,6 +62,4 @@ def _piece(work: Callable[[Panel], Any], panel: Panel) -> Any:
 
 def packed(picture: Any) -> Any:
     """A picture as its widget takes it."""
-    if picture is None:
-        return None
-    return HeadGrid.pack(picture) if isinstance(picture, SmallMultiples) else Figure.pack(picture)
+    return None if picture is None else WIDGETS.get(type(picture), Figure).pack(picture)

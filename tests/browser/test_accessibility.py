@@ -15,8 +15,8 @@ from explorer.views.style import DARK, LIGHT
 DRAWN = """(colour) => [...document.querySelectorAll("#views .plot")].filter((plot) => plot.clientWidth)
   .every(({ dataset, clientWidth, _fullLayout: { font, width } = {} }) =>
     dataset.draws && font.color === colour && width === clientWidth)"""
-TEXTS = """() => [...document.querySelectorAll("#views .plot .main-svg text")].flatMap((text) => {
-  const box = text.getBoundingClientRect(), place = text.closest(".html-container").getBoundingClientRect();
+TEXTS = """() => [...document.querySelectorAll("#views :is(.plot .main-svg, .map) text")].flatMap((text) => {
+  const box = text.getBoundingClientRect(), place = text.closest(".map, .html-container").getBoundingClientRect();
   const seen = text.textContent.trim() && text.checkVisibility({ opacityProperty: true, visibilityProperty: true });
   if (!seen || box.left < place.left || box.right > place.right) return [];
   const { fill, fillOpacity, opacity } = getComputedStyle(text);
@@ -43,7 +43,7 @@ def test_everything_can_be_read(newcomer, width, theme):
         found = Axe().run(person.page, place).response["violations"]
         assert not [told(violation) for violation in found], view.title
         words = person.page.evaluate(TEXTS)
-        hidden = person.page.add_style_tag(content="#views .plot text { opacity: 0 !important; }")
+        hidden = person.page.add_style_tag(content="#views :is(.plot, .map) text { opacity: 0 !important; }")
         pixels = np.asarray(Image.open(io.BytesIO(person.page.screenshot(full_page=True))).convert("RGB"))
         hidden.evaluate("style => style.remove()")
         assert words

@@ -1,6 +1,4 @@
-"""Figures as plotly paints them: colours of cells and boxes, lengths of bars, names, words under the pointer."""
-
-import re
+"""Figures as plotly paints them: colours of cells, lengths of bars, names, words under the pointer."""
 
 import numpy as np
 import pytest
@@ -8,8 +6,6 @@ from playwright.sync_api import expect
 
 from explorer.analysis.attribution import attribution
 from explorer.analysis.next_token import ranking
-from explorer.views.overview import plan as at
-from explorer.views.overview.plan import Plan
 from explorer.views.style import DARK
 from tests.drawn import tells
 
@@ -52,34 +48,6 @@ def test_the_large_pattern_and_the_querys_row(newcomer):
     assert "key 6 " in text and tells(text, weights[9, 6])
     person.click_cell(person.pattern, x=2, y=21)
     person.expect_selected(query=21, key=2)
-
-
-def test_the_map_has_the_colours_of_what_each_part_adds(newcomer):
-    person = newcomer().open(view="overview", checkpoint="gpt-twin", query=9, target=2)
-    plot = person.page.locator("#overview-map .plot")
-    expect(plot).to_have_attribute("data-draws", re.compile(r"\d"))
-    trace = run_on_show(person)
-    plan, order = Plan(trace.config), ranking(trace, 9)
-    parts = attribution(trace, 9, int(order[1]))
-    values = {("head", *place): parts.heads[place] for place in np.ndindex(3, 4)}
-    values |= {("feed-forward", layer): parts.feed_forward[layer] for layer in range(3)}
-    edges = [
-        plan.head(*place[1:]) if place[0] == "head" else (*plan.box(place[1]), *at.FEED_FORWARD) for place in values
-    ]
-    middles = [[(left + right) / 2 + (right - left) * 0.3, (low + high) / 2] for left, right, low, high in edges]
-    largest = max(map(abs, values.values()))
-    shares = (np.array(list(values.values())) / largest + 1) / 2
-    for theme in in_both_themes(person, plot):
-        painted = [bar["colour"] for bar in plot.evaluate(BARS, middles)]
-        assert np.abs(painted - on_scale(theme.diverging, shares)).max() <= 2
-    for (kind, layer, *head), value, place in zip(values, values.values(), middles, strict=True):
-        if layer == 1:
-            text = told(person, plot, *place)
-            assert f"layer {layer} {kind}{' ' * bool(head)}{''.join(map(str, head))}" in text and tells(text, value), (
-                text
-            )
-    person.page.mouse.click(*plot.evaluate(CELL, middles[7]))  # row by row: layer 1 head 3
-    person.expect_selected(view="attention", layer=1, head=3, query=9)
 
 
 def test_signed_values_have_the_page_s_background_at_0(newcomer):

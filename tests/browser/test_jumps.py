@@ -8,20 +8,22 @@ from explorer.state.page_state import PageState
 from explorer.tracing.library import Library
 from explorer.tracing.runs import Runs
 from explorer.views import VIEWS
-from explorer.web.endpoints import packed
 from explorer.web.open_view import open_view_of
 from explorer.web.opening import Opening
+from explorer.web.view_contents import packed
 
-# The parts of the map that open another tab: its name, and where on the map they are; once for every layer and head.
-PARTS = """plot => {
-  const { xaxis, yaxis } = plot._fullLayout, found = {};
-  for (const { type, customdata, x, y, base } of plot._fullData)
-    for (let i = 0; i < (customdata?.length ?? 0); i++) {
-      const [view, layer, head] = customdata[i], middle = type === "bar" ? (base?.[i] ?? 0) + y[i] / 2 : y[i];
-      if (view !== "overview")
-        found[[view, layer, head]] = { view, x: xaxis._offset + xaxis.c2p(x[i]), y: yaxis._offset + yaxis.c2p(middle) };
-    }
-  return Object.values(found);
+# The tab that each kind of parts opens.
+TABS = {"token": "tokens", "position": "positions", "rotation": "positions", "head": "attention", "o_proj": "attention"}
+TABS |= {"feed_forward": "feed_forward", "norm": "residual", "addition": "residual", "lm_head": "prediction"}
+PARTS = """(map) => [...map.querySelectorAll(".part")].map((part, item) => {
+  const label = part.getAttribute("aria-label"), [, kind] = part.classList;
+  const number = (name) => Number(label.match(`^(?:layer \\\\d+ )?${name} (\\\\d+)`)?.[1] ?? -1);
+  return { item, kind, layer: number("layer"), head: number("head") };
+})"""
+WRITTEN = """() => {
+  const all = (what) => [...document.querySelectorAll(`#overview-map ${what}`)];
+  const labels = all(".part").map((part) => part.getAttribute("aria-label"));
+  return [labels, all(".words text").map((word) => word.textContent)];
 }"""
 # Pictures that were last painted with other data, or are out of sight. Plotly adds what it decodes to what it is given.
 UNPAINTED = """(pictures) => Object.entries(pictures).filter(([id, data]) => {
@@ -36,15 +38,19 @@ LARGE_PATTERN = """() => Array.from(
 @pytest.mark.exhaustive
 def test_every_tab_paints_what_the_map_chose(newcomer):
     person = newcomer().open(view="overview", layer=0, head=0)
-    opening, overview = Opening(Runs(Library("cpu"))), person.page.locator("#overview-map .plot")
+    opening, overview = Opening(Runs(Library("cpu"))), person.page.locator("#overview-map .map")
     for view in VIEWS:  # all have been drawn with another selection
         visit(person, opening, view)
     visit(person, opening, VIEWS[0])
-    parts = overview.evaluate(PARTS)
+    parts = [part | {"view": TABS[part["kind"]]} for part in overview.evaluate(PARTS) if part["kind"] in TABS]
+    parts = list({(part["view"], part["layer"], part["head"]): part for part in parts}.values())
     assert {part["view"] for part in parts} >= {"tokens", "attention", "feed_forward", "residual", "prediction"}
+    assert len([part for part in parts if part["head"] >= 0]) == 4
     for i, part in enumerate(parts):
-        overview.click(position={"x": part["x"], "y": part["y"]})
+        overview.locator(".part").nth(part["item"]).click()
         person.wait_until("page.state.view === given", part["view"])
+        state = person.state
+        assert all(part[name] in (-1, state[name]) for name in ("layer", "head")), (part, state)
         tab = person.page.locator(f"[role=tab][data-tab-id={part['view']}]")
         expect(tab).to_have_attribute("aria-selected", "true")
         expect_painted(person, opening)
@@ -69,6 +75,11 @@ def expect_painted(person, opening):
         person.page.wait_for_function(f"(pictures) => !({UNPAINTED})(pictures)", arg=pictures)
     except TimeoutError:
         raise AssertionError(f"{person.page.evaluate(UNPAINTED, pictures)} are not painted as {state} says") from None
+    if state["view"] == "overview":
+        drawn = open_view.draw(VIEWS[0].panels[0])
+        told = [part.told.replace("\n", ", ") for part in drawn.parts]
+        person.page.wait_for_function(f"(written) => `${{({WRITTEN})()[0]}}` === `${{written}}`", arg=told)
+        assert person.page.evaluate(WRITTEN)[1] == [word.text for word in drawn.words]
     if state["view"] == "attention":
         pattern = open_view.trace[f"blocks.{state['layer']}.attn.pattern"][state["head"]]
         np.testing.assert_allclose(person.page.evaluate(LARGE_PATTERN), pattern, atol=1e-6)

@@ -46,12 +46,21 @@ def test_what_is_told_covers_nothing_that_is_pressed(newcomer, size):
 
 def test_a_picture_wider_than_its_place_says_so(newcomer):
     person = newcomer(viewport=TELEPHONE).open(view="overview")
-    place = person.page.locator("#overview-map .html-container")
+    for place in (person.page.locator("#overview-map .map"), person.page.locator("#overview-sum .html-container")):
+        assert_said(person, place)
+
+
+def assert_said(person, place):
+    person.page.set_viewport_size(TELEPHONE)
+    title = place.locator("xpath=ancestor-or-self::*[contains(@class, 'html-container')]//h2")
+    says = "(title) => getComputedStyle(title, '::after').content.includes('scrolls sideways')"
     expect(place).to_have_attribute("data-more", "right")
     place.evaluate("place => { place.scrollLeft = place.scrollWidth; }")
     expect(place).to_have_attribute("data-more", "left")
+    assert title.evaluate(says)
     person.page.set_viewport_size({"width": 1440, "height": 900})
     expect(place).to_have_attribute("data-more", "")
+    assert not title.evaluate(says)
 
 
 def test_what_is_worth_a_look_comes_into_sight(newcomer):

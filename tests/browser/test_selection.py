@@ -11,13 +11,6 @@ OPEN_AND_CHOOSE = """(async ([view, layer]) => {
   while (page.state.view !== view) await new Promise((done) => setTimeout(done));
   choosing.pick({ layer, head: layer });
 })(given)"""
-BOX_OF_HEAD = """(plot, [layer, head]) => {
-  const isHead = (row) => row[0] === "attention" && row[1] === layer && row[2] === head;
-  const bars = plot._fullData.find(({ type, customdata }) => type === "bar" && customdata.some(isHead));
-  const i = bars.customdata.findIndex(isHead), box = plot.getBoundingClientRect();
-  const { xaxis, yaxis } = plot._fullLayout, middle = bars.base[i] + bars.y[i] / 2;
-  return [box.left + xaxis._offset + xaxis.c2p(bars.x[i]), box.top + yaxis._offset + yaxis.c2p(middle)];
-}"""
 SHAPES = "plot => plot._fullLayout.shapes.filter(s => s.type === 'rect').map(s => [s.x0, s.x1, s.y0, s.y1])"
 
 
@@ -171,9 +164,9 @@ def test_no_figure_offers_to_upload_itself(person):
 
 def test_a_part_of_the_overview_opens_its_tab(newcomer):
     person = newcomer().open(view="overview", layer=0, head=0)
-    overview = person.page.locator("#overview-map .plot")
+    overview = person.page.locator("#overview-map .map")
     expect(overview).to_have_attribute("data-draws", re.compile(r"\d"))
-    person.page.mouse.click(*overview.evaluate(BOX_OF_HEAD, [1, 1]))
+    overview.get_by_role("button", name="layer 1 head 1, ").click()
     expect(person.page.get_by_role("tab", name="Attention")).to_have_attribute("aria-selected", "true")
     expect(person.pattern).to_have_attribute("data-draws", re.compile(r"\d"))
     person.expect_selected(view="attention", layer=1, head=1)

@@ -12,23 +12,24 @@ from explorer.tracing.trace import Trace
 from explorer.views.checks import worked_out
 from explorer.views.explained import PARTS, SUM, explained, logit_of, summed
 from explorer.views.overview import plan as overview_plan
+from explorer.views.overview.diagram import Diagram
 from explorer.views.overview.model_map import draw
 from explorer.views.overview.part_inspection import inspect_part, inspect_step
-from explorer.views.overview.parts import CLICK, Parts
-from explorer.views.overview.running import running_sum
-from explorer.views.style import label
+from explorer.views.overview.parts import Parts
+from explorer.views.overview.running import CLICK, running_sum
+from explorer.views.style import shortened
 from explorer.views.view import Panel, View
 
 
 def explanation(trace: Trace, selection: Selection) -> tuple[Overview, str, str]:
-    """The numbers, and what is explained by them: as plain text and as plotly text."""
+    """The numbers, and what is explained by them: in full, and with its tokens shortened."""
     token_id, rival_id = explained(trace, selection)
-    names = [label(trace.vocabulary[i]) for i in (token_id, rival_id) if i is not None]
+    names = [shortened(trace.vocabulary[i]) for i in (token_id, rival_id) if i is not None]
     found = overview(trace, selection.query, token_id, rival_id)
     return found, logit_of(trace, token_id, rival_id), f"the logit of {' less that of '.join(names)}"
 
 
-def map_of(trace: Trace, selection: Selection) -> go.Figure:
+def map_of(trace: Trace, selection: Selection) -> Diagram:
     """The model in the order of the data's way, with what it does at the selected token."""
     found, plain, score = explanation(trace, selection)
     layer, part = np.unravel_index(np.abs(found.adds).argmax(), found.adds.shape)
@@ -97,12 +98,13 @@ VIEW = View(
     panels=(
         Panel(
             name="map",
-            title="The model, from the token to the next token; click a part to open it, with Shift for its working",
+            title="The model, from the token to the next token; click a part to open it, Shift-click or press long "
+            "for its working",
             draw=map_of,
+            kind="model_map",
             inspect=inspect_map,
-            selects={"customdata": CLICK},
             mark=MARK,
-            height=overview_plan.HEIGHT + 16,
+            height=overview_plan.HEIGHT,
             min_width=overview_plan.WIDTH,
         ),
         Panel(

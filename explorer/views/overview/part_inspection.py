@@ -1,5 +1,7 @@
 """How the numbers on the map come about, and those of the running sum below it."""
 
+from collections.abc import Iterable
+
 from explorer.analysis.next_token import ranking
 from explorer.analysis.residual import stages
 from explorer.explain.inspection import Inspection, Point
@@ -7,38 +9,36 @@ from explorer.explain.inspection.attribution import head_part, logit_part
 from explorer.explain.inspection.inspection import nth
 from explorer.explain.inspection.prediction import next_token_probability
 from explorer.explain.inspection.residual import divisor, length
-from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.explained import explained
-from explorer.views.overview.model_map import drawn_kinds, in_kinds
-from explorer.views.overview.parts import Part, Parts
+from explorer.views.overview.diagram import Part
 
 ADDS = {"token": "token", "position": "position", "o_proj": "attention", "feed_forward": "feed_forward"}
 
 
-def inspect_part(trace: Trace, selection: Selection, parts: Parts, point: Point) -> Inspection | None:
-    """What a part of the map adds to the explained logit, or what else it does; None of the turn of q and k, which is
-    an angle a pair."""
-    kinds = in_kinds(parts)
-    curves = drawn_kinds(kinds)
-    if point.of("curve") >= len(curves) or not (kind := curves[point.of("curve")]):
-        raise NoSuchPoint("there is no part of the model")
-    item = point.of("item")
-    part = nth(kinds[kind], item)
+def inspect_part(trace: Trace, selection: Selection, parts: Iterable[Part], point: Point) -> Inspection | None:
+    """What a part of the map, the point's `item` among them, adds to the explained logit, or what else it does; None of
+    the turn of q and k, which is an angle a pair."""
+    parts, item = list(parts), point.of("item")
+    part = nth(parts, item)
+    kind, selects = part.kind, part.selects
+    before = sum(other.kind == kind for other in parts[:item])
     token_id, rival_id = explained(trace, selection)
-    query, layer, head = selection.query, *part.click[1:3]
+    query = selection.query
     if kind == "head":
-        return head_part(trace, query, token_id, rival_id, layer, head)
+        return head_part(trace, query, token_id, rival_id, selects["layer"], selects["head"])
     if kind in ADDS:
-        return logit_part(trace, query, token_id, rival_id, ADDS[kind], layer)
+        return logit_part(trace, query, token_id, rival_id, ADDS[kind], selects.get("layer", 0))
     if kind == "norm":
-        return divisor(trace, normalised(trace, item), query)
+        return divisor(trace, normalised(trace, before), query)
     if kind == "addition":
-        return length(trace, stage_after(trace, item), query)
+        return length(trace, stage_after(trace, before), query)
     if kind == "lm_head":
         return logit_part(trace, query, token_id, rival_id, "logit")
-    return next_token_probability(trace, query, token_of(trace, selection, part)) if kind == "next_token" else None
+    if kind == "next_token":
+        return next_token_probability(trace, query, int(ranking(trace, query)[selects["target"] - 1]))
+    return None
 
 
 def normalised(trace: Trace, norm: int) -> str:
@@ -58,11 +58,6 @@ def stage_after(trace: Trace, addition: int) -> int:
         addition -= 1
     taps = [stage.tap for stage in stages(trace)]
     return taps.index(f"blocks.{addition // 2}.resid_{('mid', 'post')[addition % 2]}")
-
-
-def token_of(trace: Trace, selection: Selection, part: Part) -> int:
-    """The next token whose rank a click on its part chooses."""
-    return int(ranking(trace, selection.query)[part.click[-1] - 1])
 
 
 def inspect_step(trace: Trace, selection: Selection, point: Point) -> Inspection:

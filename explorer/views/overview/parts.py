@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -11,34 +12,11 @@ from explorer.analysis.residual import SUBLAYERS
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.overview import plan as at
-from explorer.views.overview.plan import Plan
-from explorer.views.style import label
+from explorer.views.overview.diagram import Part
+from explorer.views.overview.plan import Box, Plan
+from explorer.views.style import shortened
 
-CLICK = ("view", "layer", "head", "target")  # what a click on a part selects
 MOST_LISTED = 5  # next tokens, besides those chosen
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of the model.
-
-    Attributes:
-        kind: "head", "norm", …; parts of a kind look alike.
-        x: left and right edge; of a disc the centre.
-        y: lower and upper edge; of a disc the centre.
-        told: about it, plotly text.
-        click: the values of the fields `CLICK`.
-        value: what is drawn of it: what it adds to the logit or, of a next token, its probability.
-        written: on it.
-    """
-
-    kind: str
-    x: tuple[float, float] | float
-    y: tuple[float, float] | float
-    told: str
-    click: tuple[str, int, int, int]
-    value: float | None = None
-    written: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,7 +25,7 @@ class Parts:
 
     Attributes:
         found: the numbers of the run at the selected token.
-        score: name of the logit that is explained, as plotly text.
+        score: name of the logit that is explained.
     """
 
     trace: Trace
@@ -62,61 +40,61 @@ class Parts:
             yield from self.feed_forward(layer)
         yield from self.end()
 
-    @property
+    @cached_property
     def plan(self) -> Plan:
         return Plan(self.trace.config)
 
-    def part(self, kind: str, x, y, view: str, *told: str, value=None, written: str = "", **chosen: int) -> Part:
-        """A part whose click opens a view at what is `chosen`, and else at what is selected already."""
-        chosen = self.selection.as_dict() | {"view": view} | chosen
-        return Part(kind, x, y, "<br>".join(told), tuple(chosen[field] for field in CLICK), value, written)
+    def part(
+        self, kind: str, box: Box, view: str, *told: str, value: float | None = None, written: str = "", **chosen: int
+    ) -> Part:
+        """A part whose click opens a view at what is `chosen`."""
+        return Part(kind, box, "\n".join(told), {"view": view} | chosen, value, written)
 
     def adds(self, value: float) -> str:
         return f"adds {full(value)} to {self.score}"
 
     def embedding(self) -> Iterator[Part]:
         query, found = self.selection.query, self.found
-        token, width = label(self.trace.tokens[query]), f"{self.trace.config.d_model} numbers"
-        told = f"embedding of {token}: {width}, length {full(found.token)}", self.adds(found.parts.token)
-        written = f"{label(self.trace.tokens[query], 10)}<br>embedding"
-        yield self.part("token", at.TOKEN, at.BESIDE_STREAM, "tokens", *told, written=written)
+        token, width = self.trace.tokens[query], f"{self.trace.config.d_model} numbers"
+        told = f"embedding of {shortened(token)}: {width}, length {full(found.token)}", self.adds(found.parts.token)
+        written = f"{shortened(token, 10)}\nembedding"
+        yield self.part("token", rectangle(at.TOKEN, at.BESIDE_STREAM), "tokens", *told, written=written)
         if "position_embed" in self.trace:
             told = f"vector of position {query}: {width}, length {full(found.positions)}"
-            told = told, self.adds(found.parts.positions)
-            yield self.part("position", at.TOKEN, at.POSITION, "positions", *told, written=f"position {query}")
+            told, box = (told, self.adds(found.parts.positions)), rectangle(at.TOKEN, at.POSITION)
+            yield self.part("position", box, "positions", *told, written=f"position {query}")
             told = f"embedding + position: length {full(found.stream[0])}"
-            yield self.part("addition", at.POSITION_ADDED, at.STREAM, "residual", told, layer=0)
+            yield self.part("addition", self.plan.around(at.POSITION_ADDED, at.STREAM), "residual", told, layer=0)
 
     def attention(self, layer: int) -> Iterator[Part]:
         found, config = self.found, self.trace.config
         if not self.plan.post:
             yield self.norm(layer, "attn")
         if config.position == "rope":
-            told = f"layer {layer}: every head’s q and k are turned", "by the angles of their positions"
-            yield self.part("rotation", self.plan.at(layer, 0.5), at.ROTATION, "positions", *told, layer=layer)
+            told = f"layer {layer}: every head’s q and k are turned by the angles of their positions"
+            box = self.plan.around(self.plan.at(layer, 0.5), at.ROTATION)
+            yield self.part("rotation", box, "positions", told, layer=layer)
         for head, value in enumerate(found.parts.heads[layer]):
-            left, right, low, high = self.plan.head(layer, head)
+            left, upper, right, lower = box = self.plan.head(layer, head)
             yield self.part(
                 "head",
-                (left, right),
-                (low, high),
+                box,
                 "attention",
                 f"layer {layer} head {head}",
                 f"writes a vector of length {full(found.head_writes[layer, head])}",
                 self.adds(value),
-                value=value,
-                written=str(head) if min(right - left, high - low) >= 12 else "",
+                value=float(value),
+                written=str(head) if min(right - left, lower - upper) >= 12 else "",
                 layer=layer,
                 head=head,
             )
         bias = f"blocks.{layer}.attn.o_proj.bias" in self.trace.weights
         yield self.part(
             "o_proj",
-            self.plan.o_proj(layer),
-            at.O_PROJ,
+            rectangle(self.plan.o_proj(layer), at.O_PROJ),
             "attention",
-            f"layer {layer} o_proj: what all heads fetched becomes",
-            f"one vector of length {full(found.writes[layer, 0])}",
+            f"layer {layer} o_proj: what all heads fetched becomes one vector",
+            f"of length {full(found.writes[layer, 0])}",
             self.adds(found.adds[layer, 0]),
             *([f"(of this its bias {full(found.parts.biases[layer])})"] if bias else []),
             written="o_proj" if self.plan.roomy else "",
@@ -131,13 +109,12 @@ class Parts:
             yield self.norm(layer, "ffn")
         yield self.part(
             "feed_forward",
-            self.plan.box(layer),
-            at.FEED_FORWARD,
+            rectangle(self.plan.box(layer), at.FEED_FORWARD),
             "feed_forward",
             f"layer {layer} feed-forward, {self.trace.config.d_ff:,} neurons",
             f"writes a vector of length {full(self.found.writes[layer, 1])}",
             self.adds(self.found.adds[layer, 1]),
-            value=self.found.adds[layer, 1],
+            value=float(self.found.adds[layer, 1]),
             written="feed-forward" if self.plan.roomy else "",  # the row has its name at the left
             layer=layer,
         )
@@ -149,24 +126,25 @@ class Parts:
         place = "after the addition" if self.plan.post else f"before the {SUBLAYERS[sublayer]}"
         divisor = full(self.found.divisors[layer, list(SUBLAYERS).index(sublayer)])
         told = f"layer {layer} {sublayer}_norm, {place}", f"divides by {divisor}"
-        return self.part("norm", *self.plan.norm(layer, sublayer), "residual", *told, layer=layer)
+        return self.part("norm", self.plan.around(*self.plan.norm(layer, sublayer)), "residual", *told, layer=layer)
 
     def addition(self, layer: int, sublayer: str) -> Part:
         x = self.plan.place(layer, f"add {sublayer}")
         stage = self.plan.changes().index(x) + 1
         before, after = (full(length) for length in self.found.stream[stage - 1 : stage + 1])
         told = f"layer {layer}: the stream + what {SUBLAYERS[sublayer]} writes", f"length {before} → {after}"
-        return self.part("addition", x, at.STREAM, "residual", *told, layer=layer)
+        return self.part("addition", self.plan.around(x, at.STREAM), "residual", *told, layer=layer)
 
     def end(self) -> Iterator[Part]:
         config, parts = self.trace.config, self.found.parts
         if self.found.last_divisor is not None:
             told = ["final_norm, before the unembedding", f"divides by {full(self.found.last_divisor)}"]
             told += [f"all norms’ shifts β: {self.adds(parts.shift)}"] * (config.norm == "layernorm")
-            yield self.part("norm", at.FINAL_NORM, at.STREAM, "residual", *told, layer=config.num_layers - 1)
-        told = f"lm_head, the unembedding: {config.d_model} numbers become", f"{config.vocab_size:,} logits"
-        told = *told, f"{self.score} = {full(parts.logit)}"
-        yield self.part("lm_head", at.LM_HEAD, at.BESIDE_STREAM, "prediction", *told, written="lm_head")
+            box = self.plan.around(at.FINAL_NORM, at.STREAM)
+            yield self.part("norm", box, "residual", *told, layer=config.num_layers - 1)
+        told = f"lm_head, the unembedding: {config.d_model} numbers become {config.vocab_size:,} logits"
+        told, box = (told, f"{self.score} = {full(parts.logit)}"), rectangle(at.LM_HEAD, at.BESIDE_STREAM)
+        yield self.part("lm_head", box, "prediction", *told, written="lm_head")
         yield from self.next_tokens()
 
     def next_tokens(self) -> Iterator[Part]:
@@ -178,21 +156,22 @@ class Parts:
         rows = [row for row, token_id in enumerate(now) if row < MOST_LISTED or token_id in chosen]
         for place, row in enumerate(rows):
             token_id = now[row]
-            middle = at.STREAM + at.ROW * ((len(rows) - 1) / 2 - place)
-            name = label(self.trace.vocabulary[token_id])
-            told = f"{name}: rank {row + 1:,}, probability {full(plain[token_id])}", f"logit {full(logits[token_id])}"
-            edges = middle - at.ROW / 2 + 1, middle + at.ROW / 2 - 1
-            yield self.part(
+            middle = at.STREAM + at.ROW * (place - (len(rows) - 1) / 2)
+            token = self.trace.vocabulary[token_id]
+            yield Part(
                 "next_token",
-                at.NEXT_TOKENS,
-                edges,
-                "overview",
-                *told,
-                "click to explain it",
-                value=float(plain[token_id]),
-                written=label(self.trace.vocabulary[token_id], 7),
-                target=int(np.flatnonzero(ranked == token_id)[0]) + 1,
+                rectangle(at.NEXT_TOKENS, (middle - at.ROW / 2 + 1, middle + at.ROW / 2 - 1)),
+                f"{shortened(token)}: rank {row + 1:,}, probability {full(plain[token_id])}\n"
+                f"logit {full(logits[token_id])}\nclick to explain it",
+                {"target": int(np.flatnonzero(ranked == token_id)[0]) + 1},
+                float(plain[token_id]),
+                shortened(token, 7),
             )
+
+
+def rectangle(across: tuple[float, float], down: tuple[float, float]) -> Box:
+    """The box between two edges across and two down."""
+    return across[0], down[0], across[1], down[1]
 
 
 def full(value: float) -> str:

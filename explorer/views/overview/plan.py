@@ -1,4 +1,4 @@
-"""Where the parts of a model stand on its map, in pixels of a picture that a wider screen stretches sideways."""
+"""Where the parts of a model stand on its map, in pixels of a picture that a wider screen enlarges."""
 
 import math
 from dataclasses import dataclass
@@ -7,15 +7,17 @@ from model.config import ModelConfig
 
 WIDTH, HEIGHT = 900, 416
 LEFT, RIGHT = 118, 690  # of the blocks; before them the embedding, after them what is made of the stream
-# Heights above the lower edge. Attention is above the stream, feed-forward below.
-TITLES, ATTENTION_ADDS, ATTENTION_WRITES, ROTATION, HEADS = 404, 384, 368, 349, (244, 332)
-O_PROJ, ATTENTION_NORM, STREAM_LENGTHS, STREAM = (200, 224), 212, 178, 150
-POSITION, FEED_FORWARD_NORM, FEED_FORWARD = (86, 114), 98, (40, 74)
-FEED_FORWARD_ADDS, FEED_FORWARD_WRITES = 26, 10
+# Down from the upper edge. Attention is above the stream, feed-forward below.
+TITLES, ATTENTION_ADDS, ATTENTION_WRITES, ROTATION, HEADS = 12, 32, 48, 67, (84, 172)
+O_PROJ, ATTENTION_NORM, STREAM_LENGTHS, STREAM = (192, 216), 204, 238, 266
+POSITION, FEED_FORWARD_NORM, FEED_FORWARD = (302, 330), 318, (342, 376)
+FEED_FORWARD_ADDS, FEED_FORWARD_WRITES = 390, 406
 TOKEN, LM_HEAD = (8, 88), (722, 774)  # across; the position’s is as wide as the token’s
 BESIDE_STREAM = (STREAM - 20, STREAM + 20)
 ROW = 24  # of the list of next tokens
 POSITION_ADDED, FINAL_NORM, NEXT_TOKENS = 103, 705, (794, 896)
+LEGEND, LEGEND_ROW = (732, 16), 19  # its first disc, and how far apart they are
+SCALE = (722, 392, 896, 400)  # the bar of colours
 # Across a block, in shares of its width.
 PLACES = {
     "pre": {"read attn": 0.12, "add attn": 0.48, "read ffn": 0.63, "add ffn": 0.88},
@@ -28,6 +30,9 @@ PLACES = {
         "ffn_norm": 0.95,
     },
 }
+
+
+Box = tuple[float, float, float, float]  # left, upper, right and lower edge
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,10 @@ class Plan:
     def place(self, layer: int, name: str) -> float:
         return self.at(layer, PLACES[self.config.norm_placement][name])
 
+    def around(self, x: float, y: float) -> Box:
+        """The edges of a disc with this centre."""
+        return x - self.disc / 2, y - self.disc / 2, x + self.disc / 2, y + self.disc / 2
+
     def norm(self, layer: int, sublayer: str) -> tuple[float, float]:
         """The centre of a norm: on the way into its sublayer, or on the stream after what the sublayer added."""
         if self.post:
@@ -96,14 +105,14 @@ class Plan:
         divisors = [columns for columns in range(1, heads + 1) if heads % columns == 0]
         return min(divisors, key=lambda columns: abs(math.log(columns**2 / (heads * shape))))
 
-    def head(self, layer: int, head: int) -> tuple[float, float, float, float]:
-        """Left, right, lower and upper edge of a head's cell; they are read like lines of text."""
+    def head(self, layer: int, head: int) -> Box:
+        """A head's cell; they are read like lines of text."""
         columns = self.head_columns
         rows = self.config.num_heads // columns
-        (left, right), (low, high) = self.box(layer), HEADS
+        (left, right), (upper, lower) = self.box(layer), HEADS
         row, column = divmod(head, columns)
-        width, height = (right - left) / columns, (high - low) / rows
-        return left + column * width, left + (column + 1) * width, high - (row + 1) * height, high - row * height
+        width, height = (right - left) / columns, (lower - upper) / rows
+        return left + column * width, upper + row * height, left + (column + 1) * width, upper + (row + 1) * height
 
     def changes(self) -> list[float]:
         """Where along the stream its vector changes: at the additions and, in a post-norm model, at the norms."""

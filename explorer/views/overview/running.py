@@ -1,5 +1,6 @@
 """The explained logit as a running sum along the depth of the model, at the places that its parts have on the map."""
 
+import html
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
@@ -12,9 +13,11 @@ from explorer.explain.notation import number
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.overview import plan as at
-from explorer.views.overview.parts import CLICK, full
+from explorer.views.overview.parts import full
 from explorer.views.overview.plan import Plan
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, figure
+
+CLICK = ("view", "layer")  # what a click on a bar selects
 
 
 class Step(NamedTuple):
@@ -28,7 +31,12 @@ class Step(NamedTuple):
 
 
 def running_sum(trace: Trace, selection: Selection, found: Overview, score: str, alt: str) -> go.Figure:
-    """A bar from what the sum is before each part to what it is after it, and in the end one of the whole."""
+    """A bar from what the sum is before each part to what it is after it, and in the end one of the whole.
+
+    Args:
+        score: name of the logit that is explained.
+        alt: what is seen, in a sentence.
+    """
     plan, layers, end = Plan(trace.config), range(trace.config.num_layers), float(np.mean(at.LM_HEAD))
     x, values, colors, names, chosen = zip(*steps(trace, plan, found), strict=True)
     after = np.cumsum(values)
@@ -44,7 +52,7 @@ def running_sum(trace: Trace, selection: Selection, found: Overview, score: str,
         base=[*before, 0.0],
         width=min(18, 0.2 * plan.block),
         marker={"color": [*colors, RESIDUAL]},
-        text=[*told, f"sum {full(after[-1])}<br>{score} was {full(found.parts.logit)}"],
+        text=[*told, f"sum {full(after[-1])}<br>{html.escape(score, quote=False)} was {full(found.parts.logit)}"],
         textposition="none",
         customdata=[tuple(click[field] for field in CLICK) for click in clicks],
         hovertemplate="%{text}<extra></extra>",
@@ -69,14 +77,16 @@ def running_sum(trace: Trace, selection: Selection, found: Overview, score: str,
         alt=alt,
         shapes=[{**joint, "layer": "below"} for joint in joints],
         showlegend=False,
+        margin={"l": 0, "r": 0},  # as wide as the map, so that each bar is below its part
         xaxis={
+            "automargin": "height",
             "range": [0, at.WIDTH],
             "fixedrange": True,
             "showgrid": False,
             "tickvals": [float(np.mean(at.TOKEN)), *(plan.at(layer, 0.5) for layer in layers), end],
             "ticktext": ["embedding", *(plan.title(layer) for layer in layers), "logit"],
         },
-        yaxis={"fixedrange": True, "showgrid": False, "showticklabels": False},
+        yaxis={"automargin": False, "fixedrange": True, "showgrid": False, "showticklabels": False},
     )
 
 

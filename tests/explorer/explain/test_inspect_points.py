@@ -11,7 +11,7 @@ from explorer.explain.inspection import Inspection, Point
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
-from tests.drawn import Picture, numbers
+from tests.drawn import Map, Picture, numbers, picture_of
 from tests.drawn import Point as Seen
 from tests.panels import PANELS, each_panel_and_style, fitting_run, run_of, shows
 from tests.specimens import edited_trace_of
@@ -37,11 +37,11 @@ def selections(name: str, trace: Trace) -> list[Selection]:
 
 
 def clicks(name: str, trace: Trace) -> Iterator[tuple[Selection, Seen]]:
-    """What a click selects and what is then told there: of every line and set of bars its first, middle and last point;
-    heatmaps have a test of their own."""
+    """What a click selects and what is then told there: of every line, set of bars and kind of part its first, middle
+    and last point; heatmaps have a test of their own."""
     _, panel = PANELS[name]
     for selection in selections(name, trace):
-        drawn = Picture(panel.draw(trace, selection), panel.selects)
+        drawn = picture_of(panel, panel.draw(trace, selection))
         parts: dict[int, list[Seen]] = {}
         for p in drawn.points():
             parts.setdefault(p.part, []).append(p)
@@ -50,21 +50,21 @@ def clicks(name: str, trace: Trace) -> Iterator[tuple[Selection, Seen]]:
                 stays = "view" in p.change  # where a click opens another tab, one with Shift selects nothing
                 clicked = selection if stays else replace(selection, **p.change)
                 clicked = replace(clicked, key=min(clicked.key, clicked.query)).within(trace)
-                then = drawn if clicked == selection else Picture(panel.draw(trace, clicked), panel.selects)
+                then = drawn if clicked == selection else picture_of(panel, panel.draw(trace, clicked))
                 yield clicked, next(q for q in then.points() if same_place(p, q, drawn, then))
 
 
-def has_cells(picture: Picture) -> bool:
-    return any(part["type"] == "heatmap" for part in picture.parts)
+def has_cells(picture: Picture | Map) -> bool:
+    return any(part.get("type") == "heatmap" for part in picture.parts)
 
 
 def is_pointed_at(name: str) -> bool:
-    """Whether it is a figure of lines, bars or dots that a click explains."""
+    """Whether it is a figure of lines, bars or dots, or the map, that a click explains."""
     _, panel = PANELS[name]
     if not panel.inspect or panel.kind == "head_grid":
         return False
     trace = fitting_run(name)
-    return not has_cells(Picture(panel.draw(trace, selections(name, trace)[0])))
+    return not has_cells(picture_of(panel, panel.draw(trace, selections(name, trace)[0])))
 
 
 POINTED_AT = list(filter(is_pointed_at, PANELS))
@@ -73,8 +73,10 @@ each_picture_and_style = partial(
 )
 
 
-def same_place(p: Seen, q: Seen, before: Picture, after: Picture) -> bool:
+def same_place(p: Seen, q: Seen, before: Picture | Map, after: Picture | Map) -> bool:
     """Whether it is the same point after a click, which may have changed how many lines there are."""
+    if isinstance(before, Map):  # next tokens, which are the last parts, by their ranks
+        return p.change == q.change if "target" in p.change else p.item == q.item
     same_lines = len(before.parts) == len(after.parts)
     return (p.part, p.item) == (q.part, q.item) if same_lines else (p.x, p.y, p.item) == (q.x, q.y, q.item)
 

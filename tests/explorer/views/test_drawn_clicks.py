@@ -7,12 +7,17 @@ import pytest
 from explorer.views import VIEWS
 from tests.look import Look
 
-CLICKED = {f"{view.name}-{panel.name}": (view.name, panel) for view in VIEWS for panel in view.panels if panel.selects}
+CLICKED = {
+    f"{view.name}-{panel.name}": (view.name, panel)
+    for view in VIEWS
+    for panel in view.panels
+    if panel.selects or panel.kind == "model_map"
+}
 # a word -> the field of the selection that it names
 FIELDS = {"query": "query", "key": "key", "layer": "layer", "head": "head", "neuron": "neuron", "dimension": "dim"}
 
 
-@pytest.fixture(params=[name for name, (_, panel) in CLICKED.items() if panel.kind == "figure"])
+@pytest.fixture(params=[name for name, (_, panel) in CLICKED.items() if panel.kind != "head_grid"])
 def picture(request, look):
     """A picture of the first kind of model that has it."""
     view, panel = CLICKED[request.param]

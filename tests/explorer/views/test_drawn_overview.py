@@ -1,6 +1,5 @@
-"""The map of the model as the browser shows it: its colours, the words under the pointer, where a click leads."""
+"""The map of the model as the browser has it: its colours, what is told of each part, where a click leads."""
 
-import html
 import re
 
 import numpy as np
@@ -8,8 +7,8 @@ import pytest
 
 from explorer.views.overview import plan as at
 from explorer.views.overview.plan import Plan
-from explorer.views.style import ATTENTION, FEED_FORWARD, label
-from tests.drawn import Picture, Point, tells
+from explorer.views.style import ATTENTION, FEED_FORWARD, shortened
+from tests.drawn import Map, Point, tells
 from tests.look import PRE_NORM, Look
 
 pytestmark = pytest.mark.parametrize("style", PRE_NORM)
@@ -21,77 +20,78 @@ def seen(look, style) -> Look:
 
 
 @pytest.fixture
-def picture(seen) -> Picture:
+def drawn(seen) -> Map:
     return seen.picture("overview", "map")
 
 
-def under(picture: Picture, x: float, y: float) -> Point:
-    """What the pointer meets at a place: the last bar that is drawn around it."""
-    bars = [(i, part) for i, part in enumerate(picture.parts) if part["type"] == "bar"]
-    around = [
-        (i, n)
-        for i, part in bars
-        for n, (middle, width, base, height) in enumerate(
-            zip(part["x"], part["width"], part["base"], part["y"], strict=True)
-        )
-        if abs(x - middle) < width / 2 and 0 < y - base < height
-    ]
-    part, n = around[-1]
-    return [p for p in picture.points() if p.part == part][n]
+def under(drawn: Map, x: float, y: float) -> Point:
+    """What the pointer meets at a place: the last part that is drawn around it."""
+    boxes = [part["box"] for part in drawn.parts]
+    around = [i for i, (left, upper, right, lower) in enumerate(boxes) if left < x < right and upper < y < lower]
+    return drawn.points()[around[-1]]
 
 
-def test_each_head_has_the_colour_of_what_it_adds_where_its_number_stands(seen, picture):
+def test_each_head_has_the_colour_of_what_it_adds_where_its_number_stands(seen, drawn):
     plan = Plan(seen.trace.config)
     for layer in (0, 1):
         added, written = seen.added(seen.head_outputs(layer)), np.linalg.norm(seen.head_outputs(layer), axis=-1)
         for head in range(seen.trace.config.num_heads):
-            left, right, low, high = plan.head(layer, head)
-            p = under(picture, (left + right) / 2, (low + high) / 2)
+            left, upper, right, lower = plan.head(layer, head)
+            p = under(drawn, (left + right) / 2, (upper + lower) / 2)
             assert p.told.startswith(f"layer {layer} head {head}\n")
-            assert p.colour == pytest.approx(added[head], rel=1e-3, abs=1e-5)
-            assert tells(p.told, written[head]) and tells(p.told, p.colour)
-            assert p.change == {"view": "attention", "layer": layer, "head": head, "target": 3}
+            assert drawn.parts[p.item]["written"] == str(head)
+            assert p.value == pytest.approx(added[head], rel=1e-3, abs=1e-5)
+            assert tells(p.told, written[head]) and tells(p.told, p.value)
+            assert p.change == {"view": "attention", "layer": layer, "head": head}
 
 
-def test_each_feed_forward_has_the_colour_of_what_it_adds(seen, picture):
+def test_each_feed_forward_has_the_colour_of_what_it_adds(seen, drawn):
     plan = Plan(seen.trace.config)
     for layer in (0, 1):
         out = seen.trace[f"blocks.{layer}.ffn.out"][9].astype(float)
-        p = under(picture, np.mean(plan.box(layer)), np.mean(at.FEED_FORWARD))
+        p = under(drawn, np.mean(plan.box(layer)), np.mean(at.FEED_FORWARD))
         assert p.told.startswith(f"layer {layer} feed-forward")
-        assert p.colour == pytest.approx(seen.added(out), rel=1e-3, abs=1e-5)
-        assert tells(p.told, np.linalg.norm(out)) and tells(p.told, p.colour)
-        assert p.change == {"view": "feed_forward", "layer": layer, "head": 2, "target": 3}
+        assert p.value == pytest.approx(seen.added(out), rel=1e-3, abs=1e-5)
+        assert tells(p.told, np.linalg.norm(out)) and tells(p.told, p.value)
+        assert p.change == {"view": "feed_forward", "layer": layer}
 
 
-def test_colours_have_the_page_s_background_at_0(seen, picture):
-    axis = picture.layout["coloraxis"]
-    colours = [p.colour for p in picture.points() if isinstance(p.colour, float)]
-    assert axis["cmax"] == -axis["cmin"] == max(map(abs, colours))
-    assert axis["autocolorscale"] and len(colours) == 2 * (seen.trace.config.num_heads + 1)
+def test_the_scale_ends_at_the_furthest_that_a_part_adds(drawn):
+    coloured = [part["value"] for part in drawn.parts if part["kind"] in ("head", "feed_forward")]
+    assert drawn.content["largest"] == max(map(abs, coloured))
 
 
-def test_next_tokens_have_bars_as_long_as_they_are_probable(seen, picture):
+def test_lines_are_as_thick_as_the_streams_own_vectors_are_long(seen, drawn):
+    lengths = np.linalg.norm(seen.stream[:, 9], axis=-1)
+    widths = [width for kind, _, width, arrow in drawn.content["lines"] if kind == "residual" and not arrow]
+    shown = lengths / lengths.max() * max(widths)
+    np.testing.assert_allclose(widths, np.maximum(1, shown), atol=0.011)
+    for kind, sublayer in (("attention", "attn"), ("feed_forward", "ffn")):
+        written = [np.linalg.norm(seen.trace[f"blocks.{layer}.{sublayer}.out"][9]) for layer in (0, 1)]
+        thick = [width for name, _, width, _ in drawn.content["lines"] if name == kind]
+        np.testing.assert_allclose(thick, np.maximum(1, np.array(written) / lengths.max() * max(widths)), atol=0.02)
+
+
+def test_next_tokens_are_listed_by_their_probability(seen, drawn):
     logits = seen.trace["logits"][9].astype(float)
     chances = np.exp(logits) / np.exp(logits).sum()
     order = np.argsort(-logits, kind="stable")
-    (polygons,) = [part for part in picture.parts if part.get("fill") == "toself"]
-    corners = [(x, y) for x, y in zip(polygons["x"], polygons["y"], strict=True) if x is not None]
-    bars = np.reshape(corners, (-1, 5, 2))
-    left, right = at.NEXT_TOKENS
-    listed = [p for p in picture.points() if p.change.get("view") == "overview"]
-    assert [p.change["target"] for p in listed] == [1, 2, 3, 4, 5, 6]  # the sixth is the chosen rival
-    for p, bar in zip(listed, bars, strict=True):
+    listed = [p for p in drawn.points() if "target" in p.change]
+    assert [p.change for p in listed] == [{"target": rank} for rank in range(1, 7)]  # the sixth is the chosen rival
+    words = [word[:3] for word in drawn.content["words"]]
+    for p in listed:
         token_id = order[p.change["target"] - 1]
-        assert p.told.startswith(html.unescape(label(seen.trace.vocabulary[token_id])))
-        assert f"rank {p.change['target']}," in p.told
+        token = seen.trace.vocabulary[token_id]
+        assert p.told.startswith(f"{shortened(token)}: rank {p.change['target']}, ")
+        assert p.value == pytest.approx(chances[token_id], rel=1e-4)
         assert tells(p.told, chances[token_id]) and tells(p.told, logits[token_id])
-        assert np.ptp(bar[:, 0]) == pytest.approx((right - left) * chances[token_id], rel=1e-4)
-        assert under(picture, left + 1, bar[:, 1].mean()) == p
+        _, upper, _, lower = drawn.parts[p.item]["box"]
+        name, number = (text for x, y, text in words if upper < y < lower and x > at.NEXT_TOKENS[0])
+        assert name == shortened(token, 7) and tells(number, chances[token_id])
 
 
-def test_every_disc_says_the_layer_that_its_click_opens(picture):
-    told = [p for p in picture.points() if re.match(r"layer \d", p.told)]
+def test_every_disc_says_the_layer_that_its_click_opens(drawn):
+    told = [p for p in drawn.points() if re.match(r"layer \d", p.told)]
     assert len(told) >= 2 * 5
     for p in told:
         assert p.change["layer"] == int(re.match(r"layer (\d+)", p.told)[1])

@@ -104,9 +104,8 @@ def test_a_change_does_not_change_which_token_is_explained(lms, trace, style, ti
 
 
 def test_the_map_lists_what_is_likeliest_now_and_chooses_it_by_its_rank_unchanged(edited_trace):
-    fig = overview.map_of(edited_trace, Selection(query=9))
-    listed = [click for one in fig.data for click in (one.customdata if one.customdata is not None else ())]
-    ranks = [target for view, *_, target in listed if view == "overview"]
+    parts = overview.map_of(edited_trace, Selection(query=9)).parts
+    ranks = [part.selects["target"] for part in parts if part.kind == "next_token"]
     ids = [int(ranking(edited_trace, 9)[rank - 1]) for rank in ranks]
     assert set(likeliest(edited_trace, 9)[:5].tolist()) <= set(ids)
 

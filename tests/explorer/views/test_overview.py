@@ -1,5 +1,6 @@
 from collections import Counter
-from dataclasses import replace
+from dataclasses import fields, replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,14 +12,18 @@ from explorer.analysis.overview import overview
 from explorer.analysis.residual import updates
 from explorer.explain.notation import number
 from explorer.state.selection import Selection
+from explorer.tracing.capture import capture
+from explorer.views import VIEWS
 from explorer.views.overview import VIEW, map_of, sum_of
 from explorer.views.overview import plan as at
-from explorer.views.overview.flow import flows
+from explorer.views.overview.diagram import Diagram, Line, Part
 from explorer.views.overview.parts import Parts, full
 from explorer.views.overview.plan import Plan
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL
+from model.transformer_lm import TransformerLM
 
 SELECTION = Selection(layer=1, head=2, query=9, target=2)
+SIZES = [(1, 1), (2, 4), (6, 6), (12, 12), (24, 14), (48, 25)]  # layers and heads
 
 
 @pytest.fixture
@@ -32,8 +37,13 @@ def found(trace, token_id):
 
 
 @pytest.fixture
-def parts(trace, found) -> list:
-    return list(Parts(trace, SELECTION, found, "the logit"))
+def diagram(trace) -> Diagram:
+    return map_of(trace, SELECTION)
+
+
+@pytest.fixture
+def parts(diagram) -> list[Part]:
+    return list(diagram.parts)
 
 
 @pytest.fixture
@@ -46,17 +56,12 @@ def post(trace) -> bool:
     return trace.config.norm_placement == "post"
 
 
-def drawn(fig) -> dict[str, dict]:
-    """Text under the pointer -> what a click there selects, of all points that have one."""
-    points = {}
-    for part in fig.data:
-        told = part.hovertext if part.type == "bar" and part.hovertext is not None else part.text
-        if part.customdata is not None:
-            points |= dict(zip(told, map(tuple, part.customdata), strict=True))
-    return points
+def centre(part: Part) -> tuple[float, float]:
+    left, upper, right, lower = part.box
+    return (left + right) / 2, (upper + lower) / 2
 
 
-def test_every_part_of_every_block_is_drawn_and_clickable(trace, parts):
+def test_every_part_of_every_block_is_drawn(trace, parts):
     config = trace.config
     layers, added = config.num_layers, config.position in ("sinusoidal", "learned")
     assert Counter(part.kind for part in parts) == Counter(
@@ -71,13 +76,37 @@ def test_every_part_of_every_block_is_drawn_and_clickable(trace, parts):
         lm_head=1,
         next_token=5,
     )
-    points = [
-        (round(float(x), 6), tuple(row))
-        for data in map_of(trace, SELECTION).data
-        if data.customdata is not None
-        for x, row in zip(data.x, data.customdata, strict=True)
-    ]
-    assert sorted(points) == sorted((round(float(np.mean(part.x)), 6), part.click) for part in parts)
+
+
+def test_every_part_stands_where_it_belongs(trace, plan, parts):
+    """Each kind in its row, and those of a layer between the edges of its block."""
+    rows = {"head": at.HEADS, "o_proj": at.O_PROJ, "feed_forward": at.FEED_FORWARD, "token": at.BESIDE_STREAM}
+    rows |= {"position": at.POSITION, "lm_head": at.BESIDE_STREAM, "rotation": (at.ROTATION - 8, at.ROTATION + 8)}
+    for part in parts:
+        left, upper, right, lower = part.box
+        assert 0 <= left < right <= at.WIDTH and 0 <= upper < lower <= at.HEIGHT
+        if part.kind in rows:
+            assert rows[part.kind][0] <= upper and lower <= rows[part.kind][1] + 1e-9
+        if part.kind == "addition":
+            assert centre(part)[1] == at.STREAM
+        layer = part.selects.get("layer")
+        if layer is not None and at.LEFT <= centre(part)[0] <= at.RIGHT:
+            assert plan.at(layer, 0) <= centre(part)[0] <= plan.at(layer, 1)
+    for part in parts:
+        if part.kind == "head":
+            assert part.box == plan.head(part.selects["layer"], part.selects["head"])
+            assert part.written in ("", str(part.selects["head"]))
+    ways = [centre(part)[0] for part in parts if part.kind in ("token", "addition", "lm_head")]
+    assert ways == sorted(ways)
+
+
+def test_a_click_selects_what_there_is(trace, parts):
+    names = {view.name for view in VIEWS}
+    numbers = {field.name for field in fields(Selection) if field.type is int}
+    for part in parts:
+        clicked = replace(SELECTION, **part.selects)
+        assert clicked == clicked.within(trace) and clicked.view in names
+        assert set(part.selects) - {"view"} <= numbers
 
 
 def test_a_click_leads_to_the_parts_own_tab(trace, parts):
@@ -93,22 +122,24 @@ def test_a_click_leads_to_the_parts_own_tab(trace, parts):
         "lm_head": "prediction",
         "next_token": "overview",
     }
-    assert all(part.click[0] == tabs[part.kind] for part in parts)
-    chosen = SELECTION.layer, SELECTION.head, SELECTION.target
-    heads = [part.click[1:] for part in parts if part.kind == "head"]
-    layers, per_layer = trace.config.num_layers, trace.config.num_heads
-    assert heads == [(layer, head, chosen[2]) for layer in range(layers) for head in range(per_layer)]
+    assert all(part.selects.get("view", "overview") == tabs[part.kind] for part in parts)
+    layers, per_layer = range(trace.config.num_layers), range(trace.config.num_heads)
+    chosen = {kind: [without_view(part) for part in parts if part.kind == kind] for kind in tabs}
+    assert chosen["head"] == [{"layer": layer, "head": head} for layer in layers for head in per_layer]
     for kind in ("o_proj", "feed_forward", "rotation"):
-        clicks = [part.click[1:] for part in parts if part.kind == kind]
-        assert clicks in ([], [(layer, *chosen[1:]) for layer in range(layers)])
-    assert [part.click[1:] for part in parts if part.kind in ("token", "lm_head")] == [chosen] * 2
-    assert [part.click[1:] for part in parts if part.kind == "next_token"] == [(*chosen[:2], i) for i in range(1, 6)]
+        assert chosen[kind] in ([], [{"layer": layer} for layer in layers])
+    assert [*chosen["token"], *chosen["lm_head"]] == [{}, {}]
+    assert chosen["next_token"] == [{"target": rank} for rank in range(1, 6)]
+
+
+def without_view(part: Part) -> dict[str, int]:
+    return {field: value for field, value in part.selects.items() if field != "view"}
 
 
 def test_the_norm_sits_where_it_sits(plan, parts, post):
     """Between an addition and the next block's read if post-norm, else on the way into its sublayer."""
     norms = [part for part in parts if part.kind == "norm"]
-    ends = [part for part in norms if part.y == at.STREAM]
+    ends = [part for part in norms if centre(part)[1] == at.STREAM]
     assert len(ends) == (len(norms) if post else 1)
     order = [part.kind for part in parts if part.kind not in ("head", "rotation", "next_token")]
     block = ["o_proj", "addition", "norm", "feed_forward", "addition", "norm"]
@@ -126,22 +157,32 @@ def test_the_norm_sits_where_it_sits(plan, parts, post):
     assert plan.changes() == sorted(plan.changes())
 
 
-def test_heads_and_feed_forwards_are_coloured_by_what_they_add(trace, token_id):
-    fig, taken = map_of(trace, SELECTION), attribution(trace, SELECTION.query, token_id)
-    heads, feed_forward = (data for data in fig.data if data.type == "bar" and data.marker.coloraxis)
-    assert_allclose(heads.marker.color, taken.heads.ravel())
-    assert_allclose(feed_forward.marker.color, taken.feed_forward)
-    largest = max(np.abs(taken.heads).max(), np.abs(taken.feed_forward).max())
-    assert (fig.layout.coloraxis.cmin, fig.layout.coloraxis.cmax) == (-largest, largest)
+def test_heads_and_feed_forwards_are_coloured_by_what_they_add(trace, diagram, parts, token_id):
+    taken = attribution(trace, SELECTION.query, token_id)
+    values = {kind: [part.value for part in parts if part.kind == kind] for kind in ("head", "feed_forward")}
+    assert_allclose(values["head"], taken.heads.ravel())
+    assert_allclose(values["feed_forward"], taken.feed_forward)
+    assert diagram.largest == max(np.abs(taken.heads).max(), np.abs(taken.feed_forward).max())
+    assert {part.kind for part in parts if part.value is not None} == {"head", "feed_forward", "next_token"}
 
 
-def test_the_map_has_the_numbers_of_each_sublayer(trace, found):
-    (words,) = (data for data in map_of(trace, SELECTION).data if data.type == "scatter" and data.mode == "text")
+def test_the_colours_and_the_discs_are_explained(trace, diagram):
+    left, _, right, lower = diagram.scale
+    ticks = {word.x: word.text for word in diagram.words if word.y == lower + 8}
+    least, most = f"−{number(diagram.largest)}", f"+{number(diagram.largest)}"
+    assert ticks == {left: least, (left + right) / 2: "0", right: most}
+    named = [word.text for word in diagram.words if at.TITLES < word.y < 60 and word.x > at.LEGEND[0]]
+    assert [kind for kind, _ in diagram.legend] == named
+    assert named == ["norm", "addition"] + ["rotation"] * (trace.config.position == "rope")
+
+
+def test_the_map_has_the_numbers_of_each_sublayer(trace, found, diagram):
     rows = {}
-    for x, y, text in zip(words.x, words.y, words.text, strict=True):
-        if x > at.LEFT:
-            rows.setdefault(y, []).append(text)
+    for word in diagram.words:
+        if word.x > at.LEFT:
+            rows.setdefault(word.y, []).append(word.text)
     lengths = updates(trace, SELECTION.query).lengths.reshape(-1, 2)
+    assert rows[at.TITLES] == [f"layer {layer}" for layer in range(trace.config.num_layers)]
     assert rows[at.ATTENTION_WRITES] == [number(length) for length in lengths[:, 0]]
     assert rows[at.FEED_FORWARD_WRITES] == [number(length) for length in lengths[:, 1]]
     assert [text.lstrip("+") for text in rows[at.ATTENTION_ADDS]] == [number(value) for value in found.adds[:, 0]]
@@ -150,38 +191,87 @@ def test_the_map_has_the_numbers_of_each_sublayer(trace, found):
     assert rows[at.STREAM_LENGTHS] == [number(length) for length in found.stream[::per_block]]
 
 
-def test_all_of_a_number_is_told_under_the_pointer(trace, found):
-    told = drawn(map_of(trace, SELECTION))
-    head = next(text for text in told if text.startswith("layer 1 head 2<br>"))
-    assert f"length {full(found.head_writes[1, 2])}<br>adds {full(found.parts.heads[1, 2])} to the logit of " in head
-    sublayer = next(text for text in told if text.startswith("layer 0 feed-forward, "))
-    assert f"length {full(found.writes[0, 1])}<br>adds {full(found.adds[0, 1])} to " in sublayer
-    bias = next(text for text in told if text.startswith("layer 1 o_proj"))
-    assert (f"(of this its bias {full(found.parts.biases[1])})" in bias) is trace.config.bias
+def test_all_of_a_number_is_told_of_every_part(trace, found, parts):
+    told = {kind: [part.told for part in parts if part.kind == kind] for kind in ("head", "o_proj", "feed_forward")}
+    places = list(np.ndindex(found.parts.heads.shape))
+    for (layer, head), text in zip(places, told["head"], strict=True):
+        length, adds = found.head_writes[layer, head], found.parts.heads[layer, head]
+        assert text.startswith(
+            f"layer {layer} head {head}\nwrites a vector of length {full(length)}\nadds {full(adds)} to"
+        )
+    for layer, texts in enumerate(zip(told["o_proj"], told["feed_forward"], strict=True)):
+        for text, name, length, adds in zip(
+            texts, ("o_proj", "feed-forward"), found.writes[layer], found.adds[layer], strict=True
+        ):
+            assert text.startswith(f"layer {layer} {name}")
+            assert f"of length {full(length)}\nadds {full(adds)} to the logit of " in text
+        bias = f"(of this its bias {full(found.parts.biases[layer])})"
+        assert (bias in texts[0]) is trace.config.bias
+    divisors = [part.told.partition("divides by ")[2].partition("\n")[0] for part in parts if part.kind == "norm"]
+    last = [] if found.last_divisor is None else [found.last_divisor]
+    assert divisors == [full(divisor) for divisor in (*found.divisors.ravel(), *last)]
+    lengths = [part.told.rpartition("length ")[2] for part in parts if part.kind == "addition"]
+    added = trace.config.position in ("sinusoidal", "learned")
+    steps = 4 if trace.config.norm_placement == "post" else 2
+    ends = [pair for i, pair in enumerate(pairwise(found.stream)) if steps == 2 or i % 2 == 0]
+    assert lengths == [full(found.stream[0])] * added + [f"{full(a)} → {full(b)}" for a, b in ends]
 
 
-def test_lines_are_as_thick_as_vectors_are_long(found, plan):
-    drawn_flows = flows(plan, found)
-    widths = {
-        color: np.array([flow["line"]["width"] for flow in drawn_flows if flow["line"]["color"] == color])
-        for color in (ATTENTION, FEED_FORWARD, RESIDUAL, EMBEDDING)
-    }
+def test_lines_are_as_thick_as_vectors_are_long(found, diagram, plan):
+    """Where they lead says whose they are."""
     longest = max(found.stream.max(), found.writes.max(), found.token, found.positions)
-    for color, lengths in (
-        (ATTENTION, found.writes[:, 0]),
-        (FEED_FORWARD, found.writes[:, 1]),
-        (RESIDUAL, found.stream),
-        (EMBEDDING, np.array([found.positions, found.token] if found.positions else [])),
-    ):
-        assert_allclose(widths[color], np.maximum(1, plan.thickest * lengths / longest), atol=0.006)
+
+    def widths(lengths) -> np.ndarray:
+        return np.maximum(1, plan.thickest * np.asarray(lengths) / longest)
+
+    flows = [line for line in diagram.lines if not line.arrow]
+    layers = range(plan.config.num_layers)
+    for kind, sublayer, column in (("attention", "attn", 0), ("feed_forward", "ffn", 1)):
+        lines = [line for line in flows if line.kind == kind]
+        assert [ends(line)[1] for line in lines] == [
+            (plan.place(layer, f"add {sublayer}"), at.STREAM) for layer in layers
+        ]
+        assert_allclose([line.width for line in lines], widths(found.writes[:, column]))
+    stream = [line for line in flows if line.kind == "residual"]
+    assert_allclose([line.width for line in stream], widths(found.stream))
+    assert all(ends(a)[1] == ends(b)[0] for a, b in pairwise(stream))
+    assert [ends(line)[0][0] for line in stream[1:]] == plan.changes()
+    first = [line for line in flows if line.kind == "embedding" and ends(line)[1] == (at.POSITION_ADDED, at.STREAM)]
+    assert_allclose([line.width for line in first], widths([found.positions, found.token] if found.positions else []))
+
+
+def ends(line: Line) -> tuple[tuple[float, float], tuple[float, float]]:
+    return line.corners[:2], line.corners[-2:]
+
+
+def test_arrows_say_what_is_read(diagram, plan):
+    """Heads and feed-forward of the stream, o_proj of the heads, and the angles by the heads."""
+    layers = range(plan.config.num_layers)
+    read = {ends(line) for line in diagram.lines if line.arrow}
+    for layer in layers:
+        for name, start, end in (
+            ("read attn", at.STREAM, at.HEADS[1]),
+            ("add attn", at.HEADS[1], at.O_PROJ[0]),
+            ("read ffn", at.STREAM, at.FEED_FORWARD[0]),
+        ):
+            read.remove(((plan.place(layer, name), start), (plan.place(layer, name), end)))
+        if plan.config.position == "rope":
+            read.remove(((plan.at(layer, 0.5), at.ROTATION), (plan.at(layer, 0.5), at.HEADS[0])))
+    assert {end[0] for _, end in read} == {at.NEXT_TOKENS[0] - 3, *([] if plan.post else [at.LM_HEAD[0]])}
 
 
 def test_probabilities_of_next_tokens_and_of_those_chosen(trace):
     selection = replace(SELECTION, target=8, rival=20)
     listed = [part for part in Parts(trace, selection, overview(trace, 9, 1, 2), "") if part.kind == "next_token"]
-    assert [part.click[-1] for part in listed] == [1, 2, 3, 4, 5, 8, 20]
-    order, plain = ranking(trace, 9), next_token(trace, 9).plain
-    assert_allclose([part.value for part in listed], [plain[order[part.click[-1] - 1]] for part in listed])
+    ranks = [1, 2, 3, 4, 5, 8, 20]
+    assert [part.selects for part in listed] == [{"target": rank} for rank in ranks]
+    order, plain, logits = ranking(trace, 9), next_token(trace, 9).plain, trace["logits"][9]
+    assert_allclose([part.value for part in listed], [plain[order[rank - 1]] for rank in ranks])
+    for rank, part in zip(ranks, listed, strict=True):
+        chance, logit = full(plain[order[rank - 1]]), full(logits[order[rank - 1]])
+        assert f": rank {rank}, probability {chance}\nlogit {logit}\n" in part.told
+    rows = [part.box[1] for part in listed]
+    assert rows == sorted(rows)
 
 
 def test_the_running_sum_goes_from_nothing_to_the_logit(trace, found, token_id):
@@ -199,12 +289,26 @@ def test_the_running_sum_goes_from_nothing_to_the_logit(trace, found, token_id):
     assert list(bars.x) == sorted(bars.x)
 
 
+def test_each_step_of_the_running_sum_is_below_its_part(trace, diagram, parts):
+    """In pixels, too: both pictures are as wide as their panel and nothing else."""
+    fig, panels = sum_of(trace, SELECTION), {panel.name: panel for panel in VIEW.panels}
+    token, *additions = (centre(part)[0] for part in parts if part.kind in ("token", "addition"))
+    end = [centre(part)[0] for part in parts if part.kind == "norm"][-1:] * (trace.config.norm == "layernorm")
+    if trace.config.norm_placement == "post":
+        end = [at.FINAL_NORM] * (trace.config.norm == "layernorm")
+    (last,) = (centre(part)[0] for part in parts if part.kind == "lm_head")
+    assert_allclose(fig.data[0].x, [token, *additions, *end, last])
+    assert tuple(fig.layout.xaxis.range) == (0, diagram.width)
+    assert (fig.layout.margin.l, fig.layout.margin.r) == (0, 0)
+    assert fig.layout.xaxis.automargin == "height" and fig.layout.yaxis.automargin is False
+    assert panels["map"].min_width == panels["sum"].min_width == diagram.width
+    assert panels["map"].height == diagram.height
+
+
 def test_of_a_rival_the_lead_is_explained(rope_trace):
     selection = replace(SELECTION, rival=5)
-    fig = map_of(rope_trace, selection)
-    assert fig.layout.coloraxis.colorbar.title.text == "adds to the lead"
-    (words,) = (data for data in fig.data if data.type == "scatter" and data.mode == "text")
-    assert "adds to the lead" in words.text and "adds to the logit" not in words.text
+    words = [word.text for word in map_of(rope_trace, selection).words]
+    assert words.count("adds to the lead") == 3 and "adds to the logit" not in words
     order, logits = ranking(rope_trace, 9), rope_trace["logits"][9]
     lead = logits[order[1]] - logits[order[4]]
     assert sum_of(rope_trace, selection).data[0].y[-1] == pytest.approx(lead, abs=1e-4)
@@ -222,21 +326,53 @@ def test_the_formula_adds_up(trace, found, token_id, post):
 
 
 @pytest.mark.parametrize("placement", ["pre", "post"])
-@pytest.mark.parametrize(("layers", "heads"), [(1, 1), (2, 4), (6, 6), (12, 12), (24, 14), (48, 25)])
-def test_no_part_lies_on_another(tiny_config, placement, layers, heads):
+@pytest.mark.parametrize(("layers", "heads"), SIZES)
+def test_the_plan_has_a_place_for_every_head(tiny_config, placement, layers, heads):
     plan = Plan(replace(tiny_config, num_layers=layers, num_heads=heads, d_model=heads * 8, norm_placement=placement))
     cells = [plan.head(layer, head) for layer in range(layers) for head in range(heads)]
-    middles = {(round((a + b) / 2, 6), round((c + d) / 2, 6)) for a, b, c, d in cells}
-    assert len(middles) == layers * heads
-    assert sum((b - a) * (d - c) for a, b, c, d in cells) == pytest.approx(
+    assert sum((c - a) * (d - b) for a, b, c, d in cells) == pytest.approx(
         sum(right - left for left, right in map(plan.box, range(layers))) * (at.HEADS[1] - at.HEADS[0])
     )
     assert all(left >= at.LEFT and right <= at.RIGHT for left, right in map(plan.box, range(layers)))
     assert plan.changes() == sorted(set(plan.changes()))
-    gaps = np.diff([*plan.changes(), at.LM_HEAD[0] if plan.post else at.FINAL_NORM])
-    assert gaps.min() >= 0.95 * plan.disc  # discs on the stream
+    columns = plan.head_columns
+    for head in range(heads):  # like lines of text
+        left, upper, _, _ = plan.head(0, head)
+        row, column = divmod(head, columns)
+        assert (left, upper) == (plan.head(0, column)[0], plan.head(0, row * columns)[1])
+
+
+@pytest.mark.parametrize("placement", ["pre", "post"])
+@pytest.mark.parametrize(("layers", "heads"), SIZES)
+def test_no_part_lies_on_another(tiny_config, placement, layers, heads):
+    found = map_of_size(tiny_config, placement, layers, heads)
+    assert len([part for part in found.parts if part.kind == "head"]) == layers * heads
+    assert_apart(found)
+
+
+def test_no_part_of_any_kind_of_model_lies_on_another(diagram):
+    assert_apart(diagram)
+
+
+def assert_apart(diagram: Diagram):
+    left, upper, right, lower = np.array([part.box for part in diagram.parts]).T
+    across = np.minimum(right[:, None], right) - np.maximum(left[:, None], left)
+    down = np.minimum(lower[:, None], lower) - np.maximum(upper[:, None], upper)
+    overlap = np.minimum(across, down)
+    np.fill_diagonal(overlap, 0)
+    assert overlap.max() < 0.01  # of a pixel
+
+
+def map_of_size(tiny_config, placement: str, layers: int, heads: int) -> Diagram:
+    sizes = {"num_layers": layers, "num_heads": heads, "d_model": heads * 2, "d_ff": 4}
+    lm = TransformerLM(replace(tiny_config, norm_placement=placement, **sizes)).eval()
+    return map_of(capture(lm, [1, 2, 3]), Selection(rival=8))
 
 
 def test_numbers_are_left_out_where_there_is_no_room(tiny_config):
-    assert Plan(replace(tiny_config, num_layers=12)).numbered
-    assert not Plan(replace(tiny_config, num_layers=24)).numbered
+    for layers, has_numbers in ((12, True), (24, False)):
+        words = [word.text for word in map_of_size(tiny_config, "pre", layers, 2).words]
+        assert ("length it writes" in words) is has_numbers
+        assert (
+            "layer" in words and [str(layer) for layer in range(layers)] == words[words.index("layer") + 1 :][:layers]
+        )

@@ -15,7 +15,9 @@ from explorer.tracing.capture import capture
 from explorer.tracing.trace import Trace
 from explorer.views import VIEWS
 from explorer.views.choices import OPTIONS, TITLES
+from explorer.views.overview.diagram import Diagram
 from explorer.views.view import SmallMultiples
+from explorer.web.widgets.model_map import ModelMap
 from model.config import CHOICES, ModelConfig
 from model.transformer_lm import TransformerLM
 from tests.panels import PANELS, each_panel_and_style, every_panel, fitting_run, shows
@@ -24,7 +26,7 @@ from tests.specimens import STYLES, edited_trace_of, trace_of
 TAPS_OF_EACH_SIZE = ["logits", "blocks.0.ffn.hidden", "blocks.0.attn.scores"]  # V, F and T numbers a row
 LARGEST = 3_000_000  # bytes of JSON
 FIELDS = {field.name: field.type for field in fields(Selection)}
-CLICKED = {"figure": {"x", "y", "customdata"}, "head_grid": {"x", "y", "layer", "head"}}
+CLICKED = {"figure": {"x", "y", "customdata"}, "head_grid": {"x", "y", "layer", "head"}, "model_map": set()}
 HOSTILE = "\u202e\n<b>{}&lt;"  # turns the text, breaks the line, and is markup and an entity
 
 every_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
@@ -62,12 +64,16 @@ def texts(value) -> list[str]:
 
 
 def check(drawn, panel) -> str:
-    """What is drawn can be sent and says what it shows; its JSON."""
+    """What is drawn can be sent and says what it shows; as text, JSON but of a head grid."""
     if panel.kind == "head_grid":
         assert isinstance(drawn, SmallMultiples)
         assert drawn.alt.strip()
         assert ((drawn.values >= 0) & (drawn.values <= 1)).all()
-        return ""
+        return str(drawn.values.tobytes())
+    if panel.kind == "model_map":
+        assert isinstance(drawn, Diagram)
+        assert drawn.alt.strip()
+        return json.dumps(ModelMap.pack(drawn), allow_nan=False)
     assert isinstance(drawn, go.Figure)
     text = drawn.to_json()
     assert json.loads(text)["layout"]["meta"]["alt"].strip()
@@ -184,15 +190,28 @@ def test_a_panel_has_no_place_where_what_it_needs_was_not_captured(name):
         assert not panel.applies_to(replace(trace, values=rest))
 
 
-@every_panel
+@pytest.mark.parametrize("name", FIGURES)
 def test_no_token_is_read_as_markup(name):
+    for text in hostile_texts(name):
+        assert not re.search(r"<(?!br>|/?extra>)", text), text
+        assert not re.search(r"&(?!lt;(b&gt;|b?…)|gt;|amp;)", text), text
+        assert not re.search(r"[\n\u202e]", text), text
+
+
+def test_no_token_turns_or_breaks_the_words_on_the_map():
+    """Markup is none there: the page makes it no more than text."""
+    found = [token for text in hostile_texts("overview-map") for token in re.findall("\u2068(.*?)\u2069", text, re.S)]
+    assert any(token.startswith("⟨202E⟩↵<b>") for token in found)
+    assert all(token.startswith("⟨202E⟩") and "\n" not in token for token in found)
+    assert not re.search("\u202e", "".join(hostile_texts("overview-map")))
+
+
+def hostile_texts(name: str) -> list[str]:
+    """All that a panel writes where every token does its worst."""
     trace, (_, panel) = fitting_run(name), PANELS[name]
     hostile = replace(trace, vocabulary=tuple(HOSTILE.format(i) for i in range(len(trace.vocabulary))))
-    for selection in selections(hostile):
-        for text in texts(json.loads(check(panel.draw(hostile, selection), panel) or "{}")):
-            assert not re.search(r"<(?!br>|/?extra>)", text), text
-            assert not re.search(r"&(?!lt;(b&gt;|b?…)|gt;|amp;)", text), text
-            assert not re.search(r"[\n\u202e]", text), text
+    drawn = [panel.draw(hostile, selection) for selection in selections(hostile)]
+    return [text for one in drawn for text in texts(json.loads(check(one, panel)))]
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -213,19 +232,15 @@ def texttemplate(trace) -> str | None:
 @every_panel
 def test_the_same_question_draws_the_same_picture(name):
     trace, (_, panel) = fitting_run(name), PANELS[name]
-    first, second = (panel.draw(trace, selections(trace)[-1]) for _ in range(2))
-    if panel.kind == "figure":
-        assert first.to_json() == second.to_json()
-    else:
-        assert (first.values == second.values).all()
+    first, second = (check(panel.draw(trace, selections(trace)[-1]), panel) for _ in range(2))
+    assert first == second
 
 
 @every_panel
 def test_what_is_drawn_once_is_the_same_whatever_is_selected(name):
     trace, (_, panel) = fitting_run(name), PANELS[name]
-    drawn = [panel.draw(trace, selection) for selection in selections(trace)]
-    same = [d.to_json() if panel.kind == "figure" else d.values.tobytes() for d in drawn]
-    assert panel.once is (len(set(same)) == 1)
+    drawn = {check(panel.draw(trace, selection), panel) for selection in selections(trace)}
+    assert panel.once is (len(drawn) == 1)
 
 
 @pytest.fixture(scope="module")

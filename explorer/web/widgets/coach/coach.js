@@ -22,8 +22,8 @@ export default function coach(element, { props, emit }) {
 
 // Scrolls to a picture once it is drawn; its tab may be about to open.
 function reveal(id) {
-  const picture = find(document, `#${id} .plot`);
-  if (!picture?.clientWidth || !picture.dataset.draws) return requestAnimationFrame(() => reveal(id));
+  const picture = find(document, `#${id} [data-draws]`);
+  if (!picture?.clientWidth) return requestAnimationFrame(() => reveal(id));
   const { matches: still } = matchMedia("(prefers-reduced-motion: reduce)");
   document.getElementById(id).scrollIntoView({ block: "nearest", behavior: still ? "auto" : "smooth" });
 }

@@ -21,7 +21,14 @@ every_widget = pytest.mark.parametrize("widget", WIDGETS, ids=lambda widget: wid
 
 def made(widget: type[Widget]) -> Widget:
     """A widget with the arguments it cannot do without."""
-    values = {"selects": {}, "functions": [lambda asked: asked], "presets": {}, "checkpoints": []}
+    values = {
+        "selects": {},
+        "functions": [lambda asked: asked],
+        "presets": {},
+        "checkpoints": [],
+        "height": 9,
+        "min_width": 9,
+    }
     return widget(**{name: value for name, value in values.items() if name in inspect.signature(widget).parameters})
 
 

@@ -1,0 +1,88 @@
+"""The map of a model as data: what stands where, what it shows and says, and what a click on it selects."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from explorer.views.overview.plan import Box
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the model.
+
+    Attributes:
+        kind: "head", "norm", …; parts of a kind look alike.
+        box: its edges.
+        told: about it, lines of plain text.
+        selects: what a click on it selects, by the field of the selection; with "view" among them a tab opens.
+        value: what is drawn of it: what it adds to the logit or, of a next token, its probability.
+        written: on it, lines of plain text.
+    """
+
+    kind: str
+    box: Box
+    told: str
+    selects: Mapping[str, str | int]
+    value: float | None = None
+    written: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A vector's way.
+
+    Attributes:
+        kind: whose it is: "attention", "feed_forward", "embedding", or "residual" of the stream and what is read of it.
+        corners: the x and y of each in turn.
+        width: of the line.
+        arrow: whether its end has a head.
+    """
+
+    kind: str
+    corners: tuple[float, ...]
+    width: float
+    arrow: bool = False
+
+
+@dataclass(frozen=True)
+class Word:
+    """A text.
+
+    Attributes:
+        x, y: where it is, in the middle of its height.
+        text: plain.
+        kind: "title", "token" or "name" and "number" of something.
+        side: what of the text is at x: its "start", "middle" or "end".
+    """
+
+    x: float
+    y: float
+    text: str
+    kind: str = "name"
+    side: str = "middle"
+
+
+@dataclass(frozen=True)
+class Diagram:
+    """The whole map.
+
+    Attributes:
+        width, height: of the plan.
+        parts: in the order of the data's way.
+        lines: from the lowest to the uppermost; all are below the parts.
+        words: besides those on parts.
+        legend: a kind of disc and the edges of one, for each kind that there is.
+        scale: edges of the bar of colours.
+        largest: what has the last of its colours; the first has what is as far below 0.
+        alt: what is seen, in a sentence.
+    """
+
+    width: float
+    height: float
+    parts: Sequence[Part]
+    lines: Sequence[Line]
+    words: Sequence[Word]
+    legend: Sequence[tuple[str, Box]]
+    scale: Box
+    largest: float
+    alt: str

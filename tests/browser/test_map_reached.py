@@ -1,0 +1,213 @@
+"""The map of the model by the pointer, the keyboard and the finger: what is told, what is chosen, where one gets."""
+
+import re
+
+import numpy as np
+import pytest
+from playwright.sync_api import Locator, expect
+
+from .person import Person
+from .test_drawn_map import contrast, in_sight, opened
+
+TELEPHONE = {"width": 390, "height": 844}
+ARROWS = {"ArrowLeft": (-1, 0), "ArrowRight": (1, 0), "ArrowUp": (0, -1), "ArrowDown": (0, 1)}
+# For every part and arrow key, the part that has the focus then; and where the parts are.
+WALKED = """([map, keys]) => {
+  const parts = [...map.querySelectorAll(".part")];
+  const middle = ({ x, y, width, height }) => [x + width / 2, y + height / 2];
+  const walked = parts.map((part) => keys.map((key) => {
+    part.focus();
+    part.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+    return parts.indexOf(document.activeElement);
+  }));
+  const { a: scale } = map.querySelector("svg").getScreenCTM();
+  const boxes = parts.map((part) => part.firstChild.getBoundingClientRect());
+  return { walked, middles: boxes.map((box) => middle(box).map((at) => at / scale)) };
+}"""
+STOPS = "(map) => [...map.querySelectorAll('[tabindex]')].filter((part) => part.tabIndex === 0).length"
+
+
+@pytest.fixture
+def told(page_of_the_map) -> Locator:
+    return page_of_the_map[0].page.locator("#overview-map .told")
+
+
+@pytest.fixture
+def page_of_the_map(newcomer) -> tuple[Person, Locator]:
+    return opened(newcomer, layer=0, head=0, query=9)
+
+
+def middle(part: Locator) -> tuple[float, float]:
+    box = part.locator(".shape").bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def test_every_part_is_told_beside_the_pointer_and_within_the_picture(page_of_the_map, told):
+    person, picture = page_of_the_map
+    parts, whole = picture.locator(".part"), picture.bounding_box()
+    for i in range(parts.count()):
+        part = parts.nth(i)
+        x, y = middle(part)
+        person.page.mouse.move(x, y)
+        expect(told).to_be_visible()
+        lines = told.text_content().strip()
+        assert lines.replace("\n", ", ") == part.get_attribute("aria-label")
+        box = told.bounding_box()
+        assert not (box["x"] <= x <= box["x"] + box["width"] and box["y"] <= y + 12 <= box["y"] + box["height"] + 12), (
+            lines
+        )
+        assert box["x"] >= whole["x"] and box["x"] + box["width"] <= whole["x"] + whole["width"] + 0.5, lines
+        assert box["y"] >= whole["y"] and box["y"] + box["height"] <= whole["y"] + whole["height"] + 0.5, lines
+    person.page.mouse.move(1, 1)
+    expect(told).to_be_hidden()
+
+
+def test_what_is_told_follows_the_selection(page_of_the_map, told):
+    """Also where the pointer stays as it is."""
+    person, picture = page_of_the_map
+    head = picture.locator(".part.head").nth(5)
+    person.page.mouse.move(*middle(head))
+    before = told.text_content()
+    with person.redrawn(picture):
+        person.evaluate("choosing.pick({ query: 4 })")
+    assert told.text_content().strip().replace("\n", ", ") == head.get_attribute("aria-label") != before
+
+
+# A part of each kind: where in the order of its kind, what a click opens and selects, and its working
+CLICKS = {
+    "token": (0, {"view": "tokens"}, "what the token’s embedding adds"),
+    "position": (0, {"view": "positions"}, "what its position adds"),
+    "head": (7, {"view": "attention", "layer": 1, "head": 3}, "what head 3 of layer 1 adds"),
+    "o_proj": (2, {"view": "attention", "layer": 2}, "what attention of layer 2 adds"),
+    "feed_forward": (1, {"view": "feed_forward", "layer": 1}, "what the feed-forward of layer 1 adds"),
+    "norm": (3, {"view": "residual", "layer": 1}, "what the norm divides by"),
+    "addition": (3, {"view": "residual", "layer": 1}, "length of the stream"),
+    "lm_head": (0, {"view": "prediction"}, "the captured logit"),
+    "next_token": (2, {"view": "overview", "target": 3}, "probability"),
+}
+
+
+def test_a_click_opens_a_part_and_one_with_shift_tells_its_working(page_of_the_map):
+    person, picture = page_of_the_map
+    working = person.page.locator("#overview-map .inspection")
+    for kind, (i, selects, words) in CLICKS.items():
+        part = picture.locator(f".part.{kind}").nth(i)
+        person.evaluate("choosing.pick({ layer: 0, head: 0, target: 1 })")
+        person.at_rest()
+        in_sight(picture)
+        person.page.keyboard.down("Shift")
+        person.page.mouse.click(*middle(part))
+        person.page.keyboard.up("Shift")
+        expect(working).to_contain_text(words)
+        expect(working).to_be_in_viewport()
+        assert person.state["view"] == "overview"
+        in_sight(picture)
+        person.page.mouse.click(*middle(part))
+        person.expect_selected(**{"layer": 0, "head": 0, "target": 1} | selects)
+        expect(person.page.locator("#overview-map .told")).to_be_hidden() if kind != "next_token" else None
+        person.tab("Overview")
+        person.at_rest()
+
+
+def test_the_arrow_keys_go_to_the_nearest_part_and_reach_all(page_of_the_map):
+    person, picture = page_of_the_map
+    assert picture.evaluate(STOPS) == 1
+    found = person.page.evaluate(WALKED, [picture.element_handle(), list(ARROWS)])
+    assert picture.evaluate(STOPS) == 1
+    places, walked = np.array(found["middles"]), np.array(found["walked"])
+    for i, here in enumerate(places):
+        for key, reached in zip(ARROWS.values(), walked[i], strict=True):
+            along, aside = (places - here) @ key, np.abs((places - here) @ key[::-1])
+            far = np.where(along > 0.5, along + 2 * aside, np.inf)
+            nearest = np.isclose(far, far.min(), atol=0.1)
+            assert nearest[reached] if np.isfinite(far).any() else reached == i
+    within_reach, new = {0}, {0}
+    while new:
+        new = {int(j) for i in new for j in walked[i]} - within_reach
+        within_reach |= new
+    assert within_reach == set(range(len(places)))
+
+
+def test_the_keyboard_opens_tells_and_leaves(page_of_the_map, told):
+    person, picture = page_of_the_map
+    person.page.locator("#overview-map .part[tabindex='0']").evaluate("(part) => part.focus({ focusVisible: true })")
+    person.page.keyboard.press("Shift+Tab")
+    expect(told).to_be_hidden()
+    person.page.keyboard.press("Tab")
+    keyboard = person.page.keyboard
+    focused = picture.locator(".part:focus")
+    for key, name in (("ArrowRight", "embedding + position"), ("ArrowRight", "layer 0: the stream + what attention")):
+        keyboard.press(key)
+        expect(focused).to_have_attribute("aria-label", re.compile(re.escape(name)))
+        assert told.text_content().replace("\n", ", ").startswith(focused.get_attribute("aria-label"))
+        expect(told).to_contain_text("Shift+Enter")
+    ring, box = picture.locator(".ring").bounding_box(), focused.locator(".shape").bounding_box()
+    assert ring["x"] < box["x"] and ring["x"] + ring["width"] > box["x"] + box["width"]
+    assert ring["y"] < box["y"] and ring["y"] + ring["height"] > box["y"] + box["height"]
+    keyboard.press("Shift+Enter")
+    expect(person.page.locator("#overview-map .inspection")).to_contain_text("length of the stream")
+    assert person.state["view"] == "overview"
+    keyboard.press("Escape")
+    expect(focused).to_have_count(0)
+    expect(told).to_be_hidden()
+    picture.locator(".part.head").nth(6).evaluate("(part) => part.focus()")
+    keyboard.press("Enter")
+    person.expect_selected(view="attention", layer=1, head=2)
+
+
+def test_the_ring_of_the_focus_stands_out_in_both_themes(page_of_the_map):
+    """From the page and from what it is around."""
+    person, picture = page_of_the_map
+    head = picture.locator(".part.head").first
+    person.page.emulate_media(reduced_motion="reduce")
+    for _ in range(2):
+        head.evaluate("(part) => part.focus({ focusVisible: true })")
+        ring = picture.locator(".ring")
+        expect(ring).to_be_visible()
+        colours = ring.evaluate("(ring) => getComputedStyle(ring).stroke"), person.background
+        channels = [[float(channel) for channel in re.findall(r"[\d.]+", colour)[:3]] for colour in colours]
+        assert contrast(*channels) >= 4.5
+        with person.redrawn(picture):
+            person.page.get_by_role("button", name="Light / dark").click()
+
+
+def test_the_picture_and_its_parts_say_what_they_are(page_of_the_map):
+    person, picture = page_of_the_map
+    svg = picture.locator("svg")
+    expect(svg).to_have_attribute("role", "group")
+    expect(svg).to_have_attribute("aria-label", re.compile(r"^Map of 3 layers at “.*”: the stream is .* long at first"))
+    expect(svg).to_have_attribute("aria-description", re.compile("Arrow keys .*Enter .*Shift"))
+    parts = picture.get_by_role("button")
+    labels = [parts.nth(i).get_attribute("aria-label") for i in range(parts.count())]
+    assert len(labels) == picture.locator(".part").count() and all(labels)
+    assert len(set(labels)) == len(labels)
+
+
+def touch(person: Person, part: Locator, milliseconds: int):
+    """A finger on a part, for so long."""
+    x, y = middle(part)
+    device = person.page.context.new_cdp_session(person.page)
+    device.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [{"x": x, "y": y}]})
+    person.page.wait_for_timeout(milliseconds)
+    device.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+def test_a_finger_that_stays_is_told_and_one_that_taps_opens(newcomer, touchscreen):
+    person = newcomer(viewport=TELEPHONE, profile=touchscreen).open(view="overview", layer=0, head=0)
+    picture = person.page.locator("#overview-map .map")
+    expect(picture).to_have_attribute("data-draws", re.compile(r"\d"))
+    person.at_rest()
+    expect(person.page.locator("#overview-map h2")).to_contain_text("press long")
+    head = in_sight(picture).locator(".part.head").nth(1)
+    touch(person, head, 900)
+    told, working = (person.page.locator(f"#overview-map .{name}") for name in ("told", "inspection"))
+    expect(working).to_contain_text("what head 1 of layer 0 adds")
+    expect(working).to_be_in_viewport()
+    expect(told).to_contain_text("layer 0 head 1")
+    box = told.bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= TELEPHONE["width"]
+    assert person.state["view"] == "overview"
+    in_sight(picture)
+    person.page.touchscreen.tap(*middle(head))
+    expect(told).to_be_hidden()
+    person.expect_selected(view="attention", layer=0, head=1)
