@@ -17,9 +17,15 @@ export function set(node, attributes) {
     if (node.getAttribute(name) !== String(now)) node.setAttribute(name, String(now));
 }
 
-/** As many children as wanted; those that are there stay. @param {Element} group @param {number} count @param {() => Node} make */
+/**
+ * As many children as wanted; those that are there stay.
+ * @param {Element} group
+ * @param {number} count
+ * @param {() => SVGElement} make
+ * @returns {SVGElement[]}
+ */
 export function many(group, count, make) {
   while (group.children.length > count) group.lastChild.remove();
   while (group.children.length < count) group.append(make());
-  return Array.from(group.children);
+  return /** @type {SVGElement[]} */ (Array.from(group.children));
 }
