@@ -7,8 +7,8 @@ import plotly.graph_objects as go
 
 from explorer.analysis.change import largest_score, next_token_change, pattern_change, resolution, score_change
 from explorer.analysis.next_token import surprisal
+from explorer.explain.analysed.change import probability_in
 from explorer.explain.inspection import Inspection, Point
-from explorer.explain.inspection.change import probability_in
 from explorer.explain.notation import number, quoted
 from explorer.state.errors import NoSuchPoint
 from explorer.state.interventions import Shift

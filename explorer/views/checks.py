@@ -12,9 +12,10 @@ from typing import Literal
 import numpy as np
 
 from explorer.analysis.rounding import largest_error
-from explorer.explain.inspection import Inspection, Point, inspect
+from explorer.explain.captured import Check, check, inputs_of
+from explorer.explain.captured.inspect import inspect
+from explorer.explain.inspection import Inspection, Point
 from explorer.explain.notation import number
-from explorer.explain.recompute import Check, check, inputs_of
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 

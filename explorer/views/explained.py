@@ -2,8 +2,8 @@
 
 from explorer.analysis.attribution import Attribution, attribution
 from explorer.analysis.next_token import ranking
+from explorer.explain.captured import Check, sizes
 from explorer.explain.notation import quoted
-from explorer.explain.recompute import Check, sizes
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 

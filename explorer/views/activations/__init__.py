@@ -4,9 +4,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.activations import Statistics, histogram_of, matrix_at
-from explorer.explain.inspection import Inspection, Point, inspect
-from explorer.explain.inspection.activations import share
-from explorer.explain.inspection.inspection import nth
+from explorer.explain.analysed.activations import share
+from explorer.explain.captured.inspect import inspect
+from explorer.explain.inspection import Inspection, Point, nth
 from explorer.explain.notation import number, quoted
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

@@ -6,9 +6,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.attention import PATTERNS, attention_cell, shown_pattern
-from explorer.explain.inspection import Inspection, Point, inspect
-from explorer.explain.inspection.attention import head_score, shown_weight, stage
-from explorer.explain.inspection.scores import dimension
+from explorer.explain.analysed.attention import head_score, shown_weight, stage
+from explorer.explain.analysed.scores import dimension
+from explorer.explain.captured.inspect import inspect
+from explorer.explain.inspection import Inspection, Point
 from explorer.explain.notation import number, quoted
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection

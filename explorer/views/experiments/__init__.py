@@ -5,11 +5,11 @@ import numpy as np
 from explorer.analysis.ablation import ablation, log_probability
 from explorer.analysis.residual import stages
 from explorer.analysis.rounding import resolution
+from explorer.explain.analysed.attention import changed_weight
+from explorer.explain.analysed.change import attention_elsewhere, stream_moved, surprisal_moved, without
+from explorer.explain.captured import Check
 from explorer.explain.inspection import Inspection, Point
-from explorer.explain.inspection.attention import changed_weight
-from explorer.explain.inspection.change import attention_elsewhere, stream_moved, surprisal_moved, without
 from explorer.explain.notation import number, quoted
-from explorer.explain.recompute import Check
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

@@ -4,8 +4,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.feed_forward import ACTIVATIONS, BELL, NEAR, later_norms, neuron, neurons, pushed, sparsity
-from explorer.explain.inspection import Inspection, Point, inspect
-from explorer.explain.inspection.feed_forward import push, share_near_zero
+from explorer.explain.analysed.feed_forward import push, share_near_zero
+from explorer.explain.captured.inspect import inspect
+from explorer.explain.inspection import Inspection, Point
 from explorer.explain.notation import number, quoted
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection

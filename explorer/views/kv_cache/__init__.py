@@ -4,8 +4,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.kv_cache import cached_lengths, cached_name, step_flops, whole_lengths
+from explorer.explain.analysed.kv_cache import NAMES, computed, length, megabytes
 from explorer.explain.inspection import Inspection, Point
-from explorer.explain.inspection.kv_cache import NAMES, computed, length, megabytes
 from explorer.explain.notation import number, quoted
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection

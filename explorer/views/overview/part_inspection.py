@@ -4,11 +4,10 @@ from collections.abc import Iterable
 
 from explorer.analysis.next_token import ranking
 from explorer.analysis.residual import stages
-from explorer.explain.inspection import Inspection, Point
-from explorer.explain.inspection.attribution import head_part, logit_part
-from explorer.explain.inspection.inspection import nth
-from explorer.explain.inspection.prediction import next_token_probability
-from explorer.explain.inspection.residual import divisor, length
+from explorer.explain.analysed.attribution import head_part, logit_part
+from explorer.explain.analysed.prediction import next_token_probability
+from explorer.explain.analysed.residual import divisor, length
+from explorer.explain.inspection import Inspection, Point, nth
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.explained import explained

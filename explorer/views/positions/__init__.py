@@ -1,6 +1,6 @@
 """Positions: how the model knows where a token stands."""
 
-from explorer.explain.inspection.attention import changed_weight
+from explorer.explain.analysed.attention import changed_weight
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views import change

@@ -4,10 +4,12 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.rope import rotated_pairs, score_by_pair, wrapped
-from explorer.explain.inspection import Inspection, Point, inspect, scores
-from explorer.explain.inspection.scores import dims_of_pair
+from explorer.explain.analysed import scores
+from explorer.explain.analysed.scores import dims_of_pair
+from explorer.explain.captured import Check, sizes
+from explorer.explain.captured.inspect import inspect
+from explorer.explain.inspection import Inspection, Point
 from explorer.explain.notation import number, quoted
-from explorer.explain.recompute import Check, sizes
 from explorer.state.errors import NoSuchPoint
 from explorer.state.interventions import Base, Shift
 from explorer.state.selection import Selection

@@ -4,11 +4,11 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.positions import PARTS, context_vectors, cosine_of_waves, cosines, lengths
-from explorer.explain.inspection import Inspection, Point, inspect
-from explorer.explain.inspection.inspection import nth
-from explorer.explain.inspection.positions import cosine, length, mean_cosine
+from explorer.explain.analysed.positions import cosine, length, mean_cosine
+from explorer.explain.captured.changes import first_position
+from explorer.explain.captured.inspect import inspect
+from explorer.explain.inspection import Inspection, Point, nth
 from explorer.explain.notation import number, quoted
-from explorer.explain.recompute.changes import first_position
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

@@ -4,13 +4,12 @@ from explorer.analysis.attribution import attribution
 from explorer.analysis.lens import streams
 from explorer.analysis.next_token import next_token, rank_of
 from explorer.analysis.norms import norm_scale, unembed
-from explorer.explain.inspection import Inspection, Point
-from explorer.explain.inspection import rollout as shares
-from explorer.explain.inspection.attribution import head_part, logit_part
-from explorer.explain.inspection.inspection import nth
-from explorer.explain.inspection.prediction import lens_cell, predicted, probability_of_actual
+from explorer.explain.analysed import rollout as shares
+from explorer.explain.analysed.attribution import head_part, logit_part
+from explorer.explain.analysed.prediction import lens_cell, predicted, probability_of_actual
+from explorer.explain.captured import Check, sizes
+from explorer.explain.inspection import Inspection, Point, nth
 from explorer.explain.notation import number, quoted
-from explorer.explain.recompute import Check, sizes
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

@@ -1,9 +1,7 @@
 """Residual stream: the vector of a token that every layer reads and adds to."""
 
 from explorer.analysis.residual import SUBLAYERS, norm_reading, updates
-from explorer.explain.inspection import Inspection, Point, inspect
-from explorer.explain.inspection.inspection import nth
-from explorer.explain.inspection.residual import (
+from explorer.explain.analysed.residual import (
     cosine,
     direction,
     divisor,
@@ -14,6 +12,8 @@ from explorer.explain.inspection.residual import (
     stage_length,
     written_length,
 )
+from explorer.explain.captured.inspect import inspect
+from explorer.explain.inspection import Inspection, Point, nth
 from explorer.explain.notation import number, quoted
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace

@@ -4,10 +4,10 @@ import numpy as np
 
 from explorer.analysis.embedding import embedding_parts
 from explorer.analysis.next_token import rank, surprisal
-from explorer.explain.inspection import Inspection, Point, inspect
-from explorer.explain.inspection.embedding import component, similar, table_row
-from explorer.explain.inspection.inspection import nth
-from explorer.explain.inspection.prediction import PREDICTED, predicted
+from explorer.explain.analysed.embedding import component, similar, table_row
+from explorer.explain.analysed.prediction import PREDICTED, predicted
+from explorer.explain.captured.inspect import inspect
+from explorer.explain.inspection import Inspection, Point, nth
 from explorer.explain.notation import number, quoted
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from explorer.analysis.rounding import Check, largest_error, resolution, tolerance
-from explorer.explain.recompute import check
+from explorer.explain.captured import check
 from explorer.tracing.capture import capture
 
 

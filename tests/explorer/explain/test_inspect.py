@@ -14,7 +14,7 @@ from explorer.analysis.heads import HEAD_SCORES
 from explorer.analysis.lens import LENSES
 from explorer.explain.inspection import Point
 from explorer.explain.notation import number
-from explorer.explain.recompute.source import ROOT
+from explorer.explain.source import ROOT
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.trace import Trace

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from explorer.explain.recompute import check, formula_of, inputs_of, recompute, work_out
-from explorer.explain.recompute.source import ROOT, Source
-from explorer.explain.recompute.taps import CHECKS
-from explorer.explain.recompute.working import MOST_TERMS, Input, products, summed
+from explorer.explain.captured import check, formula_of, inputs_of, recompute, work_out
+from explorer.explain.captured.taps import CHECKS
+from explorer.explain.source import ROOT, Source
+from explorer.explain.working import MOST_TERMS, Input, products, summed
 from explorer.tracing.capture import capture
 from model.config import RopeScaling
 from model.transformer_lm import TransformerLM
@@ -171,7 +171,7 @@ def test_an_input_is_written_as_python_indexes_it():
 
 def test_no_part_of_the_model_is_used():
     """An implementation of its own: of `model` it knows the config alone."""
-    for path in (ROOT / "explorer" / "explain" / "recompute").glob("*.py"):
+    for path in (ROOT / "explorer" / "explain" / "captured").glob("*.py"):
         imports = [line for line in path.read_text("utf-8").splitlines() if line.startswith(("import", "from"))]
         assert not [line for line in imports if "torch" in line]
         assert {line for line in imports if " model" in line} <= {"from model.config import ModelConfig"}

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from explorer.explain.recompute.taps import block_output
+from explorer.explain.captured.taps import block_output
 from explorer.tracing.trace import Trace
 
 

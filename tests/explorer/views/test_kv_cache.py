@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from explorer.analysis.kv_cache import step_flops, whole_lengths
-from explorer.explain.inspection.kv_cache import length
+from explorer.explain.analysed.kv_cache import length
 from explorer.state.selection import Selection
 from explorer.views.kv_cache import VIEW, cells, heads
 from explorer.views.kv_cache.savings import size, work

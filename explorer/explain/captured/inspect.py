@@ -2,10 +2,10 @@
 
 import re
 
-from explorer.explain.inspection.inspection import Inspection, element
+from explorer.explain.captured import formula_of, work_out
+from explorer.explain.inspection import Inspection, element
 from explorer.explain.notation import quoted
-from explorer.explain.recompute import formula_of, work_out
-from explorer.explain.recompute.working import subscript
+from explorer.explain.working import subscript
 from explorer.tracing.trace import Trace
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.explain.recompute.changes import first_position, theta
-from explorer.explain.recompute.source import Source
-from explorer.explain.recompute.working import Working, factor, number, take, values
+from explorer.explain.captured.changes import first_position, theta
+from explorer.explain.source import Source
+from explorer.explain.working import Working, factor, number, take, values
 from explorer.tracing.trace import Trace
 from model.config import ModelConfig
 

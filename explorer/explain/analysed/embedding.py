@@ -3,11 +3,11 @@
 import math
 
 from explorer.analysis.embedding import nearest_tokens, principal_components, stream_at
-from explorer.explain.inspection.inspection import Inspection, element
-from explorer.explain.inspection.tap import at
+from explorer.explain.captured.inspect import at
+from explorer.explain.inspection import Inspection, element
 from explorer.explain.notation import number, quoted
-from explorer.explain.recompute.source import Source
-from explorer.explain.recompute.working import Input, factor, products, take
+from explorer.explain.source import Source
+from explorer.explain.working import Input, factor, products, take
 from explorer.tracing.trace import Trace
 
 EMBEDDING, TABLE = "explorer/analysis/embedding.py", "token_embedding.weight"

@@ -7,12 +7,12 @@ import numpy as np
 from explorer.analysis.ablation import ablation
 from explorer.analysis.change import attention_moved, next_token_change, stream_change, surprisal_change
 from explorer.analysis.residual import stages
-from explorer.explain.inspection.inspection import Inspection, element
-from explorer.explain.inspection.prediction import bits_of, log_total, probability
-from explorer.explain.inspection.tap import at
+from explorer.explain.analysed.prediction import bits_of, log_total, probability
+from explorer.explain.captured.inspect import at
+from explorer.explain.inspection import Inspection, element
 from explorer.explain.notation import number, quoted
-from explorer.explain.recompute.source import Source
-from explorer.explain.recompute.working import Input, summed, take
+from explorer.explain.source import Source
+from explorer.explain.working import Input, summed, take
 from explorer.state.interventions import Edit
 from explorer.tracing.trace import Trace
 

@@ -7,12 +7,12 @@ import numpy as np
 
 from explorer.analysis.norms import norm_scale
 from explorer.analysis.residual import norm_reading, outliers, residual_norms, similarity, stages, stream, updates
-from explorer.explain.inspection.inspection import Inspection, element, nth
-from explorer.explain.inspection.tap import at
+from explorer.explain.captured.inspect import at
+from explorer.explain.captured.norms import mean_square
+from explorer.explain.inspection import Inspection, element, nth
 from explorer.explain.notation import number
-from explorer.explain.recompute.norms import mean_square
-from explorer.explain.recompute.source import Source
-from explorer.explain.recompute.working import products, summed, take
+from explorer.explain.source import Source
+from explorer.explain.working import products, summed, take
 from explorer.tracing.trace import Trace
 
 RESIDUAL = "explorer/analysis/residual.py"

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.explain.recompute.source import Source
-from explorer.explain.recompute.working import Input, Working, factor, number, products, take, values
+from explorer.explain.source import Source
+from explorer.explain.working import Input, Working, factor, number, products, take, values
 from explorer.tracing.trace import Trace
 
 

@@ -4,12 +4,12 @@ import numpy as np
 
 from explorer.analysis.attribution import Attribution, attribution
 from explorer.analysis.feed_forward import later_norms
-from explorer.explain.inspection.inspection import Inspection, element
-from explorer.explain.inspection.tap import at
+from explorer.explain.captured.inspect import at
+from explorer.explain.captured.norms import divided
+from explorer.explain.inspection import Inspection, element
 from explorer.explain.notation import number, quoted
-from explorer.explain.recompute.norms import divided
-from explorer.explain.recompute.source import Source
-from explorer.explain.recompute.working import Input, products, take
+from explorer.explain.source import Source
+from explorer.explain.working import Input, products, take
 from explorer.tracing.trace import Trace
 
 ATTRIBUTION = "explorer/analysis/attribution.py"

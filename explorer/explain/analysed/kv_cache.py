@@ -3,11 +3,11 @@
 import math
 
 from explorer.analysis.kv_cache import cached_lengths, cached_name, positions_computed, whole_lengths
-from explorer.explain.inspection.inspection import Inspection, element
-from explorer.explain.inspection.tap import at
+from explorer.explain.captured.inspect import at
+from explorer.explain.inspection import Inspection, element
 from explorer.explain.notation import number
-from explorer.explain.recompute.source import Source
-from explorer.explain.recompute.working import summed, take
+from explorer.explain.source import Source
+from explorer.explain.working import summed, take
 from explorer.tracing.trace import Trace
 from model.counting import kv_cache_bytes_per_token
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.explain.recompute.linear import Copy, Linear
-from explorer.explain.recompute.source import Source
-from explorer.explain.recompute.working import Working, factor, number, take, values
+from explorer.explain.captured.linear import Copy, Linear
+from explorer.explain.source import Source
+from explorer.explain.working import Working, factor, number, take, values
 from explorer.tracing.trace import Trace
 
 NORM_LINES = {

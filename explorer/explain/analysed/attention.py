@@ -8,11 +8,11 @@ import numpy as np
 from explorer.analysis.attention import PATTERNS, shown_pattern, stages
 from explorer.analysis.change import pattern_change
 from explorer.analysis.heads import HEAD_SCORES, head_scores
-from explorer.explain.inspection.inspection import Inspection, element
-from explorer.explain.inspection.tap import inspect, query_and_key
+from explorer.explain.captured.inspect import inspect, query_and_key
+from explorer.explain.inspection import Inspection, element
 from explorer.explain.notation import number
-from explorer.explain.recompute.source import Source
-from explorer.explain.recompute.working import Input, factor, products, summed, take
+from explorer.explain.source import Source
+from explorer.explain.working import Input, factor, products, summed, take
 from explorer.tracing.trace import Trace
 
 ATTENTION, HEADS = "explorer/analysis/attention.py", "explorer/analysis/heads.py"

@@ -7,8 +7,8 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from explorer.explain.notation import number
-from explorer.explain.recompute.source import Source
-from explorer.explain.recompute.working import Input
+from explorer.explain.source import Source
+from explorer.explain.working import Input
 from explorer.state.errors import NoSuchPoint, UserError
 
 

@@ -5,12 +5,12 @@ import math
 import numpy as np
 
 from explorer.analysis.feed_forward import NEAR, later_norms, pushed, sparsity
-from explorer.explain.inspection.attribution import through
-from explorer.explain.inspection.inspection import Inspection, element
-from explorer.explain.inspection.tap import at
+from explorer.explain.analysed.attribution import through
+from explorer.explain.captured.inspect import at
+from explorer.explain.inspection import Inspection, element
 from explorer.explain.notation import number, quoted
-from explorer.explain.recompute.source import Source
-from explorer.explain.recompute.working import products, take
+from explorer.explain.source import Source
+from explorer.explain.working import products, take
 from explorer.tracing.trace import Trace
 
 FEED_FORWARD = "explorer/analysis/feed_forward.py"

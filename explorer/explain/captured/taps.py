@@ -8,14 +8,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from explorer.analysis.rounding import Check
+from explorer.explain.captured.changes import factors, is_changed, multiply
+from explorer.explain.captured.embedding import Angles, Embedded, Learned, Waves
+from explorer.explain.captured.linear import Copy, Linear, Sum
+from explorer.explain.captured.norms import NORM_LINES, Norm
+from explorer.explain.captured.sublayers import ATTENTION_TAPS, FEED_FORWARD_TAPS
 from explorer.explain.notation import number
-from explorer.explain.recompute.changes import factors, is_changed, multiply
-from explorer.explain.recompute.embedding import Angles, Embedded, Learned, Waves
-from explorer.explain.recompute.linear import Copy, Linear, Sum
-from explorer.explain.recompute.norms import NORM_LINES, Norm
-from explorer.explain.recompute.source import Source
-from explorer.explain.recompute.sublayers import ATTENTION_TAPS, FEED_FORWARD_TAPS
-from explorer.explain.recompute.working import Formula, Working
+from explorer.explain.source import Source
+from explorer.explain.working import Formula, Working
 from explorer.tracing.trace import Trace
 from model.config import ModelConfig
 
@@ -74,7 +74,7 @@ def formula_of(config: ModelConfig, name: str) -> Formula:
     known = IN_BLOCKS if in_block else OUTSIDE
     tap = in_block[2] if in_block else name
     if tap not in known:
-        raise KeyError(f"no formula is known for {name!r}; it belongs in explorer/explain/recompute/taps.py")
+        raise KeyError(f"no formula is known for {name!r}; it belongs in explorer/explain/captured/taps.py")
     return known[tap](config, int(in_block[1])) if in_block else known[tap](config)
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.feed_forward import ACTIVATIONS
-from explorer.explain.recompute.linear import short
-from explorer.explain.recompute.source import Source
-from explorer.explain.recompute.working import Working, number, take, values
+from explorer.explain.captured.linear import short
+from explorer.explain.source import Source
+from explorer.explain.working import Working, number, take, values
 from explorer.tracing.trace import Trace
 
 

@@ -1,11 +1,11 @@
 """How often a size of value occurs."""
 
 from explorer.analysis.activations import histogram_of, matrix_at
-from explorer.explain.inspection.inspection import Inspection
-from explorer.explain.inspection.tap import at
+from explorer.explain.captured.inspect import at
+from explorer.explain.inspection import Inspection
 from explorer.explain.notation import number
-from explorer.explain.recompute.source import Source
-from explorer.explain.recompute.working import Input
+from explorer.explain.source import Source
+from explorer.explain.working import Input
 from explorer.state.errors import NoSuchPoint
 from explorer.tracing.trace import Trace
 

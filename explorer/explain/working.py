@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from explorer.explain.notation import number
-from explorer.explain.recompute.source import Source
+from explorer.explain.source import Source
 from explorer.tracing.trace import Trace
 
 MOST_TERMS = 3  # of a sum that are written out

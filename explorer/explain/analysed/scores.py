@@ -6,11 +6,11 @@ import numpy as np
 
 from explorer.analysis import rope
 from explorer.analysis.attention import score_by_dimension
-from explorer.explain.inspection.inspection import Inspection, element
-from explorer.explain.inspection.tap import query_and_key
+from explorer.explain.captured.inspect import query_and_key
+from explorer.explain.inspection import Inspection, element
 from explorer.explain.notation import number
-from explorer.explain.recompute.source import Source
-from explorer.explain.recompute.working import factor, summed, take
+from explorer.explain.source import Source
+from explorer.explain.working import factor, summed, take
 from explorer.state.errors import NoSuchPoint
 from explorer.tracing.trace import Trace
 from model.config import ModelConfig

@@ -6,13 +6,13 @@ import numpy as np
 
 from explorer.analysis.lens import LENSES, depths, ranks, readings, tracked
 from explorer.analysis.next_token import entropy, next_token, rank, surprisal
-from explorer.explain.inspection.inspection import Inspection, element
-from explorer.explain.inspection.tap import at
+from explorer.explain.captured.inspect import at
+from explorer.explain.captured.norms import Norm, divided
+from explorer.explain.captured.taps import formula_of
+from explorer.explain.inspection import Inspection, element
 from explorer.explain.notation import number, quoted
-from explorer.explain.recompute.norms import Norm, divided
-from explorer.explain.recompute.source import Source
-from explorer.explain.recompute.taps import formula_of
-from explorer.explain.recompute.working import Input, products, summed, take
+from explorer.explain.source import Source
+from explorer.explain.working import Input, products, summed, take
 from explorer.state.errors import NoSuchPoint
 from explorer.tracing.trace import Trace
 

@@ -3,11 +3,11 @@
 import numpy as np
 
 from explorer.analysis.rollout import rollout
-from explorer.explain.inspection.inspection import Inspection, element
-from explorer.explain.inspection.tap import query_and_key
+from explorer.explain.captured.inspect import query_and_key
+from explorer.explain.inspection import Inspection, element
 from explorer.explain.notation import number
-from explorer.explain.recompute.source import Source
-from explorer.explain.recompute.working import products, take
+from explorer.explain.source import Source
+from explorer.explain.working import products, take
 from explorer.tracing.trace import Trace
 
 

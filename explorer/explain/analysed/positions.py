@@ -5,11 +5,11 @@ import math
 import numpy as np
 
 from explorer.analysis import positions
-from explorer.explain.inspection.inspection import Inspection, element
-from explorer.explain.inspection.tap import at
+from explorer.explain.captured.inspect import at
+from explorer.explain.inspection import Inspection, element
 from explorer.explain.notation import number
-from explorer.explain.recompute.source import Source
-from explorer.explain.recompute.working import products, summed, take
+from explorer.explain.source import Source
+from explorer.explain.working import products, summed, take
 from explorer.tracing.trace import Trace
 
 POSITIONS, NAME = "explorer/analysis/positions.py", "position_embed"
