@@ -80,6 +80,19 @@ def attribution(trace: Trace, position: int, token_id: int, rival_id: int | None
     return Attribution(token, positions, heads, biases, feed_forward, shift, logit)
 
 
+def by_kind(trace: Trace, taken: Attribution) -> dict[str, float]:
+    """What each kind of part that the model has adds, all layers together.
+
+    Kinds are "token", "position", "attention", W_O's biases with it, "feed_forward" and "shift", the β of the norms.
+    """
+    sums = {"token": taken.token} | ({"position": taken.positions} if "position_embed" in trace else {})
+    sums |= {
+        "attention": float(taken.heads.sum() + taken.biases.sum()),
+        "feed_forward": float(taken.feed_forward.sum()),
+    }
+    return sums | ({"shift": taken.shift} if trace.config.norm == "layernorm" else {})
+
+
 def before_norm(trace: Trace, name: str, x: np.ndarray, read: np.ndarray) -> tuple[np.ndarray, float]:
     """The direction that a product with the norm of x is in terms of x itself, and what β adds to that product:
     norm(x)·read = x·before + shift, with the norm's divisor held at x's. `read` itself where there is no such norm."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.norms import centred, norm_scale, unembed
+from explorer.architecture.stream import norms_from
 from explorer.tracing.trace import Trace
 
 
@@ -126,20 +127,6 @@ def sparsity(trace: Trace) -> Sparsity:
     return Sparsity(*np.transpose(shares))
 
 
-def later_norms(trace: Trace, layer: int) -> list[tuple[str, str]]:
-    """The norms between a layer's feed-forward and the unembedding: their names, and of what they normalise."""
-    last = trace.config.num_layers - 1
-    if trace.config.norm_placement == "pre":
-        return [("final_norm", f"blocks.{last}.resid_post")]
-    names = [(f"blocks.{layer}.ffn_norm", f"blocks.{layer}.resid_post")]
-    for later in range(layer + 1, last + 1):
-        names += [
-            (f"blocks.{later}.{norm}", f"blocks.{later}.{x}")
-            for norm, x in (("attn_norm", "resid_mid"), ("ffn_norm", "resid_post"))
-        ]
-    return names
-
-
 def pushed(trace: Trace, layer: int, number: int, query: int) -> np.ndarray:
     """(V,) what a neuron adds to every token's logit after `query` for each 1 of its hidden value.
 
@@ -147,7 +134,7 @@ def pushed(trace: Trace, layer: int, number: int, query: int) -> np.ndarray:
     way, gains folded in and divided by what they divided by in this run; what later sublayers make of it is not in it.
     """
     direction = trace.weights[f"blocks.{layer}.ffn.down_proj.weight"][:, number].astype(np.float64)  # (D,)
-    for norm, normalised in later_norms(trace, layer):
+    for norm, normalised in norms_from(trace.config, f"blocks.{layer}.resid_post"):
         direction = centred(trace, direction) * trace.weights[f"{norm}.weight"]
         direction = direction / norm_scale(trace, trace[normalised][query])
     return unembed(trace, direction)

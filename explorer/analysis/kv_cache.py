@@ -4,7 +4,7 @@ import numpy as np
 
 from explorer.tracing.trace import Trace
 from model.config import ModelConfig
-from model.counting import flops_table
+from model.counting import flops_table, kv_cache_bytes_per_token
 
 
 def cached_name(trace: Trace, layer: int, part: str) -> str:
@@ -31,6 +31,14 @@ def positions_computed(steps: int) -> tuple[np.ndarray, np.ndarray]:
     """
     n = np.arange(1, steps + 1)
     return n, n * (n + 1) // 2
+
+
+def megabytes_stored(config: ModelConfig, positions: np.ndarray | int, shared: bool = True) -> np.ndarray | float:
+    """What the keys and values of so many positions take, 4 bytes a number; not `shared`, as if every head of queries
+    had its own."""
+    each = kv_cache_bytes_per_token(config)
+    each = each if shared else each * config.num_heads // config.kv_heads
+    return positions * (each / 1e6)
 
 
 def step_flops(config: ModelConfig, position: int) -> tuple[int, int]:

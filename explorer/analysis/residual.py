@@ -51,6 +51,11 @@ def stream(trace: Trace, normed: bool = True) -> np.ndarray:
     return np.stack([trace[stage.tap] for stage in stages(trace, normed)])
 
 
+def stream_lengths(trace: Trace) -> np.ndarray:
+    """(S, T), ‖residual stream‖₂ of every token at its `stages`."""
+    return np.linalg.norm(stream(trace), axis=-1)
+
+
 @dataclass(frozen=True)
 class ResidualNorms:
     """Lengths along the depth of the model.
@@ -64,6 +69,11 @@ class ResidualNorms:
     stages: tuple[str, ...]
     stream: np.ndarray
     updates: np.ndarray
+
+    @property
+    def median(self) -> np.ndarray:
+        """(2 L + 1,) of all tokens' streams."""
+        return np.median(self.stream, axis=1)
 
 
 def residual_norms(trace: Trace) -> ResidualNorms:

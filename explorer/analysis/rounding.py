@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 # Type of a model's numbers -> how many half units in the last place, relative to the terms that a value is made of
-# (`Formula.sizes`), still count as rounding. Measured over all kinds of models of the tests, untrained and trained
+# (`Working.sizes`), still count as rounding. Measured over all kinds of models of the tests, untrained and trained
 # checkpoints, with and without edits, of 1, 30 and 256 tokens: rounding is at most 34 of them in float32 (LayerNorm;
 # a linear map 10) and 2.4 in float16 and bfloat16, which add up in float32 and round once. A value that is 1 % too
 # large is off by at least 12,400 in float32, the least of all a score of two vectors almost at right angles; in

@@ -1,6 +1,7 @@
-"""How tokens and numbers are written."""
+"""How tokens, numbers and sums of them are written."""
 
 import unicodedata
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -46,3 +47,25 @@ def added(value: float) -> str:
     """What a part adds, with its sign: two decimals; no sign where that leaves nothing."""
     text = f"{value:+.2f}".replace("-", "−")
     return text[1:] if float(f"{value:.2f}") == 0 else text
+
+
+MOST_TERMS = 3  # of a sum that are written out
+
+
+def factor(value: float) -> str:
+    """A number as it stands in a product."""
+    return f"({number(value)})" if value < 0 else number(value)
+
+
+def products(a: np.ndarray, b: np.ndarray) -> str:
+    """a·b of two vectors as the sum of its terms, the largest first, in brackets."""
+    return summed(a * b, [f"{factor(x)}·{factor(y)}" for x, y in zip(a, b, strict=True)])
+
+
+def summed(terms: np.ndarray, texts: Sequence[str] | None = None) -> str:
+    """A sum of terms, each written as its text or else as a number, the largest first, in brackets."""
+    order = np.argsort(-np.abs(terms), kind="stable")
+    shown = [texts[i] if texts else factor(terms[i]) for i in order[:MOST_TERMS]]
+    if rest := len(terms) - len(shown):
+        shown.append(f"{rest} more term{'s' * (rest > 1)}")
+    return f"({' + '.join(shown)})"

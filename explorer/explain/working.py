@@ -1,30 +1,28 @@
-"""How one number comes about: the formula, the same with its numbers, and where these come from."""
+"""A formula, the numbers that go into it, and what it gives."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from explorer.explain.notation import number
-from explorer.explain.source import Source
 from explorer.tracing.trace import Trace
 
-MOST_TERMS = 3  # of a sum that are written out
+Index = tuple[int | slice, ...]  # an axis each; axes left out are taken whole
+ALL = slice(None)
 
 
 @dataclass(frozen=True)
 class Input:
-    """Numbers that another is worked out from.
+    """Numbers that others are worked out from.
 
     Attributes:
         name: of a captured value or a weight.
-        index: the part of it that is taken, an axis each; axes left out are taken whole.
+        index: the part of it that is taken.
         shape: of that part.
     """
 
     name: str
-    index: tuple[int | slice, ...]
+    index: Index
     shape: tuple[int, ...]
 
     def __str__(self) -> str:
@@ -46,70 +44,26 @@ def subscript(index: Sequence[int | slice]) -> str:
 
 @dataclass(frozen=True)
 class Working:
-    """One number, worked out.
+    """A number worked out in float64, or all numbers of a value at once by the same formula.
 
     Attributes:
         symbols: the formula.
-        numbers: the formula with the numbers in it, result included.
+        numbers: writes the formula with the numbers in it, result included; of one number alone.
         value: the result.
         inputs: what went into it.
+        sizes: how large the terms are that each number is made of, together: what rounding takes a share of; ≥ 0. NaN
+            where nothing is held against it.
     """
 
     symbols: str
-    numbers: str
-    value: float
+    numbers: Callable[[], str]
+    value: np.ndarray | float
     inputs: tuple[Input, ...]
+    sizes: np.ndarray | float = np.nan
 
 
-class Formula(Protocol):
-    """How a captured value comes from earlier ones.
-
-    Attributes:
-        names: of the captured values and weights it is worked out from.
-        source: the line of the model that computes it.
-    """
-
-    source: Source
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-
-    def array(self, trace: Trace) -> np.ndarray:
-        """The whole value, in float64."""
-
-    def sizes(self, trace: Trace) -> np.ndarray:
-        """How large the terms are that each element is made of, together: what rounding takes a share of; ≥ 0."""
-
-    def working(self, trace: Trace, index: tuple[int, ...]) -> Working:
-        """One element of it."""
-
-
-def values(trace: Trace, name: str) -> np.ndarray:
-    """A captured value or a weight in float64."""
-    return (trace.weights[name] if name in trace.weights else trace[name]).astype(np.float64)
-
-
-def take(trace: Trace, name: str, *index: int | slice) -> tuple[np.ndarray, Input]:
-    """Part of a captured value or a weight in float64, and where it is from."""
+def take(trace: Trace, name: str, *index: int | slice | np.ndarray) -> tuple[np.ndarray, Input]:
+    """Part of a captured value or a weight in float64, a copy, and where it is from."""
     whole = trace.weights[name] if name in trace.weights else trace[name]
-    part = np.asarray(whole[index], dtype=np.float64)
+    part = np.array(whole[index], dtype=np.float64)
     return part, Input(name, index, part.shape)
-
-
-def factor(value: float) -> str:
-    """A number as it stands in a product."""
-    return f"({number(value)})" if value < 0 else number(value)
-
-
-def products(a: np.ndarray, b: np.ndarray) -> str:
-    """a·b of two vectors as the sum of its terms, the largest first, in brackets."""
-    return summed(a * b, [f"{factor(x)}·{factor(y)}" for x, y in zip(a, b, strict=True)])
-
-
-def summed(terms: np.ndarray, texts: Sequence[str] | None = None) -> str:
-    """A sum of terms, each written as its text or else as a number, the largest first, in brackets."""
-    order = np.argsort(-np.abs(terms), kind="stable")
-    shown = [texts[i] if texts else factor(terms[i]) for i in order[:MOST_TERMS]]
-    if rest := len(terms) - len(shown):
-        shown.append(f"{rest} more term{'s' * (rest > 1)}")
-    return f"({' + '.join(shown)})"

@@ -8,8 +8,9 @@ import plotly.graph_objects as go
 from explorer.analysis.change import largest_score, next_token_change, pattern_change, resolution, score_change
 from explorer.analysis.next_token import surprisal
 from explorer.explain.analysed.change import probability_in
-from explorer.explain.inspection import Inspection, Point
+from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
+from explorer.explain.point import Point
 from explorer.state.errors import NoSuchPoint
 from explorer.state.interventions import Shift
 from explorer.state.selection import Selection
@@ -123,7 +124,7 @@ def next_tokens(trace: Trace, position: int) -> go.Figure:
     )
 
 
-def inspect_next_token(trace: Trace, selection: Selection, point: Point) -> Inspection:
+def inspect_next_token(trace: Trace, selection: Selection, point: Point) -> Derivation:
     shown = next_token_change(trace, selection.query).top(BARS)
     if point.row >= len(shown):
         raise NoSuchPoint(f"there is no bar {point.row}")

@@ -12,10 +12,10 @@ from typing import Literal
 import numpy as np
 
 from explorer.analysis.rounding import largest_error
-from explorer.explain.captured import Check, check, inputs_of
-from explorer.explain.captured.inspect import inspect
-from explorer.explain.inspection import Inspection, Point
+from explorer.explain.captured import Check, check, derivation_of, inputs_of
+from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number
+from explorer.explain.point import Point
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 
@@ -38,7 +38,7 @@ class Mark:
     def of(cls, checks: Mapping[str, Check], words: str, details: str, dtype: str) -> "Mark":
         """The mark that checks give, by what they are of; `words` where they all passed."""
         if not all(check.passed for check in checks.values()):
-            return cls("off", told(checks, dtype), details)
+            return cls("off", failures(checks, dtype), details)
         return cls("recomputed" if checks else "unchecked", words, details)
 
     def as_dict(self) -> dict[str, str]:
@@ -47,10 +47,10 @@ class Mark:
 
 MOST_TOLD = 2  # of the checks that failed
 Marking = Callable[[Trace, Selection], Mark]
-Inspect = Callable[[Trace, Selection, Point], Inspection | tuple[Inspection, ...] | None]
+Inspect = Callable[[Trace, Selection, Point], Derivation | tuple[Derivation, ...] | None]
 
 
-def told(checks: Mapping[str, Check], dtype: str) -> str:
+def failures(checks: Mapping[str, Check], dtype: str) -> str:
     """Which checks failed and by how much, the worst first."""
     failed = [name for name, check in checks.items() if not check.passed]
     failed.sort(key=lambda name: np.nan_to_num(checks[name].times, nan=np.inf), reverse=True)
@@ -127,12 +127,12 @@ def cell(template: str, *axes: str) -> Inspect:
         axes: what each axis is counted by: a coordinate of the point, or else a field of the selection.
     """
 
-    def inspect_cell(trace: Trace, selection: Selection, point: Point) -> Inspection:
+    def inspect_cell(trace: Trace, selection: Selection, point: Point) -> Derivation:
         known = selection.as_dict()
         for name in {"layer", "head", *axes} & {"x", "y", "layer", "head"}:
             if (place := point.index(name)) is not None:
                 known[name] = place
-        return inspect(trace, template.format(**known), tuple(known[axis] for axis in axes))
+        return derivation_of(trace, template.format(**known), tuple(known[axis] for axis in axes))
 
     return inspect_cell
 

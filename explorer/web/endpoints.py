@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from explorer.explain.inspection import Point
+from explorer.explain.point import Point
 from explorer.language import _
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState

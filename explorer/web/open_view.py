@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from explorer.explain.inspection import Point
+from explorer.explain.point import Point
 from explorer.language import _
 from explorer.state.errors import NoSuchPoint
 from explorer.state.page_state import PageState

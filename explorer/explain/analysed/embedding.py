@@ -1,60 +1,51 @@
 """Numbers worked out from embeddings: cosines of tokens, and where the stream lies along its main directions."""
 
-import math
-
-from explorer.analysis.embedding import nearest_tokens, principal_components, stream_at
-from explorer.explain.captured.inspect import at
-from explorer.explain.inspection import Inspection, element
-from explorer.explain.notation import number, quoted
+from explorer.analysis.embedding import embedding_parts, nearest_tokens, principal_components, stream_at
+from explorer.explain.analysed.arithmetic import cosine, product
+from explorer.explain.captured.embedding import TABLE, row_scale
+from explorer.explain.derivation import Derivation
+from explorer.explain.notation import factor, number, quoted
+from explorer.explain.place import at, of_id
+from explorer.explain.point import element
 from explorer.explain.source import Source
-from explorer.explain.working import Input, factor, products, take
+from explorer.explain.working import Input, Working, take
 from explorer.tracing.trace import Trace
 
-EMBEDDING, TABLE = "explorer/analysis/embedding.py", "token_embedding.weight"
+EMBEDDING = "explorer/analysis/embedding.py"
 
 
-def table_row(trace: Trace, query: int, dim: int) -> Inspection:
+def table_row(trace: Trace, query: int, dim: int) -> Derivation:
     """A number of the token's own row of the table, as it enters the sum."""
-    token_id = trace.token_ids[query]
+    token_id, scaled = trace.token_ids[query], trace.config.scale_embeddings
+    parts = embedding_parts(trace, query)
+    drawn = element(parts.row * parts.scale, dim)
     row, read = take(trace, TABLE, token_id, dim)
-    scaled = trace.config.scale_embeddings
-    again = float(row) * (math.sqrt(trace.config.d_model) if scaled else 1.0)
+    value = float(row) * row_scale(trace)
     times = f"{factor(row)} · √{trace.config.d_model} = " * scaled
-    return Inspection(
-        name=f"token {token_id}’s own vector[{dim}]",
-        place=at(trace, query),
-        value=again,
-        kind="drawn",
-        symbols=f"row of the token’s id{' · √D' * scaled}, as it was learned",
-        numbers=f"{times}{number(again)}",
-        inputs=(read,),
-        recomputed=again,
-        source=Source(EMBEDDING, 'row = trace.weights["token_embedding.weight"][trace.token_ids[query]]'),
+    symbols = f"row of the token’s id{' · √D' * scaled}, as it was learned"
+    return Derivation(
+        f"token {token_id}’s own vector[{dim}]",
+        at(trace, query),
+        drawn,
+        Working(symbols, lambda: f"{times}{number(value)}", value, (read,)),
+        Source(EMBEDDING, 'row = trace.weights["token_embedding.weight"][trace.token_ids[query]]'),
     )
 
 
-def similar(trace: Trace, query: int, place: int, most: int) -> Inspection:
+def similar(trace: Trace, query: int, place: int, most: int) -> Derivation:
     """The cosine of the token's row of the table with that of one of the nearest tokens."""
     ids, cosines = nearest_tokens(trace, trace.token_ids[query], most)
-    value, token_id = element(cosines, place), int(ids[place])
-    (own, from_own), (other, from_other) = (take(trace, TABLE, i) for i in (trace.token_ids[query], token_id))
-    lengths = [math.sqrt(math.fsum(x * x)) for x in (own, other)]
-    scale = lengths[0] * lengths[1]
-    again = float(own @ other) / scale if scale else 0.0
-    return Inspection(
-        name="cosine of two tokens’ vectors",
-        place=f"{quoted(trace.tokens[query])} and {quoted(trace.vocabulary[token_id])} (id {token_id})",
-        value=value,
-        kind="drawn",
-        symbols="cosine = a·b / (‖a‖ ‖b‖)",
-        numbers=f"cosine = {products(own, other)} / ({number(lengths[0])} · {number(lengths[1])}) = {number(again)}",
-        inputs=(from_own, from_other),
-        recomputed=again,
-        source=Source(EMBEDDING, "cosines = np.divide(products, scale"),
+    drawn, token_id = element(cosines, place), int(ids[place])
+    return Derivation(
+        "cosine of two tokens’ vectors",
+        f"{quoted(trace.tokens[query])} and {of_id(trace, token_id)}",
+        drawn,
+        cosine(take(trace, TABLE, trace.token_ids[query]), take(trace, TABLE, token_id)),
+        Source(EMBEDDING, "cosines = np.divide(products, scale"),
     )
 
 
-def component(trace: Trace, depth: int, position: int, which: int, first: int = 0) -> Inspection:
+def component(trace: Trace, depth: int, position: int, which: int, first: int = 0) -> Derivation:
     """How far a token's vector lies along one of the directions in which all differ most.
 
     Args:
@@ -63,18 +54,14 @@ def component(trace: Trace, depth: int, position: int, which: int, first: int = 
     """
     vectors = stream_at(trace, depth)[first:].astype(float)
     found = principal_components(stream_at(trace, depth)[first:])
-    value, direction = element(found.points, position - first, which), found.directions[which]
+    drawn = element(found.points, position - first, which)
     centred = vectors[position - first] - vectors.mean(0)
-    again = float(centred @ direction)
     name = f"blocks.{depth}.resid_pre" if depth < trace.config.num_layers else "the stream after the last block"
-    return Inspection(
-        name=f"component {which + 1}",
-        place=f"{at(trace, position)} at depth {depth}",
-        value=value,
-        kind="drawn",
-        symbols="(x − mean x of all tokens) · direction",
-        numbers=f"{products(centred, direction)} = {number(again)}",
-        inputs=(Input(name, (slice(first, None),), vectors.shape),),
-        recomputed=again,
-        source=Source(EMBEDDING, "return PrincipalComponents(centred @ kept.T"),
+    inputs = (Input(name, (slice(first, None),), vectors.shape),)
+    return Derivation(
+        f"component {which + 1}",
+        f"{at(trace, position)} at depth {depth}",
+        drawn,
+        product("(x − mean x of all tokens) · direction", centred, found.directions[which], inputs),
+        Source(EMBEDDING, "return PrincipalComponents(centred @ kept.T"),
     )

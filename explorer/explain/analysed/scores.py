@@ -6,11 +6,15 @@ import numpy as np
 
 from explorer.analysis import rope
 from explorer.analysis.attention import score_by_dimension
-from explorer.explain.captured.inspect import query_and_key
-from explorer.explain.inspection import Inspection, element
-from explorer.explain.notation import number
+from explorer.analysis.rounding import Check
+from explorer.explain.captured import working_of
+from explorer.explain.captured.attention import group_of
+from explorer.explain.derivation import Derivation
+from explorer.explain.notation import factor, number, summed
+from explorer.explain.place import of_head, query_and_key
+from explorer.explain.point import element
 from explorer.explain.source import Source
-from explorer.explain.working import factor, summed, take
+from explorer.explain.working import Input, Working, take
 from explorer.state.errors import NoSuchPoint
 from explorer.tracing.trace import Trace
 from model.config import ModelConfig
@@ -18,33 +22,23 @@ from model.config import ModelConfig
 ROPE = "explorer/analysis/rope.py"
 
 
-def dimension(trace: Trace, layer: int, head: int, query: int, key: int, dim: int) -> Inspection:
+def dimension(trace: Trace, layer: int, head: int, query: int, key: int, dim: int) -> Derivation:
     """What one dimension of q and k adds to their score."""
-    value = element(score_by_dimension(trace, layer, head, query, key), dim)
+    drawn = element(score_by_dimension(trace, layer, head, query, key), dim)
     turned = "_rot" * (f"blocks.{layer}.attn.q_rot" in trace)
-    group = head * trace.config.kv_heads // trace.config.num_heads
-    q, from_q = take(trace, f"blocks.{layer}.attn.q{turned}", head, query, dim)
-    k, from_k = take(trace, f"blocks.{layer}.attn.k{turned}", group, key, dim)
-    d = trace.config.d_head
-    again = float(q) * float(k) / math.sqrt(d)
-    return Inspection(
-        name=f"what dimension {dim} adds to the score",
-        place=f"layer {layer} head {head}, {query_and_key(trace, query, key)}",
-        value=value,
-        kind="drawn",
-        symbols="qᵢ kᵢ / √d",
-        numbers=f"{factor(q)}·{factor(k)} / √{d} = {number(again)}",
-        inputs=(from_q, from_k),
-        recomputed=again,
-        source=Source("explorer/analysis/attention.py", "return q[query] * keys[key] / np.sqrt("),
+    (q, from_q), (k, from_k) = (
+        take(trace, name, group_of(trace, name, head), position, dim)
+        for name, position in ((f"blocks.{layer}.attn.q{turned}", query), (f"blocks.{layer}.attn.k{turned}", key))
     )
-
-
-def pair_of(trace: Trace, layer: int, head: int, vector: str, position: int, pair: int):
-    """The two numbers of a pair of q or k before its rotation, and where they are from."""
-    name = f"blocks.{layer}.attn.{vector}"
-    return take(
-        trace, name, head * len(trace[name]) // trace.config.num_heads, position, dims_of_pair(trace.config, pair)
+    d = trace.config.d_head
+    value = float(q) * float(k) / math.sqrt(d)
+    numbers = f"{factor(q)}·{factor(k)} / √{d} = {number(value)}"
+    return Derivation(
+        f"what dimension {dim} adds to the score",
+        of_head(trace, layer, head, query, key),
+        drawn,
+        Working("qᵢ kᵢ / √d", lambda: numbers, value, (from_q, from_k)),
+        Source("explorer/analysis/attention.py", "return q[query] * keys[key] / np.sqrt("),
     )
 
 
@@ -57,80 +51,80 @@ def dims_of_pair(config: ModelConfig, pair: int) -> slice:
     return slice(pair, None, config.d_head // 2)
 
 
-def turned_pair(trace: Trace, layer: int, head: int, query: int, key: int, pair: int, angle: float):
+def turned_pair(
+    trace: Trace, layer: int, head: int, query: int, key: int, pair: int, angle: float
+) -> tuple[str, float, tuple[Input, Input]]:
     """|q||k| cos(φ + angle) / √d of a pair: with its numbers, its value, and what it is worked out from."""
+    dims, d = dims_of_pair(trace.config, pair), trace.config.d_head
     (q, from_q), (k, from_k) = (
-        pair_of(trace, layer, head, vector, position, pair) for vector, position in (("q", query), ("k", key))
+        take(trace, name, group_of(trace, name, head), position, dims)
+        for name, position in ((f"blocks.{layer}.attn.q", query), (f"blocks.{layer}.attn.k", key))
     )
     size, between = math.hypot(*q) * math.hypot(*k), math.atan2(q[1], q[0]) - math.atan2(k[1], k[0])
-    value = size * math.cos(between + angle) / math.sqrt(trace.config.d_head)
+    value = size * math.cos(between + angle) / math.sqrt(d)
     lengths = f"{number(math.hypot(*q))}·{number(math.hypot(*k))}"
-    numbers = f"{lengths}·cos({number(between)} + {factor(angle)}) / √{trace.config.d_head} = {number(value)}"
+    numbers = f"{lengths}·cos({number(between)} + {factor(angle)}) / √{d} = {number(value)}"
     return numbers, value, (from_q, from_k)
 
 
-def pair(trace: Trace, layer: int, head: int, query: int, key: int, number_of_pair: int) -> Inspection:
+def pair(trace: Trace, layer: int, head: int, query: int, key: int, which: int) -> Derivation:
     """What one pair of dimensions adds to the score at the distance that the run has."""
-    value = element(rope.score_by_pair(trace, layer, head, query, key), number_of_pair)
-    (of_query, from_query), (of_key, from_key) = (
-        take(trace, "rope.angles", position, number_of_pair) for position in (query, key)
-    )
-    angle = float(of_query - of_key)
-    numbers, again, inputs = turned_pair(trace, layer, head, query, key, number_of_pair, angle)
-    return Inspection(
-        name=f"what pair {number_of_pair} adds to the score",
-        place=f"layer {layer} head {head}, {query_and_key(trace, query, key)}",
-        value=value,
-        kind="drawn",
-        symbols="|q||k| cos(φ + Δω) / √d, φ from k’s pair to q’s, Δω the difference of their angles",
-        numbers=numbers,
-        inputs=(*inputs, from_query, from_key),
-        recomputed=again,
-        source=Source(ROPE, 'turned = trace["rope.angles"][query].astype(np.float64) - trace["rope.angles"][key]'),
+    drawn = element(rope.score_by_pair(trace, layer, head, query, key), which)
+    (of_query, from_query), (of_key, from_key) = (take(trace, "rope.angles", at, which) for at in (query, key))
+    numbers, value, inputs = turned_pair(trace, layer, head, query, key, which, float(of_query - of_key))
+    symbols = "|q||k| cos(φ + Δω) / √d, φ from k’s pair to q’s, Δω the difference of their angles"
+    return Derivation(
+        f"what pair {which} adds to the score",
+        of_head(trace, layer, head, query, key),
+        drawn,
+        Working(symbols, lambda: numbers, value, (*inputs, from_query, from_key)),
+        Source(ROPE, 'turned = trace["rope.angles"][query].astype(np.float64) - trace["rope.angles"][key]'),
     )
 
 
-def at_distance(trace: Trace, layer: int, head: int, query: int, key: int, distance: int) -> Inspection:
+def at_distance(trace: Trace, layer: int, head: int, query: int, key: int, distance: int) -> Derivation:
     """The score that the same q and k would have so far apart."""
-    value = float(rope.score_by_distance(trace, layer, head, query, key, np.array([distance]))[0])
     speeds = np.nan_to_num(rope.frequencies(trace))
     parts = [turned_pair(trace, layer, head, query, key, i, distance * speed) for i, speed in enumerate(speeds)]
     terms = np.array([part for _, part, _ in parts])
-    again = math.fsum(terms)
-    group = head * trace.config.kv_heads // trace.config.num_heads
-    reads = [
-        take(trace, f"blocks.{layer}.attn.{vector}", part, position)[1]
-        for vector, part, position in (("q", head, query), ("k", group, key))
-    ]
-    return Inspection(
-        name=f"score at a distance of {distance}",
-        place=f"layer {layer} head {head}, q and k of {query_and_key(trace, query, key)}",
-        value=value,
-        kind="drawn",
-        symbols="score = Σ over pairs of |q||k| cos(φ + distance · ω) / √d",
-        numbers=f"score = {summed(terms)} = {number(again)}",
-        inputs=(*reads, take(trace, "rope.angles")[1]),
-        recomputed=again,
-        source=Source(ROPE, "return (matches(trace, layer, head, query, key) * np.exp(1j * turned)).real.sum(-1)"),
+    value = math.fsum(terms)
+    names = ((f"blocks.{layer}.attn.q", query), (f"blocks.{layer}.attn.k", key))
+    reads = [take(trace, name, group_of(trace, name, head), position)[1] for name, position in names]
+    working = Working(
+        "score = Σ over pairs of |q||k| cos(φ + distance · ω) / √d",
+        lambda: f"score = {summed(terms)} = {number(value)}",
+        value,
+        (*reads, take(trace, "rope.angles")[1]),
+    )
+    return Derivation(
+        f"score at a distance of {distance}",
+        f"layer {layer} head {head}, q and k of {query_and_key(trace, query, key)}",
+        float(rope.score_by_distance(trace, layer, head, query, key, np.array([distance]))[0]),
+        working,
+        Source(ROPE, "return (matches(trace, layer, head, query, key) * np.exp(1j * turned)).real.sum(-1)"),
     )
 
 
-def wavelength(trace: Trace, number_of_pair: int) -> Inspection | None:
+def wavelength(trace: Trace, pair: int) -> Derivation | None:
     """How many positions a pair takes for a whole turn; None where it does not turn, or one token shows no turn."""
-    speed = abs(element(rope.frequencies(trace), number_of_pair))
+    speed = abs(element(rope.frequencies(trace), pair))
     if not speed > 0:
         return None
     last = len(trace) - 1
-    (end, from_end), (start, from_start) = (take(trace, "rope.angles", row, number_of_pair) for row in (last, 0))
-    again = 2 * math.pi * last / abs(float(end - start))
-    return Inspection(
-        name=f"positions that pair {number_of_pair} takes for a whole turn",
-        place=f"from its angles at positions 0 and {last}",
-        value=2 * math.pi / speed,
-        kind="drawn",
-        symbols="2π / ω, ω = (last angle − first) / positions between",
-        numbers=f"2π · {last} / |{number(end)} − {number(start)}| = {number(again)}",
-        inputs=(from_end, from_start),
-        recomputed=again,
-        source=Source(ROPE, "return (angles[-1] - angles[0]) / steps"),
+    (end, from_end), (start, from_start) = (take(trace, "rope.angles", row, pair) for row in (last, 0))
+    value = 2 * math.pi * last / abs(float(end - start))
+    numbers = f"2π · {last} / |{number(end)} − {number(start)}| = {number(value)}"
+    return Derivation(
+        f"positions that pair {pair} takes for a whole turn",
+        f"from its angles at positions 0 and {last}",
+        2 * math.pi / speed,
+        Working("2π / ω, ω = (last angle − first) / positions between", lambda: numbers, value, (from_end, from_start)),
+        Source(ROPE, "return (angles[-1] - angles[0]) / steps"),
     )
+
+
+def sum_of_pairs(trace: Trace, layer: int, head: int, query: int, key: int) -> Check:
+    """What the pairs add, all together, held against the captured score."""
+    name, at = f"blocks.{layer}.attn.scores", (head, query, key)
+    total = rope.score_by_pair(trace, layer, head, query, key).sum()
+    return Check.of(trace.dtype, trace[name][at], total, working_of(trace, name, at).sizes)

@@ -6,8 +6,9 @@ import numpy as np
 
 from explorer.analysis.feed_forward import ACTIVATIONS
 from explorer.explain.captured.linear import short
+from explorer.explain.notation import number
 from explorer.explain.source import Source
-from explorer.explain.working import Working, number, take, values
+from explorer.explain.working import Index, Working, take
 from explorer.tracing.trace import Trace
 
 
@@ -20,23 +21,17 @@ class Activation:
     kind: str
     source: Source
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (self.x,)
-
-    def array(self, trace: Trace) -> np.ndarray:
-        _, function = ACTIVATIONS[self.kind]
-        return function(values(trace, self.x))
-
-    def sizes(self, trace: Trace) -> np.ndarray:
-        return np.abs(values(trace, self.x))
-
-    def working(self, trace: Trace, index: tuple[int, ...]) -> Working:
+    def working(self, trace: Trace, at: Index) -> Working:
         name, function = ACTIVATIONS[self.kind]
-        x, read = take(trace, self.x, *index)
-        value = float(function(x))
-        symbols = f"{self.symbol} = {name}({short(self.x)}), {WRITTEN[self.kind]}"
-        return Working(symbols, f"{self.symbol} = {name}({number(x)}) = {number(value)}", value, (read,))
+        x, read = take(trace, self.x, *at)
+        value = function(x)
+        return Working(
+            f"{self.symbol} = {name}({short(self.x)}), {WRITTEN[self.kind]}",
+            lambda: f"{self.symbol} = {name}({number(x)}) = {number(value)}",
+            value,
+            (read,),
+            np.abs(x),
+        )
 
 
 WRITTEN = {

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.explain.captured.changes import first_position, theta
+from explorer.explain.captured.edits import first_position, theta
+from explorer.explain.notation import factor, number
 from explorer.explain.source import Source
-from explorer.explain.working import Working, factor, number, take, values
+from explorer.explain.working import Index, Working, take
 from explorer.tracing.trace import Trace
 from model.config import ModelConfig
 
@@ -18,41 +19,31 @@ TABLE = "token_embedding.weight"
 class Embedded:
     """The token's row of the embedding table, times √D where the model scales it, plus its position's vector."""
 
-    scaled: bool
     positions: bool
     source: Source
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (TABLE, "position_embed") if self.positions else (TABLE,)
-
-    def array(self, trace: Trace) -> np.ndarray:
-        rows = self.rows(trace)
-        return rows + values(trace, "position_embed") if self.positions else rows
-
-    def sizes(self, trace: Trace) -> np.ndarray:
-        rows = np.abs(self.rows(trace))
-        return rows + np.abs(values(trace, "position_embed")) if self.positions else rows
-
-    def rows(self, trace: Trace) -> np.ndarray:
-        rows = trace.weights[TABLE][list(trace.token_ids)].astype(np.float64)
-        return rows * math.sqrt(trace.config.d_model) if self.scaled else rows
-
-    def working(self, trace: Trace, index: tuple[int, ...]) -> Working:
-        token, dim = index
-        row, read = take(trace, TABLE, trace.token_ids[token], dim)
-        value, inputs = float(row), [read]
-        symbols, numbers = "row of the token’s id", number(row)
-        if self.scaled:
-            value *= math.sqrt(trace.config.d_model)
-            symbols, numbers = f"{symbols} · √D", f"{factor(row)} · √{trace.config.d_model}"
+    def working(self, trace: Trace, at: Index) -> Working:
+        token, dim = at
+        scaled = trace.config.scale_embeddings
+        row, read = take(trace, TABLE, np.array(trace.token_ids)[token], dim)
+        value, inputs, symbols = row * row_scale(trace), (read,), f"row of the token’s id{' · √D' * scaled}"
+        sizes, position = np.abs(value), None
         if self.positions:
             position, from_positions = take(trace, "position_embed", token, dim)
-            value += float(position)
-            symbols, numbers = f"{symbols} + position_embed", f"{numbers} + {factor(position)}"
-            inputs.append(from_positions)
-        result = f" = {number(value)}" if self.scaled or self.positions else ""
-        return Working(f"embed = {symbols}", f"embed = {numbers}{result}", value, tuple(inputs))
+            value, inputs, symbols = value + position, (read, from_positions), f"{symbols} + position_embed"
+            sizes = sizes + np.abs(position)
+
+        def numbers() -> str:
+            terms = f"{factor(row)} · √{trace.config.d_model}" if scaled else number(row)
+            terms += "" if position is None else f" + {factor(position)}"
+            return f"embed = {terms}{f' = {number(value)}' * (scaled or self.positions)}"
+
+        return Working(f"embed = {symbols}", numbers, value, inputs, sizes)
+
+
+def row_scale(trace: Trace) -> float:
+    """What rows of the embedding table are multiplied by: √D or 1."""
+    return math.sqrt(trace.config.d_model) if trace.config.scale_embeddings else 1.0
 
 
 @dataclass(frozen=True)
@@ -60,18 +51,17 @@ class Learned:
     """The position's row of a table."""
 
     source: Source
-    names: tuple[str, ...] = ("position_embedding.weight",)
 
-    def array(self, trace: Trace) -> np.ndarray:
-        return values(trace, *self.names)[standing(trace)]
-
-    def sizes(self, trace: Trace) -> np.ndarray:
-        return np.abs(self.array(trace))
-
-    def working(self, trace: Trace, index: tuple[int, ...]) -> Working:
-        value, read = take(trace, *self.names, first_position(trace) + index[0], index[1])
-        symbols = "position_embed = row of the position"
-        return Working(symbols, f"position_embed = {number(value)}", float(value), (read,))
+    def working(self, trace: Trace, at: Index) -> Working:
+        token, dim = at
+        value, read = take(trace, "position_embedding.weight", standing(trace)[token], dim)
+        return Working(
+            "position_embed = row of the position",
+            lambda: f"position_embed = {number(value)}",
+            value,
+            (read,),
+            np.abs(value),
+        )
 
 
 @dataclass(frozen=True)
@@ -79,23 +69,20 @@ class Waves:
     """Sinusoidal positions: dimension 2i of position m is sin(m / 10000^(2i/D)), dimension 2i + 1 its cosine."""
 
     source: Source
-    names: tuple[str, ...] = ()
 
-    def array(self, trace: Trace) -> np.ndarray:
-        d = trace.config.d_model
-        angles = standing(trace)[:, None] / 10000.0 ** (np.arange(0, d, 2) / d)  # (T, D / 2)
-        return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(len(trace), d)
+    def working(self, trace: Trace, at: Index) -> Working:
+        token, dim = at
+        d, position = trace.config.d_model, standing(trace)[token]
+        dims = np.arange(d)[dim]
+        angles = np.divide.outer(position, 10000.0 ** (dims // 2 * 2 / d))
+        value = np.where(dims % 2, np.cos(angles), np.sin(angles))
 
-    def sizes(self, trace: Trace) -> np.ndarray:
-        return np.ones((len(trace), trace.config.d_model))  # shifted, each is made of a sine and a cosine
+        def numbers() -> str:
+            return f"position_embed = {wave}({position} / 10000^({dims // 2 * 2}/{d})) = {number(value)}"
 
-    def working(self, trace: Trace, index: tuple[int, ...]) -> Working:
-        position, dim = first_position(trace) + index[0], index[1]
-        d, wave = trace.config.d_model, ("sin", "cos")[dim % 2]
-        value = getattr(math, wave)(position / 10000.0 ** (dim // 2 * 2 / d))
-        symbols = f"position_embed = {wave}(m / 10000^(2i/D)), m the position, i = {dim // 2}"
-        numbers = f"position_embed = {wave}({position} / 10000^({dim // 2 * 2}/{d})) = {number(value)}"
-        return Working(symbols, numbers, value, ())
+        wave = "cos" if np.all(dims % 2) else "sin"
+        symbols = f"position_embed = {wave}(m / 10000^(2i/D)), m the position, i = {dims // 2}"
+        return Working(symbols, numbers, value, (), np.ones_like(value))  # shifted, made of a sine and a cosine
 
 
 @dataclass(frozen=True)
@@ -103,27 +90,20 @@ class Angles:
     """Rotary positions: pair i of position m turns by m ω, ω = θ^(−2i/d), slowed where the config says so."""
 
     source: Source
-    names: tuple[str, ...] = ()
 
-    def array(self, trace: Trace) -> np.ndarray:
-        speeds = [speed(trace.config, theta(trace), pair) for pair in range(trace.config.d_head // 2)]
-        return np.outer(standing(trace), speeds)
-
-    def sizes(self, trace: Trace) -> np.ndarray:
-        return np.abs(self.array(trace))
-
-    def working(self, trace: Trace, index: tuple[int, ...]) -> Working:
-        position, pair = first_position(trace) + index[0], index[1]
-        config = trace.config
-        omega = speed(config, theta(trace), pair)
+    def working(self, trace: Trace, at: Index) -> Working:
+        token, pair = at
+        config, base, position = trace.config, theta(trace), standing(trace)[token]
+        omega = np.array([speed(config, base, i) for i in range(config.d_head // 2)])[pair]
+        value = np.multiply.outer(position, omega)
         slowed = f", slowed ({config.rope_scaling.kind})" if config.rope_scaling else ""
-        plain = f"{theta(trace):g}^(−{2 * pair}/{config.d_head})"
-        return Working(
-            f"angle = m · ω in radians, m the position, ω = θ^(−2·pair/d){slowed}",
-            f"angle = {position} · {plain}{slowed} = {position} · {number(omega)} = {number(position * omega)}",
-            position * omega,
-            (),
-        )
+
+        def numbers() -> str:
+            plain = f"{base:g}^(−{2 * pair}/{config.d_head})"
+            return f"angle = {position} · {plain}{slowed} = {position} · {number(omega)} = {number(value)}"
+
+        symbols = f"angle = m · ω in radians, m the position, ω = θ^(−2·pair/d){slowed}"
+        return Working(symbols, numbers, value, (), np.abs(value))
 
 
 def standing(trace: Trace) -> np.ndarray:

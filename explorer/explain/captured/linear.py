@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from explorer.explain.notation import factor, number, products
 from explorer.explain.source import Source
-from explorer.explain.working import Input, Working, factor, number, products, take, values
+from explorer.explain.working import ALL, Index, Working, take
 from explorer.tracing.trace import Trace
 
 
@@ -17,24 +18,11 @@ class Copy:
     of: str
     source: Source
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (self.of,)
-
-    def array(self, trace: Trace) -> np.ndarray:
-        return values(trace, self.of)
-
-    def sizes(self, trace: Trace) -> np.ndarray:
-        return np.abs(values(trace, self.of))
-
-    def vector(self, trace: Trace, index: tuple[int, ...]) -> tuple[np.ndarray, tuple[Input, ...]]:
-        """All of its last axis, and where that is from."""
-        vector, read = take(trace, self.of, *index)
-        return vector, (read,)
-
-    def working(self, trace: Trace, index: tuple[int, ...]) -> Working:
-        value, read = take(trace, self.of, *index)
-        return Working(f"{self.symbol} = {self.of}", f"{self.symbol} = {number(value)}", float(value), (read,))
+    def working(self, trace: Trace, at: Index) -> Working:
+        value, read = take(trace, self.of, *at)
+        return Working(
+            f"{self.symbol} = {self.of}", lambda: f"{self.symbol} = {number(value)}", value, (read,), np.abs(value)
+        )
 
 
 @dataclass(frozen=True)
@@ -46,21 +34,15 @@ class Sum:
     b: str
     source: Source
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.a, self.b
-
-    def array(self, trace: Trace) -> np.ndarray:
-        return values(trace, self.a) + values(trace, self.b)
-
-    def sizes(self, trace: Trace) -> np.ndarray:
-        return np.abs(values(trace, self.a)) + np.abs(values(trace, self.b))
-
-    def working(self, trace: Trace, index: tuple[int, ...]) -> Working:
-        (a, from_a), (b, from_b) = take(trace, self.a, *index), take(trace, self.b, *index)
-        symbols = f"{self.symbol} = {short(self.a)} + {short(self.b)}"
-        numbers = f"{self.symbol} = {number(a)} + {factor(b)} = {number(a + b)}"
-        return Working(symbols, numbers, float(a + b), (from_a, from_b))
+    def working(self, trace: Trace, at: Index) -> Working:
+        (a, from_a), (b, from_b) = take(trace, self.a, *at), take(trace, self.b, *at)
+        return Working(
+            f"{self.symbol} = {short(self.a)} + {short(self.b)}",
+            lambda: f"{self.symbol} = {number(a)} + {factor(b)} = {number(a + b)}",
+            a + b,
+            (from_a, from_b),
+            np.abs(a) + np.abs(b),
+        )
 
 
 @dataclass(frozen=True)
@@ -72,21 +54,15 @@ class Product:
     b: str
     source: Source
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.a, self.b
-
-    def array(self, trace: Trace) -> np.ndarray:
-        return values(trace, self.a) * values(trace, self.b)
-
-    def sizes(self, trace: Trace) -> np.ndarray:
-        return np.abs(self.array(trace))
-
-    def working(self, trace: Trace, index: tuple[int, ...]) -> Working:
-        (a, from_a), (b, from_b) = take(trace, self.a, *index), take(trace, self.b, *index)
-        symbols = f"{self.symbol} = {short(self.a)} · {short(self.b)}"
-        numbers = f"{self.symbol} = {factor(a)} · {factor(b)} = {number(a * b)}"
-        return Working(symbols, numbers, float(a * b), (from_a, from_b))
+    def working(self, trace: Trace, at: Index) -> Working:
+        (a, from_a), (b, from_b) = take(trace, self.a, *at), take(trace, self.b, *at)
+        return Working(
+            f"{self.symbol} = {short(self.a)} · {short(self.b)}",
+            lambda: f"{self.symbol} = {factor(a)} · {factor(b)} = {number(a * b)}",
+            a * b,
+            (from_a, from_b),
+            np.abs(a * b),
+        )
 
 
 @dataclass(frozen=True)
@@ -105,64 +81,51 @@ class Linear:
     source: Source
     heads: int | None = None
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.x, f"{self.map}.weight"
-
-    def array(self, trace: Trace) -> np.ndarray:
-        y = self.rows(trace) @ values(trace, f"{self.map}.weight").T
+    def working(self, trace: Trace, at: Index) -> Working:
+        of_heads, rows = trace[self.x].ndim == 3, self.rows(trace, at)
+        x, read = take(trace, self.x, *[ALL] * of_heads, at[-2])
+        x = side_by_side(x) if of_heads else x
+        weight, from_weight = take(trace, f"{self.map}.weight", rows)
+        value, sizes, inputs = dots(x, weight), dots(lengths(x), lengths(weight)), (read, from_weight)
+        bias = None
         if f"{self.map}.bias" in trace.weights:
-            y += values(trace, f"{self.map}.bias")
-        return self.split(y)
+            bias, from_bias = take(trace, f"{self.map}.bias", rows)
+            value, sizes, inputs = value + bias, sizes + np.abs(bias), (*inputs, from_bias)
 
-    def sizes(self, trace: Trace) -> np.ndarray:
-        x, weight = (np.linalg.norm(rows, axis=-1) for rows in (self.rows(trace), values(trace, f"{self.map}.weight")))
-        sizes = np.outer(x, weight)
-        if f"{self.map}.bias" in trace.weights:
-            sizes += np.abs(values(trace, f"{self.map}.bias"))
-        return self.split(sizes)
+        def numbers() -> str:
+            plus = "" if bias is None else f" + {factor(bias)}"
+            return f"{self.symbol} = {products(weight, x)}{plus} = {number(value)}"
 
-    def rows(self, trace: Trace) -> np.ndarray:
-        """(T, D) the x of every token."""
-        x = values(trace, self.x)
-        return x.swapaxes(0, 1).reshape(len(trace), -1) if x.ndim == 3 else x  # (H, T, d) -> (T, H d)
+        symbols = f"{self.symbol} = Σ weight · {short(self.x)}{'' if bias is None else ' + bias'}"
+        return Working(symbols, numbers, self.split(value), inputs, self.split(sizes))
+
+    def rows(self, trace: Trace, at: Index) -> int | slice:
+        """Those of the weight that make a part of the result."""
+        *head, _, dim = at
+        if not head or isinstance(head[0], slice):
+            return dim
+        width = len(trace.weights[f"{self.map}.weight"]) // self.heads
+        first = head[0] * width
+        return slice(first, first + width) if isinstance(dim, slice) else first + dim
 
     def split(self, y: np.ndarray) -> np.ndarray:
-        return y if self.heads is None else y.reshape(len(y), self.heads, -1).swapaxes(0, 1)
+        return y.reshape(len(y), self.heads, -1).swapaxes(0, 1) if self.heads and y.ndim == 2 else y
 
-    def row(self, trace: Trace, index: tuple[int, ...]) -> tuple[np.ndarray, Input]:
-        """The x of an element's token."""
-        of_heads = trace[self.x].ndim == 3
-        x, read = take(trace, self.x, *((slice(None), index[-1]) if of_heads else (index[-1],)))
-        return x.ravel(), read
 
-    def vector(self, trace: Trace, index: tuple[int, ...]) -> tuple[np.ndarray, tuple[Input, ...]]:
-        """Of a result split into heads, the whole vector of a head and token, and what it is worked out from."""
-        head, token = index
-        x, read = self.row(trace, (token,))
-        width = len(trace.weights[f"{self.map}.weight"]) // self.heads
-        rows = slice(head * width, (head + 1) * width)
-        weight, from_weight = take(trace, f"{self.map}.weight", rows)
-        if f"{self.map}.bias" not in trace.weights:
-            return weight @ x, (read, from_weight)
-        bias, from_bias = take(trace, f"{self.map}.bias", rows)
-        return weight @ x + bias, (read, from_weight, from_bias)
+def side_by_side(x: np.ndarray) -> np.ndarray:
+    """The vectors of all heads as one: (H, …, d) -> (…, H d)."""
+    x = np.moveaxis(x, 0, -2)
+    return x.reshape(*x.shape[:-2], -1)
 
-    def working(self, trace: Trace, index: tuple[int, ...]) -> Working:
-        *head, token, dim = index
-        if head:
-            dim += head[0] * (len(trace.weights[f"{self.map}.weight"]) // self.heads)
-        x, read = self.row(trace, (token,))
-        weight, from_weight = take(trace, f"{self.map}.weight", dim)
-        value, inputs = float(weight @ x), [read, from_weight]
-        symbols = f"{self.symbol} = Σ weight · {short(self.x)}"
-        numbers = f"{self.symbol} = {products(weight, x)}"
-        if f"{self.map}.bias" in trace.weights:
-            bias, from_bias = take(trace, f"{self.map}.bias", dim)
-            symbols, numbers = f"{symbols} + bias", f"{numbers} + {factor(bias)}"
-            value += float(bias)
-            inputs.append(from_bias)
-        return Working(symbols, f"{numbers} = {number(value)}", value, tuple(inputs))
+
+def dots(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Products of each vector of x with each of the rows: (…, n, D), (…, m, D) -> (…, n, m); or of one vector (D,)."""
+    return x @ (rows.swapaxes(-1, -2) if rows.ndim > 1 else rows)
+
+
+def lengths(x: np.ndarray) -> np.ndarray:
+    """‖x‖₂ of each vector, as a vector of one number: (…, D) -> (…, 1)."""
+    return np.linalg.norm(x, axis=-1, keepdims=True)
 
 
 def short(name: str) -> str:

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from explorer.explain.captured.activation import Activation
 from explorer.explain.captured.attention import Fetched, Pattern, Rotation, Scores
+from explorer.explain.captured.formula import Formula
 from explorer.explain.captured.linear import Copy, Linear, Product
 from explorer.explain.captured.norms import NORM_LINES, Norm
 from explorer.explain.source import Source
-from explorer.explain.working import Formula
 from model.config import ModelConfig
 
 HEADS, ATTENTION, ROPE = (f"model/layers/{file}.py" for file in ("multihead_attention", "attention", "rope"))

@@ -2,70 +2,16 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
-from weakref import WeakKeyDictionary
 
-import numpy as np
-
-from explorer.analysis.rounding import Check
-from explorer.explain.captured.changes import factors, is_changed, multiply
 from explorer.explain.captured.embedding import Angles, Embedded, Learned, Waves
+from explorer.explain.captured.formula import Formula
 from explorer.explain.captured.linear import Copy, Linear, Sum
 from explorer.explain.captured.norms import NORM_LINES, Norm
 from explorer.explain.captured.sublayers import ATTENTION_TAPS, FEED_FORWARD_TAPS
-from explorer.explain.notation import number
 from explorer.explain.source import Source
-from explorer.explain.working import Formula, Working
-from explorer.tracing.trace import Trace
 from model.config import ModelConfig
 
 LM, BLOCK, TABLE = "model/transformer_lm.py", "model/layers/transformer_block.py", "model/layers/embedding.py"
-
-
-def recompute(trace: Trace, name: str) -> np.ndarray:
-    """A captured value worked out again in float64 from what went into it and, of a changed run, from the edits.
-
-    Its shape is the captured one's. KeyError where no formula is known by that name.
-    """
-    value = formula_of(trace.config, name).array(trace)
-    multiply(trace, name, value)
-    return value
-
-
-def work_out(trace: Trace, name: str, index: tuple[int, ...]) -> Working:
-    """One element of `recompute`, with its numbers."""
-    working = formula_of(trace.config, name).working(trace, index)
-    for edit, by in factors(trace, name):
-        if is_changed(edit, index):
-            value = working.value * by
-            symbols = f"{working.symbols}; then × {number(by)}, as it was changed: {edit.words(trace.config)}"
-            numbers = f"{working.numbers}; × {number(by)} = {number(value)}"
-            working = replace(working, symbols=symbols, numbers=numbers, value=value)
-    return working
-
-
-def sizes(trace: Trace, name: str) -> np.ndarray:
-    """How large the terms are that each element of a captured value is made of: rounding takes its share of them."""
-    found = formula_of(trace.config, name).sizes(trace)
-    multiply(trace, name, found)
-    return np.abs(found)
-
-
-def check(trace: Trace, name: str) -> Check:
-    """A captured value held against `recompute`, once a run."""
-    known = CHECKS.setdefault(trace, {})
-    if name not in known:
-        with np.errstate(all="ignore"):
-            known[name] = Check.of(trace.dtype, trace[name], recompute(trace, name), sizes(trace, name))
-    return known[name]
-
-
-CHECKS: WeakKeyDictionary[Trace, dict[str, Check]] = WeakKeyDictionary()
-
-
-def inputs_of(trace: Trace, name: str) -> tuple[str, ...]:
-    """Names of the captured values and weights that a value is worked out from."""
-    return formula_of(trace.config, name).names
 
 
 def formula_of(config: ModelConfig, name: str) -> Formula:
@@ -90,7 +36,7 @@ def embedded(config: ModelConfig) -> Formula:
         line = Source(LM, "x = x * self.embedding_scale")
     if positions:
         line = Source(LM, "x = (x + self.position_embed(")
-    return Embedded(config.scale_embeddings, positions, line)
+    return Embedded(positions, line)
 
 
 def position_embedded(config: ModelConfig) -> Formula:

@@ -5,9 +5,10 @@ import plotly.graph_objects as go
 
 from explorer.analysis.activations import Statistics, histogram_of, matrix_at
 from explorer.explain.analysed.activations import share
-from explorer.explain.captured.inspect import inspect
-from explorer.explain.inspection import Inspection, Point, nth
+from explorer.explain.captured import derivation_of
+from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
+from explorer.explain.point import Point, nth
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.checks import recomputed
@@ -80,10 +81,10 @@ def histogram(trace: Trace, tap: str, head: int = 0, query: int = 0) -> go.Figur
     )
 
 
-def inspect_element(trace: Trace, selection: Selection, point: Point) -> Inspection:
+def inspect_element(trace: Trace, selection: Selection, point: Point) -> Derivation:
     value = trace[selection.tap]
     head = (selection.head * len(value) // trace.config.num_heads,) if value.ndim == 3 else ()
-    return inspect(trace, selection.tap, (*head, point.row, point.column))
+    return derivation_of(trace, selection.tap, (*head, point.row, point.column))
 
 
 def formula(trace: Trace, selection: Selection) -> str:

@@ -6,11 +6,13 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.attention import PATTERNS, attention_cell, shown_pattern
-from explorer.explain.analysed.attention import head_score, shown_weight, stage
+from explorer.explain.analysed.attention import shown_weight, stage
+from explorer.explain.analysed.heads import head_score
 from explorer.explain.analysed.scores import dimension
-from explorer.explain.captured.inspect import inspect
-from explorer.explain.inspection import Inspection, Point
+from explorer.explain.captured import derivation_of
+from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
+from explorer.explain.point import Point
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -141,12 +143,16 @@ def mark_of_dimensions(trace: Trace, selection: Selection) -> Mark:
     return worked_out(*names, "blocks.{layer}.attn.scores")(trace, selection)
 
 
-def inspect_line(trace: Trace, selection: Selection, point: Point) -> Inspection | None:
+def inspect_line(trace: Trace, selection: Selection, point: Point) -> Derivation | None:
     """A token at the left as the query of the chosen key, one at the right as the key of the chosen query."""
     query, key = (point.row, selection.key) if point.column == 0 else (selection.query, point.row)
     if point.column > 1 or max(query, key) >= len(trace):
         raise NoSuchPoint(f"there is no token {max(query, key)}")
-    return inspect(trace, PATTERN.format(layer=selection.layer), (selection.head, query, key)) if key <= query else None
+    return (
+        derivation_of(trace, PATTERN.format(layer=selection.layer), (selection.head, query, key))
+        if key <= query
+        else None
+    )
 
 
 VIEW = View(

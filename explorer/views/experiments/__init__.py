@@ -1,15 +1,13 @@
 """Experiments: change a part of the model and see what follows."""
 
-import numpy as np
-
 from explorer.analysis.ablation import ablation, log_probability
 from explorer.analysis.residual import stages
 from explorer.analysis.rounding import resolution
 from explorer.explain.analysed.attention import changed_weight
-from explorer.explain.analysed.change import attention_elsewhere, stream_moved, surprisal_moved, without
-from explorer.explain.captured import Check
-from explorer.explain.inspection import Inspection, Point
+from explorer.explain.analysed.change import attention_elsewhere, run_again, stream_moved, surprisal_moved, without
+from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
+from explorer.explain.point import Point
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -56,26 +54,24 @@ def formula(trace: Trace, selection: Selection) -> str:
 BIASES = "silenced is what a part makes of the tokens; the biases of W_O and of the feed-forward’s output stay"
 
 
-def run_again(trace: Trace, s: Selection) -> Check:
-    found = ablation(unchanged(trace), s.query, explained_token(trace, s))
-    return Check.of(trace.dtype, found.error, 0.0, np.abs(unchanged(trace)["logits"][s.query]).max() / np.log(2))
-
-
-AGAIN = "log₂ p, run again with nothing silenced, against the captured logits", run_again
+AGAIN = (
+    "log₂ p, run again with nothing silenced, against the captured logits",
+    lambda trace, s: run_again(unchanged(trace), s.query, explained_token(trace, s)),
+)
 
 
 def mark_of_ablation(trace: Trace, selection: Selection) -> Mark:
     return worked_out("logits", against=AGAIN)(unchanged(trace), selection)
 
 
-def inspect_head(trace: Trace, selection: Selection, point: Point) -> Inspection:
+def inspect_head(trace: Trace, selection: Selection, point: Point) -> Derivation:
     run = unchanged(trace)
     if point.column >= run.config.num_heads:
         raise NoSuchPoint(f"there is no head {point.column}")
     return without(run, selection.query, explained_token(trace, selection), point.column, point.row)
 
 
-def inspect_sublayer(trace: Trace, selection: Selection, point: Point) -> Inspection:
+def inspect_sublayer(trace: Trace, selection: Selection, point: Point) -> Derivation:
     layer, part = divmod(point.of("item"), 2)
     run = unchanged(trace)
     return without(run, selection.query, explained_token(trace, selection), run.config.num_heads + part, layer)

@@ -3,11 +3,13 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.analysis.feed_forward import ACTIVATIONS, BELL, NEAR, later_norms, neuron, neurons, pushed, sparsity
+from explorer.analysis.feed_forward import ACTIVATIONS, BELL, NEAR, neuron, neurons, pushed, sparsity
+from explorer.architecture.stream import norms_from
 from explorer.explain.analysed.feed_forward import push, share_near_zero
-from explorer.explain.captured.inspect import inspect
-from explorer.explain.inspection import Inspection, Point
+from explorer.explain.captured import derivation_of
+from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
+from explorer.explain.point import Point
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -99,33 +101,36 @@ def mark_of_neurons(trace: Trace, selection: Selection) -> Mark:
 def mark_of_promoted(trace: Trace, selection: Selection) -> Mark:
     """The neuron's hidden value and what it reads, and what the norms on the way to the unembedding divide by."""
     layer, chosen, query = selection.layer, selection.neuron, selection.query
-    read = neuron(trace, layer, chosen, query).read, *(x for _, x in later_norms(trace, layer))
+    read = (
+        neuron(trace, layer, chosen, query).read,
+        *(x for _, x in norms_from(trace.config, f"blocks.{layer}.resid_post")),
+    )
     weights = "blocks.{layer}.ffn.down_proj.weight", "lm_head.weight"
     return worked_out(*weights, "blocks.{layer}.ffn.hidden", *read)(trace, selection)
 
 
-def inspect_step(trace: Trace, s: Selection, point: Point) -> Inspection:
+def inspect_step(trace: Trace, s: Selection, point: Point) -> Derivation:
     """A bar of a neuron: what came in, what the activation made of it, …"""
     steps = ("gate", "up", "hidden") if trace.config.ffn == "swiglu" else ("up", "hidden")
     shown, _ = shown_neurons(neurons(trace, s.layer, s.query), s.neuron)
     step, item = point.of("curve"), point.of("item")
     if step >= len(steps) or item >= len(shown):
         raise NoSuchPoint("there is no such bar")
-    return inspect(trace, f"blocks.{s.layer}.ffn.{steps[step]}", (s.query, shown[item]))
+    return derivation_of(trace, f"blocks.{s.layer}.ffn.{steps[step]}", (s.query, shown[item]))
 
 
-def inspect_dot(trace: Trace, s: Selection, point: Point) -> tuple[Inspection, Inspection]:
+def inspect_dot(trace: Trace, s: Selection, point: Point) -> tuple[Derivation, Derivation]:
     """A neuron before its activation, and after."""
     curve, item = point.of("curve"), point.of("item")
     if curve not in (1, 2) or (curve == 2 and item):
         raise NoSuchPoint("there is no such neuron")
     which = s.neuron if curve == 2 else item + (item >= s.neuron)
     taps = ("gate_pre", "gate") if trace.config.ffn == "swiglu" else ("up", "hidden")
-    before, after = (inspect(trace, f"blocks.{s.layer}.ffn.{tap}", (s.query, which)) for tap in taps)
+    before, after = (derivation_of(trace, f"blocks.{s.layer}.ffn.{tap}", (s.query, which)) for tap in taps)
     return before, after
 
 
-def inspect_push(trace: Trace, s: Selection, point: Point) -> Inspection:
+def inspect_push(trace: Trace, s: Selection, point: Point) -> Derivation:
     shown = most_pushed(pushed(trace, s.layer, s.neuron, s.query))
     if point.of("item") >= len(shown):
         raise NoSuchPoint("there is no such bar")

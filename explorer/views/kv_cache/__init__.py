@@ -5,8 +5,9 @@ import plotly.graph_objects as go
 
 from explorer.analysis.kv_cache import cached_lengths, cached_name, step_flops, whole_lengths
 from explorer.explain.analysed.kv_cache import NAMES, computed, length, megabytes
-from explorer.explain.inspection import Inspection, Point
+from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
+from explorer.explain.point import Point
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -133,7 +134,7 @@ def panel_of_heads(part: str) -> Panel:
     )
 
 
-def inspect_size(trace: Trace, selection: Selection, point: Point) -> Inspection:
+def inspect_size(trace: Trace, selection: Selection, point: Point) -> Derivation:
     stored = point.of("item") + 1
     if stored > trace.config.context_length:
         raise NoSuchPoint(f"the context has no {stored} positions")

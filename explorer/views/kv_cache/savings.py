@@ -3,7 +3,7 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.analysis.kv_cache import positions_computed
+from explorer.analysis.kv_cache import megabytes_stored, positions_computed
 from explorer.tracing.trace import Trace
 from explorer.views.style import ATTENTION, RESIDUAL, SELECTED, figure
 from model.counting import kv_cache_bytes_per_token
@@ -14,21 +14,20 @@ def size(trace: Trace, query: int) -> go.Figure:
     config = trace.config
     filled = np.arange(1, config.context_length + 1)
     each = kv_cache_bytes_per_token(config)
-    own = each * config.num_heads // config.kv_heads
-    lines = [("as it is", each, ATTENTION, "solid")]
-    if own > each:
-        lines.append(("if no heads shared", own, RESIDUAL, "dot"))
+    lines = [("as it is", True, ATTENTION, "solid")]
+    if config.kv_heads < config.num_heads:
+        lines.append(("if no heads shared", False, RESIDUAL, "dot"))
     fig = figure(
         [
             go.Scatter(
                 x=filled,
-                y=filled * (bytes_each / 1e6),
+                y=megabytes_stored(config, filled, shared),
                 name=name,
                 mode="lines",
                 line={"color": color, "dash": dash},
                 hovertemplate="%{x} positions<br>%{y:.4g} MB<extra></extra>",
             )
-            for name, bytes_each, color, dash in lines
+            for name, shared, color, dash in lines
         ],
         alt=f"The cache grows by {each:,} bytes a position: {(query + 1) * each:,} bytes after this step, "
         f"{config.context_length * each:,} at the end of the context of {config.context_length}.",

@@ -3,14 +3,16 @@
 import numpy as np
 import plotly.graph_objects as go
 
+from explorer.analysis.attribution import by_kind
 from explorer.analysis.next_token import next_token, rank_of
 from explorer.analysis.overview import Overview, overview
-from explorer.explain.inspection import Inspection, Point
+from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
+from explorer.explain.point import Point
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.checks import worked_out
-from explorer.views.explained import PARTS, SUM, explained, logit_of, summed
+from explorer.views.explained import KINDS, PARTS, SUM, explained, logit_of
 from explorer.views.overview import plan as overview_plan
 from explorer.views.overview.diagram import Diagram
 from explorer.views.overview.model_map import draw
@@ -41,7 +43,7 @@ def map_of(trace: Trace, selection: Selection) -> Diagram:
     return draw(trace, selection, found, score, alt)
 
 
-def inspect_map(trace: Trace, selection: Selection, point: Point) -> Inspection | None:
+def inspect_map(trace: Trace, selection: Selection, point: Point) -> Derivation | None:
     found, _, score = explanation(trace, selection)
     return inspect_part(trace, selection, Parts(trace, selection, found, score), point)
 
@@ -62,7 +64,7 @@ def formula(trace: Trace, selection: Selection) -> str:
     found, plain, _ = explanation(trace, selection)
     parts = found.parts
     token_id, _ = explained(trace, selection)
-    added = " + ".join(f"{name} {number(value)}" for name, value in summed(trace, parts).items())
+    added = " + ".join(f"{KINDS[kind]} {number(value)}" for kind, value in by_kind(trace, parts).items())
     embedding = "embedding + position" if "position_embed" in trace else "embedding"
     each = ", every sum through a norm" if config.norm_placement == "post" else ""
     return (

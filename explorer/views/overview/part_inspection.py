@@ -7,7 +7,8 @@ from explorer.analysis.residual import stages
 from explorer.explain.analysed.attribution import head_part, logit_part
 from explorer.explain.analysed.prediction import next_token_probability
 from explorer.explain.analysed.residual import divisor, length
-from explorer.explain.inspection import Inspection, Point, nth
+from explorer.explain.derivation import Derivation
+from explorer.explain.point import Point, nth
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.explained import explained
@@ -16,7 +17,7 @@ from explorer.views.overview.diagram import Part
 ADDS = {"token": "token", "position": "position", "o_proj": "attention", "feed_forward": "feed_forward"}
 
 
-def inspect_part(trace: Trace, selection: Selection, parts: Iterable[Part], point: Point) -> Inspection | None:
+def inspect_part(trace: Trace, selection: Selection, parts: Iterable[Part], point: Point) -> Derivation | None:
     """What a part of the map, the point's `item` among them, adds to the explained logit, or what else it does; None of
     the turn of q and k, which is an angle a pair."""
     parts, item = list(parts), point.of("item")
@@ -59,7 +60,7 @@ def stage_after(trace: Trace, addition: int) -> int:
     return taps.index(f"blocks.{addition // 2}.resid_{('mid', 'post')[addition % 2]}")
 
 
-def inspect_step(trace: Trace, selection: Selection, point: Point) -> Inspection:
+def inspect_step(trace: Trace, selection: Selection, point: Point) -> Derivation:
     """A bar of the running sum, or the last one, which is all of it."""
     layers = range(trace.config.num_layers)
     each = [(part, layer) for layer in layers for part in ("attention", "feed_forward")]

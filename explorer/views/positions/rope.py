@@ -3,13 +3,13 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.analysis.rope import rotated_pairs, score_by_pair, wrapped
+from explorer.analysis.rope import rotated_pairs, wrapped
 from explorer.explain.analysed import scores
 from explorer.explain.analysed.scores import dims_of_pair
-from explorer.explain.captured import Check, sizes
-from explorer.explain.captured.inspect import inspect
-from explorer.explain.inspection import Inspection, Point
+from explorer.explain.captured import derivation_of
+from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
+from explorer.explain.point import Point
 from explorer.state.errors import NoSuchPoint
 from explorer.state.interventions import Base, Shift
 from explorer.state.selection import Selection
@@ -85,34 +85,31 @@ def angle(trace: Trace) -> str:
     return f"angle(position, pair) = {position} · θ^(−2·pair/d), θ = {theta:.10g}, d = {config.d_head}{then}"
 
 
-def sum_of_pairs(trace: Trace, s: Selection) -> Check:
-    total = score_by_pair(trace, s.layer, s.head, s.query, s.key).sum()
-    name, at = f"blocks.{s.layer}.attn.scores", (s.head, s.query, s.key)
-    return Check.of(trace.dtype, trace[name][at], total, sizes(trace, name)[at])
-
-
 MARK_OF_PAIRS = worked_out(
     "blocks.{layer}.attn.q",
     "blocks.{layer}.attn.k",
     "rope.angles",
     "blocks.{layer}.attn.scores",
-    against=("the sum of the pairs against the captured score", sum_of_pairs),
+    against=(
+        "the sum of the pairs against the captured score",
+        lambda trace, s: scores.sum_of_pairs(trace, s.layer, s.head, s.query, s.key),
+    ),
 )
 
 
-def inspect_distance(trace: Trace, selection: Selection, point: Point) -> Inspection:
+def inspect_distance(trace: Trace, selection: Selection, point: Point) -> Derivation:
     if point.column >= trace.config.context_length:
         raise NoSuchPoint(f"no two positions are {point.column} apart")
     return scores.at_distance(trace, selection.layer, selection.head, selection.query, selection.key, point.column)
 
 
-def inspect_hand(trace: Trace, selection: Selection, point: Point) -> tuple[Inspection, Inspection]:
+def inspect_hand(trace: Trace, selection: Selection, point: Point) -> tuple[Derivation, Derivation]:
     """Both numbers of the pair at a hand's tip."""
     vector, position, when = hand(selection, point.of("curve"))
     name = f"blocks.{selection.layer}.attn.{vector}{when}"
     first, second = np.arange(trace.config.d_head)[dims_of_pair(trace.config, point.of("item"))]
     head = selection.head * len(trace[name]) // trace.config.num_heads
-    return inspect(trace, name, (head, position, first)), inspect(trace, name, (head, position, second))
+    return derivation_of(trace, name, (head, position, first)), derivation_of(trace, name, (head, position, second))
 
 
 def hand(selection: Selection, curve: int) -> tuple[str, int, str]:

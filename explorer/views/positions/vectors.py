@@ -5,10 +5,11 @@ import plotly.graph_objects as go
 
 from explorer.analysis.positions import PARTS, context_vectors, cosine_of_waves, cosines, lengths
 from explorer.explain.analysed.positions import cosine, length, mean_cosine
-from explorer.explain.captured.changes import first_position
-from explorer.explain.captured.inspect import inspect
-from explorer.explain.inspection import Inspection, Point, nth
+from explorer.explain.captured import derivation_of
+from explorer.explain.captured.edits import first_position
+from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
+from explorer.explain.point import Point, nth
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -125,12 +126,12 @@ def formula(trace: Trace, selection: Selection) -> str:
     )
 
 
-def inspect_curve(trace: Trace, selection: Selection, point: Point) -> Inspection:
+def inspect_curve(trace: Trace, selection: Selection, point: Point) -> Derivation:
     line, is_dot = divmod(point.of("curve"), 2)
     if not is_dot:
         raise NoSuchPoint("only the dots are of this run")
     dimension = nth(shown_dimensions(trace, selection.dim), line)
-    return inspect(trace, "position_embed", (point.of("item"), dimension))
+    return derivation_of(trace, "position_embed", (point.of("item"), dimension))
 
 
 ADDED = ("position_embed",)

@@ -1,20 +1,20 @@
 """Prediction: how the next token comes to be likely."""
 
-from explorer.analysis.attribution import attribution
-from explorer.analysis.lens import streams
+from explorer.analysis.attribution import attribution, by_kind
 from explorer.analysis.next_token import next_token, rank_of
-from explorer.analysis.norms import norm_scale, unembed
+from explorer.analysis.norms import norm_scale
 from explorer.explain.analysed import rollout as shares
 from explorer.explain.analysed.attribution import head_part, logit_part
-from explorer.explain.analysed.prediction import lens_cell, predicted, probability_of_actual
-from explorer.explain.captured import Check, sizes
-from explorer.explain.inspection import Inspection, Point, nth
+from explorer.explain.analysed.lens import last_depth, lens_cell
+from explorer.explain.analysed.prediction import predicted, probability_of_actual
+from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
+from explorer.explain.point import Point, nth
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.checks import Mark, worked_out
-from explorer.views.explained import PARTS, SUM, explained, explained_token, logit_of, summed
+from explorer.views.explained import KINDS, PARTS, SUM, explained, explained_token, logit_of
 from explorer.views.prediction.logit_lens import lens, path
 from explorer.views.prediction.logit_parts import heads, parts, parts_in_order
 from explorer.views.prediction.text import actual, followed
@@ -26,7 +26,7 @@ def formula(trace: Trace, selection: Selection) -> str:
     token_id, rival_id = explained(trace, selection)
     taken = attribution(trace, query, token_id, rival_id)
     plain = next_token(trace, query).plain
-    added = " + ".join(f"{name} {number(part)}" for name, part in summed(trace, taken).items())
+    added = " + ".join(f"{KINDS[kind]} {number(part)}" for kind, part in by_kind(trace, taken).items())
     token = quoted(trace.vocabulary[token_id])
     return (
         f"after {quoted(trace.tokens[query])} ({query}): the model’s probability of {token} "
@@ -54,43 +54,38 @@ TIED = "\nembedding and unembedding are one table here, so that before the first
 
 def mark_of_lens(trace: Trace, selection: Selection) -> Mark:
     """It reads every depth as the model reads the last, which can be compared."""
-
-    def last_depth(trace: Trace, s: Selection) -> Check:
-        read = unembed(trace, streams(trace, slice(s.query, s.query + 1))[-1])
-        return Check.of(trace.dtype, trace["logits"][[s.query]], read, sizes(trace, "logits")[s.query])
-
     after = ("resid_mid", "resid_post") if trace.config.norm_placement == "pre" else ("attn_norm", "ffn_norm")
     names = ("blocks.0.resid_pre", *(f"blocks.*.{name}" for name in after))
-    against = "at the last depth against the captured logits", last_depth
+    against = "at the last depth against the captured logits", lambda trace, s: last_depth(trace, s.query)
     return worked_out(*names, "logits", against=against)(trace, selection)
 
 
 MARK_OF_PARTS = worked_out(*PARTS, "logits", against=SUM)
 
 
-def inspect_lens(trace: Trace, s: Selection, point: Point) -> Inspection:
+def inspect_lens(trace: Trace, s: Selection, point: Point) -> Derivation:
     return lens_cell(trace, point.row, point.column, explained_token(trace, s), s.lens)
 
 
-def inspect_path(trace: Trace, s: Selection, point: Point) -> Inspection:
+def inspect_path(trace: Trace, s: Selection, point: Point) -> Derivation:
     tokens = [token_id for token_id in explained(trace, s) if token_id is not None]
     if point.of("curve") >= len(tokens):
         raise NoSuchPoint("there is no such token")
     return lens_cell(trace, point.of("item"), s.query, tokens[point.of("curve")], "target")
 
 
-def inspect_rollout(trace: Trace, s: Selection, point: Point) -> Inspection:
+def inspect_rollout(trace: Trace, s: Selection, point: Point) -> Derivation:
     if point.column > s.query:
         raise NoSuchPoint("no bar is after the query")
     return shares.share(trace, s.query, point.column)
 
 
-def inspect_part(trace: Trace, s: Selection, point: Point) -> Inspection:
+def inspect_part(trace: Trace, s: Selection, point: Point) -> Derivation:
     part, layer = nth(parts_in_order(trace), point.of("item"))
     return logit_part(trace, s.query, *explained(trace, s), part, layer)
 
 
-def inspect_actual(trace: Trace, s: Selection, point: Point) -> Inspection:
+def inspect_actual(trace: Trace, s: Selection, point: Point) -> Derivation:
     position = point.of("item")
     return predicted(trace, position + 1, "rank") if point.of("curve") else probability_of_actual(trace, position)
 

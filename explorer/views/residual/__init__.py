@@ -12,9 +12,10 @@ from explorer.explain.analysed.residual import (
     stage_length,
     written_length,
 )
-from explorer.explain.captured.inspect import inspect
-from explorer.explain.inspection import Inspection, Point, nth
+from explorer.explain.captured import derivation_of
+from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
+from explorer.explain.point import Point, nth
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.checks import Mark, given, recomputed, worked_out
@@ -76,7 +77,7 @@ def mark_of_gains(trace: Trace, selection: Selection) -> Mark:
     return given("weights as learned", norms)(trace, selection)
 
 
-def inspect_length(trace: Trace, s: Selection, point: Point) -> Inspection:
+def inspect_length(trace: Trace, s: Selection, point: Point) -> Derivation:
     """The lines are of the stream, the bars of what is added."""
     curve, item = point.of("curve"), point.of("item")
     if curve == 0:
@@ -84,7 +85,7 @@ def inspect_length(trace: Trace, s: Selection, point: Point) -> Inspection:
     return stage_length(trace, item, s.query) if curve == 1 else written_length(trace, item, s.query)
 
 
-def inspect_scale(trace: Trace, s: Selection, point: Point) -> Inspection:
+def inspect_scale(trace: Trace, s: Selection, point: Point) -> Derivation:
     """LayerNorm has a line for what it takes off after each of what it divides by."""
     each = 2 if trace.config.norm == "layernorm" else 1
     norm, is_mean = divmod(point.of("curve"), each)
@@ -94,10 +95,10 @@ def inspect_scale(trace: Trace, s: Selection, point: Point) -> Inspection:
     return divisor(trace, norm_reading(trace, s.layer, sublayer).before, point.of("item"))
 
 
-def inspect_normalised(trace: Trace, s: Selection, point: Point) -> Inspection:
+def inspect_normalised(trace: Trace, s: Selection, point: Point) -> Derivation:
     norm, is_after = divmod(point.of("curve"), 2)
     reading = norm_reading(trace, s.layer, nth(list(SUBLAYERS), norm))
-    return inspect(trace, reading.name if is_after else reading.before, (s.query, point.of("item")))
+    return derivation_of(trace, reading.name if is_after else reading.before, (s.query, point.of("item")))
 
 
 VIEW = View(

@@ -3,7 +3,7 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.analysis.residual import residual_norms, stages, stream, updates
+from explorer.analysis.residual import residual_norms, stages, stream_lengths, updates
 from explorer.explain.notation import number, quoted
 from explorer.tracing.trace import Trace
 from explorer.views.stage_axes import layers_of, stage_axis, sublayer_axis
@@ -18,7 +18,7 @@ def lengths(trace: Trace, query: int | None = None) -> go.Figure:
     In some models one token is so long that all others would look alike: colours end at twice the median token's.
     """
     places = stages(trace)
-    values = np.linalg.norm(stream(trace), axis=-1)  # (S, T)
+    values = stream_lengths(trace)  # (S, T)
     end = MOST_LENGTH * float(np.median(values, axis=1).max())
     longest = float(values.max())
     fig = figure(
@@ -55,7 +55,7 @@ def norms(trace: Trace, query: int = 0) -> go.Figure:
     traces = [
         go.Scatter(
             x=across,
-            y=np.median(found.stream, axis=1),
+            y=found.median,
             text=found.stages,
             name="stream, median token",
             mode="lines",

@@ -6,9 +6,10 @@ from explorer.analysis.embedding import embedding_parts
 from explorer.analysis.next_token import rank, surprisal
 from explorer.explain.analysed.embedding import component, similar, table_row
 from explorer.explain.analysed.prediction import PREDICTED, predicted
-from explorer.explain.captured.inspect import inspect
-from explorer.explain.inspection import Inspection, Point, nth
+from explorer.explain.captured import derivation_of
+from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
+from explorer.explain.point import Point, nth
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -46,7 +47,7 @@ def formula(trace: Trace, selection: Selection) -> str:
     )
 
 
-def inspect_prediction(trace: Trace, selection: Selection, point: Point) -> Inspection | None:
+def inspect_prediction(trace: Trace, selection: Selection, point: Point) -> Derivation | None:
     """A measure in the table; None of its columns of text."""
     if point.row >= len(trace):
         raise NoSuchPoint(f"the table has no row {point.row}")
@@ -60,7 +61,7 @@ def mark_of_stream(trace: Trace, selection: Selection) -> Mark:
     return worked_out("blocks.{depth}.resid_pre" if inside else last)(trace, selection)
 
 
-def inspect_vector(trace: Trace, selection: Selection, point: Point) -> Inspection:
+def inspect_vector(trace: Trace, selection: Selection, point: Point) -> Derivation:
     """Each row has the bars of all dimensions, and where one is chosen the same bar again in its colour."""
     dim, rows = point.column, ("token", "position", "sum") if "position_embed" in trace else ("token",)
     if dim >= trace.config.d_model:
@@ -68,10 +69,10 @@ def inspect_vector(trace: Trace, selection: Selection, point: Point) -> Inspecti
     row = nth(rows, point.of("curve") // (1 + (selection.dim < trace.config.d_model)))
     if row == "token":
         return table_row(trace, selection.query, dim)
-    return inspect(trace, {"position": "position_embed", "sum": "embed"}[row], (selection.query, dim))
+    return derivation_of(trace, {"position": "position_embed", "sum": "embed"}[row], (selection.query, dim))
 
 
-def inspect_spread(trace: Trace, selection: Selection, point: Point) -> tuple[Inspection, Inspection]:
+def inspect_spread(trace: Trace, selection: Selection, point: Point) -> tuple[Derivation, Derivation]:
     """Both coordinates of a token."""
     first = int(selection.first_token == "hidden" and len(trace) > 1)
     position = first + point.of("item")

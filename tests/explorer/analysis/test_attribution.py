@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from explorer.analysis.attribution import attribution
+from explorer.analysis.attribution import attribution, by_kind
 from explorer.analysis.norms import apply_norm, norm_scale
 from explorer.tracing.trace import Trace
 
@@ -37,6 +37,15 @@ def test_the_parts_add_up_to_the_captured_logit(trace, position):
     assert parts.logit == trace["logits"][position, TOKEN]
     assert parts.error <= 1e-4
     assert parts.error == abs(parts.total - parts.logit)
+
+
+def test_the_kinds_of_parts_are_all_of_them(trace):
+    parts = attribution(trace, 5, TOKEN, RIVAL)
+    kinds = by_kind(trace, parts)
+    assert sum(kinds.values()) == pytest.approx(parts.total, abs=1e-12)
+    assert kinds["attention"] == pytest.approx(parts.heads.sum() + parts.biases.sum())
+    assert ("position" in kinds) == ("position_embed" in trace)
+    assert ("shift" in kinds) == (trace.config.norm == "layernorm")
 
 
 @pytest.mark.parametrize("position", [0, 5, 11])

@@ -9,12 +9,12 @@ from explorer.analysis.attribution import attribution
 from explorer.analysis.feed_forward import (
     ACTIVATIONS,
     BELL,
-    later_norms,
     neuron,
     neurons,
     pushed,
     sparsity,
 )
+from explorer.architecture.stream import norms_from
 from model.layers.activations import KERNELS
 
 
@@ -107,7 +107,7 @@ def test_promoted_tokens_are_those_of_the_slope_through_the_models_own_norms(lms
     """Brute force: the change of the logits as the neuron's vector is added to the stream, norms' divisors held."""
     lm = lms[style]
     vector = lm.blocks[layer].ffn.down_proj.weight[:, number].double()
-    for name, normalised in later_norms(trace, layer):
+    for name, normalised in norms_from(trace.config, f"blocks.{layer}.resid_post"):
         norm = lm.get_submodule(name)
         x = torch.tensor(trace[normalised][query]).double()
         centre = (lambda v: v - v.mean()) if trace.config.norm == "layernorm" else (lambda v: v)

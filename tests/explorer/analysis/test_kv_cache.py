@@ -7,6 +7,7 @@ import torch
 from explorer.analysis.kv_cache import (
     cached_lengths,
     cached_name,
+    megabytes_stored,
     positions_computed,
     step_flops,
     whole_lengths,
@@ -28,6 +29,15 @@ def test_the_captured_keys_and_values_are_those_in_the_cache(trace_of, lms, styl
             np.testing.assert_allclose(lengths, np.sqrt((held**2).sum(-1)), atol=1e-5)
             whole = np.sqrt((held**2).sum((0, 2)))
             np.testing.assert_allclose(whole_lengths(trace, part)[layer], whole, atol=1e-5)
+
+
+@pytest.mark.parametrize("style", ["rope", pytest.param("grouped", marks=pytest.mark.exhaustive)])
+def test_megabytes_are_those_of_the_model_s_own_cache(lms, style):
+    config, positions = lms[style].config, np.arange(1, 8)
+    of_each = 4 * KVCache(config).entries[..., :1, :].numel()  # bytes of a position
+    np.testing.assert_allclose(megabytes_stored(config, positions), positions * of_each / 1e6)
+    of_own = of_each * (config.num_heads // config.kv_heads)
+    np.testing.assert_allclose(megabytes_stored(config, positions, shared=False), positions * of_own / 1e6)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 9])

@@ -12,6 +12,7 @@ from explorer.analysis.residual import (
     similarity,
     stages,
     stream,
+    stream_lengths,
     updates,
 )
 
@@ -42,6 +43,13 @@ def test_stages_are_the_sums_and_in_a_post_norm_model_what_becomes_of_them(trace
     assert [stage.layer for stage in stages(trace, normed=False)] == [0, 0, 0, 1, 1]
     assert_array_equal(stream(trace)[0], trace["embed"])
     assert_array_equal(stream(trace)[-1], trace[taps[-1]])
+
+
+def test_lengths_at_every_stage(trace):
+    expected = [[math.hypot(*vector) for vector in trace[stage.tap]] for stage in stages(trace)]
+    assert_allclose(stream_lengths(trace), expected, rtol=1e-5)
+    unnormed = [row for row, stage in zip(expected, stages(trace), strict=True) if stage in stages(trace, normed=False)]
+    assert_allclose(residual_norms(trace).median, [sum(sorted(row)[5:7]) / 2 for row in unnormed], rtol=1e-5)
 
 
 def test_lengths_along_the_residual_stream(trace):

@@ -3,8 +3,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.attention import PATTERNS, attention_cell, shown_pattern
-from explorer.explain.inspection import Point
 from explorer.explain.notation import number
+from explorer.explain.point import Point
 from explorer.state.selection import Selection
 from explorer.views import attention
 from explorer.views.style import positions
@@ -133,5 +133,5 @@ def test_a_weight_of_several_heads_tells_of_each(trace, kind):
     weights = [trace["blocks.0.attn.pattern"][1, 9, 2], trace["blocks.1.attn.pattern"][0, 9, 2]]
     expected = max(weights) if kind == "chosen_max" else sum(weights) / 2
     assert inspection.value == pytest.approx(drawn[9, 2]) == pytest.approx(expected, abs=1e-7)
-    assert len(inspection.inputs) == 2 and inspection.difference < 1e-6
+    assert len(inspection.working.inputs) == 2 and inspection.difference < 1e-6
     assert "layer 0 head 1, layer 1 head 0" in panel.draw(trace, selection).layout.meta["alt"]

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from explorer.explain.inspection import Point
+from explorer.explain.point import Point
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.views import VIEWS

@@ -1,34 +1,9 @@
-"""Any element of any captured value."""
+"""Tokens and other places in words."""
 
 import re
 
-from explorer.explain.captured import formula_of, work_out
-from explorer.explain.inspection import Inspection, element
 from explorer.explain.notation import quoted
-from explorer.explain.working import subscript
 from explorer.tracing.trace import Trace
-
-
-def inspect(trace: Trace, name: str, index: tuple[int, ...]) -> Inspection:
-    """How one element of a captured value comes about.
-
-    Raises:
-        NoSuchPoint: it has no such element.
-        KeyError: nothing was captured under that name, or no formula is known for it.
-    """
-    value = element(trace[name], *index)
-    working = work_out(trace, name, index)
-    return Inspection(
-        name=f"{name}{subscript(index)}",
-        place=place(trace, name, index),
-        value=value,
-        kind="captured",
-        symbols=working.symbols,
-        numbers=working.numbers,
-        inputs=working.inputs,
-        recomputed=working.value,
-        source=formula_of(trace.config, name).source,
-    )
 
 
 def place(trace: Trace, name: str, index: tuple[int, ...]) -> str:
@@ -42,7 +17,7 @@ def place(trace: Trace, name: str, index: tuple[int, ...]) -> str:
     if name.endswith((".scores", ".pattern")):
         return f"{before}, {query_and_key(trace, token, last)}"
     if name == "logits":
-        return f"after {at(trace, token)}, of {quoted(trace.vocabulary[last])} (id {last})"
+        return f"after {at(trace, token)}, of {of_id(trace, last)}"
     part = "pair" if name == "rope.angles" else "dimension"
     if name.endswith((".gate_pre", ".gate", ".up", ".hidden")):
         part = "neuron"
@@ -54,5 +29,15 @@ def at(trace: Trace, position: int) -> str:
     return f"{quoted(trace.tokens[position])} ({position})"
 
 
+def of_id(trace: Trace, token_id: int) -> str:
+    """A token of the vocabulary, as in "“·fox” (id 417)"."""
+    return f"{quoted(trace.vocabulary[token_id])} (id {token_id})"
+
+
 def query_and_key(trace: Trace, query: int, key: int) -> str:
     return f"query {at(trace, query)} → key {at(trace, key)}"
+
+
+def of_head(trace: Trace, layer: int, head: int, query: int, key: int) -> str:
+    """A cell of a head's pattern, as in "layer 2 head 1, query “·fox” (7) → key “·a” (2)"."""
+    return f"layer {layer} head {head}, {query_and_key(trace, query, key)}"

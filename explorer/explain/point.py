@@ -1,14 +1,11 @@
-"""What is asked about a number, and what is answered."""
+"""What was clicked, and what there is at that place."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from explorer.explain.notation import number
-from explorer.explain.source import Source
-from explorer.explain.working import Input
 from explorer.state.errors import NoSuchPoint, UserError
 
 
@@ -66,49 +63,6 @@ class Point:
     @property
     def row(self) -> int:
         return self.index("y")
-
-
-@dataclass(frozen=True)
-class Inspection:
-    """One number, and how it comes about.
-
-    Attributes:
-        name: of the captured value, indexed; or what the number is called.
-        place: of what it is, in words.
-        value: the number as it was captured, or as it is drawn.
-        kind: which of the two.
-        symbols: the formula.
-        numbers: the formula with this number's own numbers in it.
-        inputs: what these are, and where they are from.
-        recomputed: the number, worked out again from the inputs.
-        source: the line that computes it: of the model a captured one, of the analysis any other.
-    """
-
-    name: str
-    place: str
-    value: float
-    kind: Literal["captured", "drawn"]
-    symbols: str
-    numbers: str
-    inputs: tuple[Input, ...]
-    recomputed: float
-    source: Source
-
-    @property
-    def difference(self) -> float:
-        return abs(self.value - self.recomputed)
-
-    def lines(self) -> list[str]:
-        """All of it as lines of plain text."""
-        return [
-            f"{self.name} = {number(self.value)}",
-            self.place,
-            self.symbols,
-            self.numbers,
-            *(f"from {read}" for read in self.inputs),
-            f"{self.kind} {number(self.value)}, recomputed {number(self.recomputed)}, off by {number(self.difference)}",
-            str(self.source),
-        ]
 
 
 def element(values: np.ndarray, *index: int) -> float:

@@ -7,7 +7,8 @@ from functools import partial
 
 import pytest
 
-from explorer.explain.inspection import Inspection, Point
+from explorer.explain.derivation import Derivation
+from explorer.explain.point import Point
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -88,7 +89,7 @@ def tells_of(seen: Seen, value: float) -> bool:
     return any(told) or seen.value == pytest.approx(value, abs=TOLERANCE)
 
 
-def answers(name: str, trace: Trace) -> Iterator[tuple[Selection, Seen, tuple[Inspection, ...]]]:
+def answers(name: str, trace: Trace) -> Iterator[tuple[Selection, Seen, tuple[Derivation, ...]]]:
     for selection, seen in clicks(name, trace):
         told = PANELS[name][1].inspect(trace, selection, Point(seen.x, seen.y, curve=seen.part, item=seen.item))
         yield selection, seen, told if isinstance(told, tuple) else (told,) if told else ()
@@ -98,12 +99,12 @@ def check(name: str, trace: Trace) -> int:
     count = 0
     for selection, seen, told in answers(name, trace):
         assert told or any(words in seen.told for words in NO_NUMBER), (selection, seen)
-        for inspection in told:
-            assert tells_of(seen, inspection.value), (selection, seen, inspection)
-            assert inspection.difference <= TOLERANCE * max(1.0, abs(inspection.value)), (selection, seen, inspection)
-            source = inspection.source
-            assert source.path.startswith("model/" if inspection.kind == "captured" else "explorer/")
-            assert source.text and all("\n" not in line for line in inspection.lines())
+        for derivation in told:
+            assert tells_of(seen, derivation.value), (selection, seen, derivation)
+            assert derivation.difference <= TOLERANCE * max(1.0, abs(derivation.value)), (selection, seen, derivation)
+            source = derivation.source
+            assert source.path.startswith("model/" if derivation.kind == "captured" else "explorer/")
+            assert source.text and all("\n" not in line for line in derivation.lines())
             count += 1
     return count
 

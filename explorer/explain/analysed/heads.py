@@ -1,0 +1,61 @@
+"""What attention heads do, in numbers."""
+
+import math
+from collections.abc import Sequence
+
+from explorer.analysis.heads import HEAD_SCORES, head_scores
+from explorer.explain.analysed.arithmetic import mean
+from explorer.explain.derivation import Derivation
+from explorer.explain.point import element
+from explorer.explain.source import Source
+from explorer.explain.working import take
+from explorer.tracing.trace import Trace
+
+
+def head_score(trace: Trace, name: str, hide_first: bool, layer: int, head: int) -> Derivation | None:
+    """What a head does, in a number: one of `HEAD_SCORES`; None where no query of this run counts."""
+    value = element(head_scores(trace, name, hide_first), layer, head)
+    if math.isnan(value):
+        return None
+    rows, read = take(trace, f"blocks.{layer}.attn.pattern", head)
+    each = []
+    for query in range(1, len(trace)):
+        weights = rows[query, : query + 1].tolist()
+        if hide_first:
+            rest = sum(weights[1:])
+            weights = [0.0, *(w / rest if rest > 1e-12 else 0.0 for w in weights[1:])]
+        if name == "spread":
+            each.append(-sum(w * math.log2(w) for w in weights if w > 0) / math.log2(query + 1))
+        elif keys := looked_at(trace.token_ids, name, query):
+            each.append(sum(weights[key] for key in keys))
+    what = "entropy of its weights / log₂ of how many" if name == "spread" else MEANT[name]
+    left_out = ", the first token left out" * hide_first
+    return Derivation(
+        f"{name.replace('_', ' ')} score",
+        f"layer {layer} head {head}: how much it {HEAD_SCORES[name]}{left_out}",
+        value,
+        mean(f"score = mean over queries of the {what}", each, (read,), "score = "),
+        Source(
+            "explorer/analysis/heads.py",
+            "return mean(-(rows * logs)" if name == "spread" else "return mean((patterns",
+        ),
+    )
+
+
+MEANT = {
+    "previous_token": "weight of the token before",
+    "first_token": "weight of the first token",
+    "self": "weight of the token itself",
+    "duplicate_token": "weight of earlier occurrences of the same token",
+    "induction": "weight of what followed the last earlier occurrence of the same token",
+}
+
+
+def looked_at(ids: Sequence[int], name: str, query: int) -> list[int]:
+    """The keys whose weights a score adds up."""
+    if name == "duplicate_token":
+        return [key for key in range(query) if ids[key] == ids[query]]
+    if name == "induction":
+        *_, last = -1, *(key for key in range(query) if ids[key] == ids[query])
+        return [last + 1] if 0 <= last < query - 1 else []
+    return [{"previous_token": query - 1, "first_token": 0, "self": query}[name]]

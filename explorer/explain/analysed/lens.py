@@ -1,0 +1,88 @@
+"""The logit lens."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from explorer.analysis.lens import LENSES, depths, ranks, readings, streams, tracked
+from explorer.analysis.norms import unembed
+from explorer.analysis.rounding import Check
+from explorer.explain.analysed import distribution
+from explorer.explain.captured import working_of
+from explorer.explain.captured.norms import divided
+from explorer.explain.derivation import Derivation
+from explorer.explain.notation import number, products
+from explorer.explain.place import at, of_id
+from explorer.explain.source import Source
+from explorer.explain.working import ALL, Input, take
+from explorer.state.errors import NoSuchPoint
+from explorer.tracing.trace import Trace
+
+MEASURES = {
+    "probability": distribution.probability,
+    "target": distribution.probability,
+    "rank": distribution.rank,
+    "entropy": distribution.entropy,
+}
+
+
+def lens_cell(trace: Trace, depth: int, position: int, token_id: int, kind: str) -> Derivation:
+    """A cell of the logit lens, one of `LENSES`.
+
+    Args:
+        depth: which of `depths`.
+        token_id: the explained token.
+    """
+    names, here = depths(trace), range(position, position + 1)
+    if not (0 <= depth < len(names) and 0 <= position < len(trace)):
+        raise NoSuchPoint(f"the lens has no depth {depth} after position {position}")
+    read = readings(trace, here)
+    if kind == "probability":
+        token_id = int(read.top[depth, 0, 0])
+    drawn, line = {
+        "probability": (lambda: read.probabilities[depth, 0, 0], "probabilities = np.exp(np.take_along_axis("),
+        "target": (lambda: tracked(trace, here, token_id)[depth, 0], "return np.exp(logits - readings("),
+        "rank": (lambda: ranks(trace, here, token_id)[depth, 0], "return np.stack([(logits > logits[:, [token_id]])"),
+        "entropy": (lambda: read.entropy[depth, 0], "entropy = np.maximum(0, log_total"),
+    }[kind]
+    x, inputs = read_at(trace, depth, position)
+    table, from_table = take(trace, "lm_head.weight")
+    logits = table @ x  # (V,)
+    from_row = take(trace, "lm_head.weight", token_id)[1]
+    working = MEASURES[kind](logits, token_id, (*inputs, *[from_row] * (kind != "entropy"), from_table))
+    if kind != "entropy":
+        rest = working.numbers
+        working = replace(
+            working,
+            symbols=f"{working.symbols}, logit = x · row of the unembedding",
+            numbers=lambda: f"logit = {products(table[token_id], x)} = {number(logits[token_id])}; {rest()}",
+        )
+    return Derivation(
+        f"{LENSES[kind]} by the logit lens at {names[depth]}",
+        f"after {at(trace, position)}{'' if kind == 'entropy' else f', of {of_id(trace, token_id)}'}",
+        float(drawn()),
+        working,
+        Source("explorer/analysis/lens.py", line),
+    )
+
+
+def read_at(trace: Trace, depth: int, position: int) -> tuple[np.ndarray, list[Input]]:
+    """(D,) what the unembedding would read at a depth, and what that is worked out from."""
+    pre = trace.config.norm_placement == "pre"
+    after = ("resid_mid", "resid_post") if pre else ("attn_norm", "ffn_norm")
+    name = f"blocks.{(depth - 1) // 2}.{after[(depth - 1) % 2]}" if depth else "blocks.0.resid_pre"
+    x, read = take(trace, name, position)
+    inputs = [read]
+    if pre:
+        gain, from_gain = take(trace, "final_norm.weight")
+        x, inputs = divided(trace, x, x) * gain, [*inputs, from_gain]
+    if "final_norm.bias" in trace.weights:
+        shift, from_shift = take(trace, "final_norm.bias")
+        x, inputs = x + shift, [*inputs, from_shift]
+    return x, inputs
+
+
+def last_depth(trace: Trace, position: int) -> Check:
+    """What the lens reads at the last depth, as the model does in the end, held against the captured logits."""
+    read = unembed(trace, streams(trace, slice(position, position + 1))[-1])
+    return Check.of(trace.dtype, trace["logits"][[position]], read, working_of(trace, "logits", (position, ALL)).sizes)

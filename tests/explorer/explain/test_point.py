@@ -1,0 +1,20 @@
+"""What the browser says was clicked."""
+
+import pytest
+
+from explorer.explain.point import Point
+
+
+@pytest.mark.parametrize(
+    "values", [{}, {"x": 1}, {"x": "1", "y": 1}, {"x": True, "y": 1}, {"x": float("nan"), "y": 1}, {"x": 1e300, "y": 1}]
+)
+def test_a_point_that_makes_no_sense_is_refused(values):
+    with pytest.raises(ValueError, match="point"):
+        Point.parse(values)
+
+
+def test_a_point_is_read_from_what_the_browser_sends():
+    point = Point.parse({"x": 3, "y": 2.0, "customdata": [1], "layer": 1, "head": 0, "view": "rope"})
+    assert (point.column, point.row, point.index("layer"), point.index("head")) == (3, 2, 1, 0)
+    with pytest.raises(IndexError):
+        _ = Point(0.5, 0).column

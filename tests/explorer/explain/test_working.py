@@ -1,0 +1,19 @@
+"""What is said of the numbers that others are worked out from."""
+
+import numpy as np
+
+from explorer.explain.working import Input, take
+
+
+def test_an_input_is_written_as_python_indexes_it():
+    assert str(Input("x", (1, slice(None, 8)), (8,))) == "x[1, :8], 8 numbers"
+    assert str(Input("x", (slice(2, 4),), (2, 5))) == "x[2:4], 2 × 5 numbers"
+    assert str(Input("x", (1, 2), ())) == "x[1, 2], 1 number"
+
+
+def test_what_is_taken_can_be_changed_without_changing_the_run(rope_trace):
+    before = rope_trace["logits"].copy()
+    part, read = take(rope_trace, "logits", 3)
+    part *= 2
+    assert part.dtype == np.float64 and read.shape == part.shape
+    np.testing.assert_array_equal(rope_trace["logits"], before)
