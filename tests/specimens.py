@@ -43,6 +43,25 @@ POSITION_EDITS = {
 }
 
 
+# Changes all along the stream, of the whole of its values and of one dimension, that any model allows.
+STREAM_EDITS = "~".join(
+    (
+        "embed.1*scale*2",
+        "blocks.0.attn_norm*scale*2",
+        "blocks.0.resid_mid.2*scale*3",
+        "blocks.0.ffn.out*scale*-1",
+        "blocks.0.resid_post.4*zero",
+        "blocks.1.resid_pre*scale*0.5",
+        "blocks.1.attn.out.5*scale*4",
+        "blocks.1.attn_norm.6*scale*3",
+        "blocks.1.ffn_norm.3*scale*-1.5",
+        "final_norm*scale*0.5",
+        "logits*scale*1.5",
+        "logits.17*scale*2",
+    )
+)
+
+
 @cache
 def tokenizer() -> Tokenizer:
     """The 256 bytes, 43 merges and the end-of-text token."""
@@ -77,7 +96,17 @@ def trace_of(style: str, length: int = 12) -> Trace:
 @cache
 def edited_trace_of(style: str, length: int = 12) -> Trace:
     """The same run with edits, and with what `trace_of` gives as its baseline."""
+    position = models()[style].config.position
+    return _edited(style, length, f"{POSITION_EDITS[position]}~blocks.1.attn.z.1*zero")
+
+
+@cache
+def stream_edited_trace_of(style: str, length: int = 12) -> Trace:
+    """Likewise, with edits all along the stream."""
+    return _edited(style, length, STREAM_EDITS)
+
+
+def _edited(style: str, length: int, edits: str) -> Trace:
     baseline = trace_of(style, length)
-    edits = parse_edits(f"{POSITION_EDITS[baseline.config.position]}~blocks.1.attn.z.1*zero")
-    changed = capture(models()[style], baseline.token_ids, edits, tokenizer=tokenizer())
+    changed = capture(models()[style], baseline.token_ids, parse_edits(edits), tokenizer=tokenizer())
     return replace(changed, baseline=baseline)

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.norms import centred, norm_scale
+from explorer.analysis.edits import as_edited
+from explorer.analysis.norms import centred, norm_scale, unembedding
 from explorer.tracing.trace import Trace
 
 
@@ -51,11 +52,12 @@ class Attribution:
 
 
 def attribution(trace: Trace, position: int, token_id: int, rival_id: int | None = None) -> Attribution:
-    """The parts of the logit of a token after `position`, minus those of its rival's if there is one."""
+    """The parts of the logit of a token after `position`, minus those of its rival's if there is one; of a changed run,
+    as the edits on the way to the logit leave them."""
     config, weights = trace.config, trace.weights
-    read, logit = weights["lm_head.weight"][token_id].astype(np.float64), float(trace["logits"][position, token_id])
+    read, logit = unembedding(trace, token_id), float(trace["logits"][position, token_id])
     if rival_id is not None:
-        read, logit = read - weights["lm_head.weight"][rival_id], logit - float(trace["logits"][position, rival_id])
+        read, logit = read - unembedding(trace, rival_id), logit - float(trace["logits"][position, rival_id])
 
     def value(name: str) -> np.ndarray:
         return trace[name][..., position, :].astype(np.float64)
@@ -68,14 +70,17 @@ def attribution(trace: Trace, position: int, token_id: int, rival_id: int | None
         if config.norm_placement == "post":
             read, added = before_norm(trace, f"{block}.ffn_norm", value(f"{block}.resid_post"), read)
             shift += added
+        read = as_edited(trace, f"{block}.resid_post", read)
         feed_forward[layer] = value(f"{block}.ffn.out") @ read
         if config.norm_placement == "post":
             read, added = before_norm(trace, f"{block}.attn_norm", value(f"{block}.resid_mid"), read)
             shift += added
-        z = value(f"{block}.attn.z")  # (H, d)
-        heads[layer] = (z * (read @ weights[f"{block}.attn.o_proj.weight"]).reshape(z.shape)).sum(-1)
-        biases[layer] = weights.get(f"{block}.attn.o_proj.bias", np.zeros_like(read)) @ read
-    positions = float(value("position_embed") @ read) if "position_embed" in trace else 0.0
+        read = as_edited(trace, f"{block}.resid_mid", read)
+        out, z = as_edited(trace, f"{block}.attn.out", read), value(f"{block}.attn.z")  # (D,), (H, d)
+        heads[layer] = (z * (out @ weights[f"{block}.attn.o_proj.weight"]).reshape(z.shape)).sum(-1)
+        biases[layer] = weights.get(f"{block}.attn.o_proj.bias", np.zeros_like(out)) @ out
+        read = as_edited(trace, f"{block}.resid_pre", read)
+    positions = float(value("position_embed") @ as_edited(trace, "embed", read)) if "position_embed" in trace else 0.0
     token = float(value("embed") @ read) - positions
     return Attribution(token, positions, heads, biases, feed_forward, shift, logit)
 
@@ -95,7 +100,9 @@ def by_kind(trace: Trace, taken: Attribution) -> dict[str, float]:
 
 def before_norm(trace: Trace, name: str, x: np.ndarray, read: np.ndarray) -> tuple[np.ndarray, float]:
     """The direction that a product with the norm of x is in terms of x itself, and what β adds to that product:
-    norm(x)·read = x·before + shift, with the norm's divisor held at x's. `read` itself where there is no such norm."""
+    norm(x)·read = x·before + shift, with the norm's divisor held at x's, and with what edits make of the norm. `read`
+    itself, but for edits, where there is no such norm."""
+    read = as_edited(trace, name, read)
     if f"{name}.weight" not in trace.weights:
         return read, 0.0
     before = centred(trace, read * trace.weights[f"{name}.weight"]) / norm_scale(trace, x)

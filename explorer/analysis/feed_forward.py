@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from explorer.analysis.edits import as_edited
 from explorer.analysis.norms import centred, norm_scale, unembed
-from explorer.architecture.stream import norms_from
+from explorer.architecture.stream import norms_from, taps_from
 from explorer.tracing.trace import Trace
 
 
@@ -131,10 +132,16 @@ def pushed(trace: Trace, layer: int, number: int, query: int) -> np.ndarray:
     """(V,) what a neuron adds to every token's logit after `query` for each 1 of its hidden value.
 
     That is its output direction, its column of W_down, along the stream to the unembedding: through the norms on the
-    way, gains folded in and divided by what they divided by in this run; what later sublayers make of it is not in it.
+    way, gains folded in and divided by what they divided by in this run, and edits; what later sublayers make of it is
+    not in it.
     """
     direction = trace.weights[f"blocks.{layer}.ffn.down_proj.weight"][:, number].astype(np.float64)  # (D,)
-    for norm, normalised in norms_from(trace.config, f"blocks.{layer}.resid_post"):
-        direction = centred(trace, direction) * trace.weights[f"{norm}.weight"]
-        direction = direction / norm_scale(trace, trace[normalised][query])
+    direction = as_edited(trace, f"blocks.{layer}.ffn.out", direction)
+    first = f"blocks.{layer}.resid_post"
+    norms = dict(norms_from(trace.config, first))
+    for tap in taps_from(trace.config, first):
+        if tap in norms:
+            direction = centred(trace, direction) * trace.weights[f"{tap}.weight"]
+            direction = direction / norm_scale(trace, trace[norms[tap]][query])
+        direction = as_edited(trace, tap, direction)
     return unembed(trace, direction)

@@ -5,7 +5,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from explorer.analysis.norms import apply_norm, unembed
+from explorer.analysis.norms import apply_norm, unembed, unembedding
 from explorer.analysis.residual import stages
 from explorer.language import _
 from explorer.tracing.trace import Trace
@@ -90,7 +90,7 @@ READINGS: WeakKeyDictionary[Trace, dict[range, Readings]] = WeakKeyDictionary()
 
 def tracked(trace: Trace, shown: range, token_id: int) -> np.ndarray:
     """(2 L + 1, n), the probability of one token at every depth, after the positions `shown`."""
-    logits = streams(trace, slice(shown.start, shown.stop)) @ trace.weights["lm_head.weight"][token_id]
+    logits = streams(trace, slice(shown.start, shown.stop)) @ unembedding(trace, token_id)
     return np.exp(logits - readings(trace, shown).log_total)
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from explorer.analysis.edits import as_edited
 from explorer.tracing.trace import Trace
 
 
@@ -24,16 +25,23 @@ def apply_norm(trace: Trace, name: str, x: np.ndarray, scale: np.ndarray | None 
         scale: (...), what to divide by in the place of x's own `norm_scale`. With it the norm is linear but for
             LayerNorm's β, so that the parts of a sum can be taken through it one by one.
 
-    A model with post-norm blocks has no `final_norm`, which then leaves x as it is.
+    A model with post-norm blocks has no `final_norm`, which then leaves x as it is. The run's edits of what the norm
+    gives out are followed.
     """
     x = x.astype(np.float64)
     if f"{name}.weight" not in trace.weights:
-        return x
+        return as_edited(trace, name, x)
     scale = norm_scale(trace, x) if scale is None else scale
     shift = trace.weights.get(f"{name}.bias", 0.0)
-    return centred(trace, x) / scale[..., None] * trace.weights[f"{name}.weight"] + shift
+    return as_edited(trace, name, centred(trace, x) / scale[..., None] * trace.weights[f"{name}.weight"] + shift)
 
 
 def unembed(trace: Trace, x: np.ndarray) -> np.ndarray:
-    """Logits of normalised vectors: (..., D) -> (..., V) in float32."""
-    return x.astype(np.float32) @ trace.weights["lm_head.weight"].T
+    """Logits of normalised vectors, with the run's edits of logits: (..., D) -> (..., V) in float32."""
+    return as_edited(trace, "logits", x.astype(np.float32) @ trace.weights["lm_head.weight"].T)
+
+
+def unembedding(trace: Trace, token_id: int) -> np.ndarray:
+    """(D,) in float64, whose product with a normalised vector is a token's logit, with the run's edits of logits."""
+    factors = as_edited(trace, "logits", np.ones(trace.config.vocab_size))
+    return factors[token_id] * trace.weights["lm_head.weight"][token_id]

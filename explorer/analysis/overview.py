@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.attribution import Attribution, attribution
+from explorer.analysis.edits import as_edited
 from explorer.analysis.norms import norm_scale
 from explorer.analysis.residual import stages
 from explorer.tracing.trace import Trace
@@ -53,7 +54,7 @@ def overview(trace: Trace, position: int, token_id: int, rival_id: int | None = 
 
     embedding, added = trace["embed"][position].astype(np.float64), "position_embed" in trace
     if added:
-        embedding = embedding - trace["position_embed"][position]
+        embedding = embedding - as_edited(trace, "embed", trace["position_embed"][position])
     normed = ("mid", "post") if post else ("pre", "mid")
     parts = attribution(trace, position, token_id, rival_id)
     return Overview(

@@ -4,10 +4,11 @@ import numpy as np
 
 from explorer.analysis.attribution import Attribution, attribution
 from explorer.analysis.rounding import Check
-from explorer.architecture.stream import norms_from
+from explorer.architecture.stream import norms_from, taps_from
 from explorer.explain.analysed.arithmetic import product
 from explorer.explain.analysed.attention import columns_of
 from explorer.explain.captured import working_of
+from explorer.explain.captured.edits import multiplied
 from explorer.explain.captured.linear import side_by_side
 from explorer.explain.captured.norms import divided
 from explorer.explain.derivation import Derivation
@@ -19,7 +20,7 @@ from explorer.explain.working import ALL, Input, take
 from explorer.tracing.trace import Trace
 
 ATTRIBUTION = "explorer/analysis/attribution.py"
-HEADS = "heads[layer] = (z * (read @ weights["
+HEADS = "heads[layer] = (z * (out @ weights["
 # part of a logit -> what it is, its number in an `Attribution` at a layer, and the line that works it out
 PARTS = {
     "token": ("the token’s embedding", lambda a, layer: a.token, "token = float(value("),
@@ -30,7 +31,7 @@ PARTS = {
     "feed_forward": ("the feed-forward", lambda a, layer: a.feed_forward[layer], "feed_forward[layer] = value("),
     "shift": ("the shift β of all norms", lambda a, layer: a.shift, 'read, shift = before_norm(trace, "final_norm"'),
     "sum": ("all parts together", lambda a, layer: a.total, "return float(self.token + self.positions"),
-    "logit": ("the captured logit", lambda a, layer: a.logit, "read, logit = weights["),
+    "logit": ("the captured logit", lambda a, layer: a.logit, "read, logit = unembedding("),
 }
 THROUGH_NORMS = "norms(x) · row of the unembedding; each norm divides by what it did in this run"
 Reads = tuple[np.ndarray, list[Input]]  # a vector (D,), and what it is worked out from
@@ -54,7 +55,8 @@ def head_part(trace: Trace, position: int, token_id: int, rival_id: int | None, 
     drawn = element(attribution(trace, position, token_id, rival_id).heads, layer, head)
     z, from_z = take(trace, f"blocks.{layer}.attn.z", head, position)
     output, from_output = take(trace, f"blocks.{layer}.attn.o_proj.weight", ALL, columns_of(head, len(z)))
-    vector = through(trace, (output @ z, [from_z, from_output]), f"blocks.{layer}.resid_mid", position)
+    written = multiplied(trace, f"blocks.{layer}.attn.out", output @ z)
+    vector = through(trace, (written, [from_z, from_output]), f"blocks.{layer}.resid_mid", position)
     name, symbols = f"what head {head} of layer {layer} adds", THROUGH_NORMS.replace("(x)", "(W_O z)")
     return adding(trace, position, token_id, rival_id, name, drawn, symbols, vector, HEADS)
 
@@ -92,7 +94,7 @@ def adding(
 def unembedding(trace: Trace, token_id: int) -> tuple[np.ndarray, Input]:
     """(D,) whose product with the final vector is a token's logit, and where it is from."""
     row, read = take(trace, "lm_head.weight", token_id)
-    return row, read
+    return row * multiplied(trace, "logits", np.ones(trace.config.vocab_size))[token_id], read
 
 
 def final(trace: Trace, part: str, position: int, layer: int) -> Reads:
@@ -117,6 +119,7 @@ def written(trace: Trace, part: str, position: int, layer: int) -> Reads:
         if "position_embed" not in trace:
             return embed, [read]
         added, from_positions = take(trace, "position_embed", position)
+        added = multiplied(trace, "embed", added)
         return (added, [from_positions]) if part == "position" else (embed - added, [read, from_positions])
     if part == "feed_forward":
         vector, read = take(trace, f"{block}.ffn.out", position)
@@ -129,19 +132,22 @@ def written(trace: Trace, part: str, position: int, layer: int) -> Reads:
     if part != "heads" and f"{block}.attn.o_proj.bias" in trace.weights:
         bias, read = take(trace, f"{block}.attn.o_proj.bias")
         vector, inputs = vector + bias, [*inputs, read]
-    return vector, inputs
+    return multiplied(trace, f"{block}.attn.out", vector), inputs
 
 
 def through(trace: Trace, vector: Reads, first: str, position: int, shift: bool = False) -> Reads:
     """A part of the stream, from the `first` of its values on, through norms that divide by what they divided the whole
-    by; with `shift` also through their β."""
+    by, and through edits; with `shift` also through the β of the norms."""
     part, inputs = vector
-    for name, normalised in norms_from(trace.config, first):
-        (x, from_x), (gain, from_gain) = take(trace, normalised, position), take(trace, f"{name}.weight")
-        part, inputs = divided(trace, part, x) * gain, [*inputs, from_x, from_gain]
-        if shift:
-            beta, from_beta = take(trace, f"{name}.bias")
-            part, inputs = part + beta, [*inputs, from_beta]
+    norms = dict(norms_from(trace.config, first))
+    for name in taps_from(trace.config, first):
+        if name in norms:
+            (x, from_x), (gain, from_gain) = take(trace, norms[name], position), take(trace, f"{name}.weight")
+            part, inputs = divided(trace, part, x) * gain, [*inputs, from_x, from_gain]
+            if shift:
+                beta, from_beta = take(trace, f"{name}.bias")
+                part, inputs = part + beta, [*inputs, from_beta]
+        part = multiplied(trace, name, part)
     return part, inputs
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from explorer.analysis.feed_forward import NEAR, pushed, sparsity
 from explorer.explain.analysed.arithmetic import product
 from explorer.explain.analysed.attribution import THROUGH_NORMS, through, unembedding
+from explorer.explain.captured.edits import multiplied
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number
 from explorer.explain.place import at, of_id
@@ -22,7 +23,8 @@ def push(trace: Trace, layer: int, neuron: int, query: int, token_id: int) -> De
     """What a neuron adds to a token's logit for each 1 of its hidden value."""
     drawn = element(pushed(trace, layer, neuron, query), token_id)
     column, from_column = take(trace, f"blocks.{layer}.ffn.down_proj.weight", ALL, neuron)
-    vector, inputs = through(trace, (column, [from_column]), f"blocks.{layer}.resid_post", query)
+    written = multiplied(trace, f"blocks.{layer}.ffn.out", column)
+    vector, inputs = through(trace, (written, [from_column]), f"blocks.{layer}.resid_post", query)
     row, from_row = unembedding(trace, token_id)
     return Derivation(
         f"what neuron {neuron} of layer {layer} adds for each 1 of its hidden value",

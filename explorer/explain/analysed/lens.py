@@ -9,6 +9,7 @@ from explorer.analysis.norms import unembed
 from explorer.analysis.rounding import Check
 from explorer.explain.analysed import distribution
 from explorer.explain.captured import working_of
+from explorer.explain.captured.edits import multiplied
 from explorer.explain.captured.norms import divided
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, products
@@ -47,7 +48,7 @@ def lens_cell(trace: Trace, depth: int, position: int, token_id: int, kind: str)
     }[kind]
     x, inputs = read_at(trace, depth, position)
     table, from_table = take(trace, "lm_head.weight")
-    logits = table @ x  # (V,)
+    logits = multiplied(trace, "logits", table @ x)  # (V,)
     from_row = take(trace, "lm_head.weight", token_id)[1]
     working = MEASURES[kind](logits, token_id, (*inputs, *[from_row] * (kind != "entropy"), from_table))
     if kind != "entropy":
@@ -79,7 +80,7 @@ def read_at(trace: Trace, depth: int, position: int) -> tuple[np.ndarray, list[I
     if "final_norm.bias" in trace.weights:
         shift, from_shift = take(trace, "final_norm.bias")
         x, inputs = x + shift, [*inputs, from_shift]
-    return x, inputs
+    return multiplied(trace, "final_norm", x), inputs
 
 
 def last_depth(trace: Trace, position: int) -> Check:

@@ -36,6 +36,13 @@ def times(working: Working, by: np.ndarray | float, written: str, words: str) ->
     )
 
 
+def multiplied(trace: Trace, name: str, x: np.ndarray) -> np.ndarray:
+    """Vectors (…, N) at a place in the stream, or the logits there, as edits of that place multiply them."""
+    for edit in multiplying(trace, name):
+        x = x * factors(edit, x.shape[-1])
+    return x
+
+
 def multiplying(trace: Trace, name: str) -> Iterator[Intervention]:
     """The edits that multiplied a captured value or a part of it."""
     return (edit for edit in trace.edits if edit.tap == name and edit.factor is not None)

@@ -12,6 +12,7 @@ from explorer.explain.source import ROOT
 from explorer.tracing.capture import capture
 from model.config import RopeScaling
 from model.transformer_lm import TransformerLM
+from tests.specimens import stream_edited_trace_of
 
 
 def corners(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -31,6 +32,12 @@ def test_every_captured_value_follows_its_formula(trace_of, style, length):
 def test_a_changed_run_follows_its_formulas_with_the_changes(edited_trace_of, style):
     trace = edited_trace_of(style)
     assert trace.edits
+    for name in trace.values:
+        assert check(trace, name).passed, (name, check(trace, name))
+
+
+def test_a_run_changed_along_its_stream_follows_them_too(style):
+    trace = stream_edited_trace_of(style)
     for name in trace.values:
         assert check(trace, name).passed, (name, check(trace, name))
 

@@ -16,6 +16,7 @@ from explorer.analysis.lens import LENSES
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from tests.panels import PANELS, each_panel_and_style, run_of
+from tests.specimens import stream_edited_trace_of
 
 
 class Seen(Mapping):
@@ -100,5 +101,13 @@ def test_a_mark_warns_of_every_wrong_value_that_is_drawn(spoiled, name, style, l
 @each_panel_and_style(lengths=[1, 12, 32])
 def test_no_mark_warns_of_what_is_right(name, style, length):
     trace = run_of(name, style, length)
+    marks = [PANELS[name][1].mark(trace, selection) for selection in selections(name, trace)]
+    assert {mark.state for mark in marks} <= {"recomputed", "unchecked"}, marks
+
+
+@each_panel_and_style()
+def test_nor_of_a_run_that_is_changed_along_its_stream(name, style, length):
+    """What edits multiply on the way from a part to the logits is in the parts, and in what a depth is read as."""
+    trace = stream_edited_trace_of(style, length)
     marks = [PANELS[name][1].mark(trace, selection) for selection in selections(name, trace)]
     assert {mark.state for mark in marks} <= {"recomputed", "unchecked"}, marks
