@@ -1,9 +1,12 @@
 """Which panels there are, and which kinds of models have what they show: the pairs that tests are parametrised over."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views import VIEWS
 from explorer.views.view import Panel, View
@@ -50,3 +53,32 @@ def each_panel_and_style(
                 marks = () if style in core and length == middle else pytest.mark.exhaustive
                 cases.append(pytest.param(name, style, length, marks=marks, id=f"{name}-{style}-{length}"))
     return pytest.mark.parametrize(("name", "style", "length"), cases)
+
+
+class _Read(Mapping):
+    """Captured values that note which of them are read."""
+
+    def __init__(self, values: Mapping[str, np.ndarray]):
+        self.values_, self.read = values, set()
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        value = self.values_[name]
+        self.read.add(name)
+        return value
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.values_
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values_)
+
+    def __len__(self) -> int:
+        return len(self.values_)
+
+
+def drawn_from(name: str, trace: Trace, selection: Selection) -> tuple[set[str], set[str]]:
+    """The captured values that a picture is drawn from, of the run and of its baseline."""
+    values, unchanged = _Read(trace.values), _Read(trace.baseline.values if trace.baseline else {})
+    baseline = trace.baseline and replace(trace.baseline, values=unchanged)
+    PANELS[name][1].draw(replace(trace, values=values, baseline=baseline), selection)
+    return values.read, unchanged.read

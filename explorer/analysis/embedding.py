@@ -76,8 +76,12 @@ class PrincipalComponents:
 
 
 def principal_components(vectors: np.ndarray, n: int = 2) -> PrincipalComponents:
-    """Of (T, D) vectors; a direction along which nothing differs, or there is none left, is all zeros."""
+    """Of (T, D) vectors; a direction along which nothing differs, or there is none left, is all zeros. Where a number
+    is NaN or infinite, all points and shares are NaN."""
     centred = vectors.astype(np.float64) - vectors.mean(0, dtype=np.float64)
+    if not np.isfinite(centred).all():
+        nowhere = np.full((len(vectors), n), np.nan)
+        return PrincipalComponents(nowhere, np.zeros((n, vectors.shape[1])), nowhere[0])
     _, sizes, directions = np.linalg.svd(centred, full_matrices=False)
     real = sizes > 1e-9 * max(1.0, float(np.abs(vectors).max()))
     kept = np.zeros((n, vectors.shape[1]))

@@ -54,7 +54,7 @@ def patterns(trace: Trace, layer: int, head: int, query: int | None = None, key:
 
 def why_none(trace: Trace, layer: int, head: int, change: np.ndarray) -> str:
     """Why the weights of a head, which changed by `change`, are the same in both runs; "" where they are not."""
-    if np.abs(change).max() > resolution(trace):
+    if not np.abs(change).max() <= resolution(trace):  # NaN is not the same either
         return ""
     if len(trace) == 1:
         return "the only token can look at nothing but itself, changed or not"

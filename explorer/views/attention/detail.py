@@ -105,7 +105,7 @@ def ladder(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figu
     }
     values = np.stack([row[part] for row in rows.values()])  # (6, n)
     finite = np.where(np.isfinite(values), values, np.nan)
-    largest = np.array([np.abs(row[np.isfinite(row)]).max() or 1.0 for row in rows.values()])[:, None]
+    largest = np.array([np.abs(row[np.isfinite(row)]).max(initial=0.0) or 1.0 for row in rows.values()])[:, None]
     fig = figure(
         go.Heatmap(
             x=list(shown),

@@ -85,11 +85,11 @@ def text_change(trace: Trace, query: int | None = None) -> go.Figure:
     names = positions(trace.tokens)
     title, alt = "surprisal, changed − unchanged, bits", "Only one token, which nothing precedes: no surprisal."
     limits = resolution(trace) * np.maximum(1, bits[0])
-    nothing = len(trace) > 1 and not (np.abs(values[1:]) > limits[1:]).any()
+    nothing = len(trace) > 1 and bool((np.abs(values[1:]) <= limits[1:]).all())
     if len(trace) > 1:
         before, after = (number(np.nanmean(run)) for run in bits)
         title += f"<br>mean {before} → {after}"
-        worst = int(np.nanargmax(np.abs(values)))
+        worst = 1 + int(np.abs(values[1:]).argmax())  # of what is not a number the first
         alt = (
             f"Change of each token's surprisal by {words(trace)}: mean {before} → {after} bits a token; most, "
             f"{told(values[worst], limits[worst], trace.dtype)}, of {quoted(trace.tokens[worst])} at {worst}."

@@ -87,7 +87,8 @@ def curve(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
     ends = min(-2.0, float(all_neurons.pre.min())), max(2.0, float(all_neurons.pre.max()))
     line = np.linspace(*ends, 241)
     others = np.delete(np.arange(trace.config.d_ff), chosen)
-    sizes = 4 + 12 * np.sqrt(all_neurons.written / max(float(all_neurons.written.max()), 1e-12))
+    written = np.where(np.isfinite(all_neurons.written), all_neurons.written, 0)  # no dot is as large as what is none
+    sizes = 4 + 12 * np.sqrt(written / max(float(written.max()), 1e-12))
     hover = f"neuron %{{customdata}}<br>{name}(%{{x:.4g}}) = %{{y:.4g}}<extra></extra>"
     dots = [
         go.Scatter(

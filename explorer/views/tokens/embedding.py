@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 from explorer.analysis.embedding import embedding_parts, nearest_tokens, principal_components, stream_at
 from explorer.explain.notation import number, quoted
 from explorer.tracing.trace import Trace
+from explorer.views.change import say
 from explorer.views.style import EMBEDDING, MONO, RESIDUAL, SELECTED, figure, label, positions
 
 MOST_NEIGHBOURS = 15
@@ -106,7 +107,7 @@ def spread(trace: Trace, depth: int, query: int, hide_first: bool = False) -> go
     shown = readable(found.points, [len(text) for text in texts], chosen)
     where = f"after block {depth - 1}" if depth else "as embedded"
     color = RESIDUAL if depth else EMBEDDING
-    return figure(
+    fig = figure(
         go.Scatter(
             x=x,
             y=y,
@@ -131,6 +132,9 @@ def spread(trace: Trace, depth: int, query: int, hide_first: bool = False) -> go
         yaxis={"title": {"text": f"component 2 ({found.shares[1]:.0%})"}},
         margin={"t": 20},
     )
+    if not np.isfinite(found.points).all():
+        say(fig, "a vector holds something that is not a number (NaN or infinite): there are no directions to show")
+    return fig
 
 
 def readable(points: np.ndarray, lengths: Sequence[int], chosen: int) -> set[int]:

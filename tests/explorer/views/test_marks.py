@@ -3,7 +3,6 @@
 Which values a picture draws is seen as it is drawn, not asked of its mark.
 """
 
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 
@@ -15,29 +14,8 @@ from explorer.analysis.heads import HEAD_SCORES
 from explorer.analysis.lens import LENSES
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
-from tests.panels import PANELS, each_panel_and_style, run_of
+from tests.panels import PANELS, drawn_from, each_panel_and_style, run_of
 from tests.specimens import stream_edited_trace_of
-
-
-class Seen(Mapping):
-    """Captured values that note which of them are read."""
-
-    def __init__(self, values: Mapping[str, np.ndarray]):
-        self.values_, self.read = values, set()
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        value = self.values_[name]
-        self.read.add(name)
-        return value
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.values_
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.values_)
-
-    def __len__(self) -> int:
-        return len(self.values_)
 
 
 def selections(name: str, trace: Trace) -> list[Selection]:
@@ -53,14 +31,6 @@ def selections(name: str, trace: Trace) -> list[Selection]:
     }.get(name, [{}, {}])
     places = [{"query": last, "key": last // 2}, {"layer": 1, "head": 2, "query": last // 2, "key": 0, "rival": 2}]
     return [Selection(**choice, **places[i % 2]).within(trace) for i, choice in enumerate(choices)]
-
-
-def drawn_from(name: str, trace: Trace, selection: Selection) -> tuple[set[str], set[str]]:
-    """The captured values that a picture is drawn from, of the run and of its baseline."""
-    values, unchanged = Seen(trace.values), Seen(trace.baseline.values if trace.baseline else {})
-    baseline = trace.baseline and replace(trace.baseline, values=unchanged)
-    PANELS[name][1].draw(replace(trace, values=values, baseline=baseline), selection)
-    return values.read, unchanged.read
 
 
 def with_a_hole(value: np.ndarray) -> np.ndarray:
