@@ -32,13 +32,15 @@ class Input:
 
 
 def subscript(index: Sequence[int | slice]) -> str:
-    """An index as Python writes it, "" where all is taken."""
+    """An index as Python writes it, without what is taken whole at its end; "" where all is."""
 
     def written(part: int | slice) -> str:
         if not isinstance(part, slice):
             return str(part)
         return ":".join("" if end is None else str(end) for end in (part.start, part.stop))
 
+    while index and index[-1] == ALL:
+        index = index[:-1]
     return f"[{', '.join(map(written, index))}]" if index else ""
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from explorer.explain.captured.linear import dots, lengths
 from explorer.explain.notation import factor, number, products
 from explorer.explain.source import Source
-from explorer.explain.working import Index, Working, take
+from explorer.explain.working import ALL, Index, Working, take
 from explorer.tracing.trace import Trace
 
 
@@ -22,32 +22,34 @@ class Rotation:
 
     def working(self, trace: Trace, at: Index) -> Working:
         head, token, dim = at
-        dims, pairs = np.arange(trace.config.d_head)[dim], trace.config.d_head // 2
-        if self.layout == "adjacent":
-            pair, is_second = dims // 2, dims % 2
-            first, second = 2 * pair, 2 * pair + 1
+        pairs, adjacent, whole = trace.config.d_head // 2, self.layout == "adjacent", isinstance(dim, slice)
+        if whole:
+            pair, place = ALL, 0
+            dims = (slice(0, None, 2), slice(1, None, 2)) if adjacent else (slice(pairs), slice(pairs, None))
         else:
-            pair, is_second = dims % pairs, dims // pairs
-            first, second = pair, pair + pairs
-        (a, from_a), (b, from_b) = (take(trace, self.x, head, token, i) for i in (first, second))
+            pair, place = (dim // 2, dim % 2) if adjacent else (dim % pairs, dim // pairs)
+            dims = (2 * pair, 2 * pair + 1) if adjacent else (pair, pair + pairs)
+        (a, from_a), (b, from_b) = (take(trace, self.x, head, token, dim) for dim in dims)
         angle, from_angle = take(trace, "rope.angles", token, pair)
         cos, sin = np.cos(angle), np.sin(angle)
-        value = np.where(is_second, a * sin + b * cos, a * cos - b * sin)
+        turned, size = (a * cos - b * sin, a * sin + b * cos), np.hypot(a, b)
+        value, sizes = turned[place], size
+        if whole:
+            value, sizes = (self.joined(*parts) for parts in (turned, (size, size)))
 
         def numbers() -> str:
-            functions, sign = (("sin", "cos"), "+") if is_second else (("cos", "sin"), "−")
-            parts = (f"{factor(x)} · {function} {number(angle)}" for x, function in zip((a, b), functions, strict=True))
-            return f"{self.symbol} = {f' {sign} '.join(parts)} = {number(value)}"
+            (one, other), sign = (("cos", "sin"), "−") if place == 0 else (("sin", "cos"), "+")
+            terms = f"{factor(a)} · {one} {number(angle)} {sign} {factor(b)} · {other} {number(angle)}"
+            return f"{self.symbol} = {terms} = {number(value)}"
 
-        symbols = "a sin φ + b cos φ" if np.all(is_second) else "a cos φ − b sin φ"
-        which = "second" if np.all(is_second) else "first"
-        return Working(
-            f"{self.symbol} = {symbols}, the {which} of pair {pair}",
-            numbers,
-            value,
-            (from_a, from_b, from_angle),
-            np.hypot(a, b),
-        )
+        symbols = ("a cos φ − b sin φ, the first", "a sin φ + b cos φ, the second")[place]
+        inputs = from_a, from_b, from_angle
+        return Working(f"{self.symbol} = {symbols} of pair {pair}", numbers, value, inputs, sizes)
+
+    def joined(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """The two numbers of every pair in their places: twice (H, T, F) -> (H, T, d)."""
+        pairs = np.stack((first, second), axis=-1 if self.layout == "adjacent" else -2)
+        return pairs.reshape(*first.shape[:-1], -1)
 
 
 @dataclass(frozen=True)

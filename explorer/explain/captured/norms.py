@@ -33,32 +33,33 @@ class Norm:
     def working(self, trace: Trace, at: Index) -> Working:
         *place, dim = at
         whole = self.x.working(trace, (*place, ALL))
-        x, sizes = whole.value, whole.sizes
+        x, sizes, divisor = whole.value, whole.sizes, root(trace, whole.value)[..., None]
         gain, from_gain = take(trace, f"{self.norm}.weight", dim)
-        squares, eps = mean_square(trace, x), trace.config.norm_eps
-        value, inputs = divided(trace, x, x)[..., dim] * gain, (*whole.inputs, from_gain)
+        value, inputs = (centred(trace, x) / divisor)[..., dim] * gain, (*whole.inputs, from_gain)
+
+        def under_root() -> str:
+            return f"√({number(mean_square(trace, x))} + {number(trace.config.norm_eps)})"
+
         if trace.config.norm == "rmsnorm":
             return Working(
                 f"{self.symbol} = x / √(mean x² + ε) · gain",
-                lambda: (
-                    f"{self.symbol} = {number(x[dim])} / √({number(squares)} + {number(eps)}) · {factor(gain)} "
-                    f"= {number(value)}"
-                ),
+                lambda: f"{self.symbol} = {number(x[dim])} / {under_root()} · {factor(gain)} = {number(value)}",
                 value,
                 inputs,
-                over_root(trace, sizes, x)[..., dim] * np.abs(gain),
+                (sizes / divisor)[..., dim] * np.abs(gain),
             )
         shift, from_shift = take(trace, f"{self.norm}.bias", dim)
-        value, sizes = value + shift, sizes + np.abs(x.mean(-1, keepdims=True))
+        mean = x.mean(-1, keepdims=True)
+        value, sizes = value + shift, sizes + np.abs(mean)
         return Working(
             f"{self.symbol} = (x − mean x) / √(var x + ε) · γ + β",
             lambda: (
-                f"{self.symbol} = ({number(x[dim])} − {factor(x.mean())}) / √({number(squares)} + {number(eps)}) · "
+                f"{self.symbol} = ({number(x[dim])} − {factor(mean.item())}) / {under_root()} · "
                 f"{factor(gain)} + {factor(shift)} = {number(value)}"
             ),
             value,
             (*inputs, from_shift),
-            over_root(trace, sizes, x)[..., dim] * np.abs(gain) + np.abs(shift),
+            (sizes / divisor)[..., dim] * np.abs(gain) + np.abs(shift),
         )
 
 
@@ -67,13 +68,16 @@ def mean_square(trace: Trace, x: np.ndarray) -> np.ndarray:
     return x.var(-1) if trace.config.norm == "layernorm" else (x * x).mean(-1)
 
 
-def over_root(trace: Trace, parts: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Parts of x (…, D), or x itself, divided by what the model's kind of norm divides x by."""
-    return parts / np.sqrt(mean_square(trace, x) + trace.config.norm_eps)[..., None]
+def root(trace: Trace, x: np.ndarray) -> np.ndarray:
+    """What the model's kind of norm divides vectors by: (…, D) -> (…)."""
+    return np.sqrt(mean_square(trace, x) + trace.config.norm_eps)
 
 
-def divided(trace: Trace, parts: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """x, or a part of it (…, D), as the model's kind of norm divides x, before gains: of LayerNorm less its mean."""
-    if trace.config.norm == "layernorm":
-        parts = parts - parts.mean(-1, keepdims=True)
-    return over_root(trace, parts, x)
+def centred(trace: Trace, x: np.ndarray) -> np.ndarray:
+    """Vectors as LayerNorm divides them, less their mean; as they are where the model's norm is another."""
+    return x - x.mean(-1, keepdims=True) if trace.config.norm == "layernorm" else x
+
+
+def divided(trace: Trace, part: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """A part of x (…, D), or x itself, as the model's kind of norm divides x, before gains."""
+    return centred(trace, part) / root(trace, x)[..., None]

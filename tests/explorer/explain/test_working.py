@@ -8,6 +8,8 @@ from explorer.explain.working import Input, take
 def test_an_input_is_written_as_python_indexes_it():
     assert str(Input("x", (1, slice(None, 8)), (8,))) == "x[1, :8], 8 numbers"
     assert str(Input("x", (slice(2, 4),), (2, 5))) == "x[2:4], 2 × 5 numbers"
+    assert str(Input("x", (1, slice(None)), (8,))) == "x[1], 8 numbers"
+    assert str(Input("x", (slice(None), 2), (8,))) == "x[:, 2], 8 numbers"
     assert str(Input("x", (1, 2), ())) == "x[1, 2], 1 number"
 
 
