@@ -94,10 +94,12 @@ def test_a_change_does_not_change_which_token_is_explained(lms, trace, style, ti
     assert experiments.explained_token(changed, selection) == token_id
     for view in (experiments, prediction, overview):
         before, after = (
-            {choice.field: choice.options for choice in OpenView(view.VIEW, run, selection).choices}
+            {choice.field: choice.options for choice in OpenView(view.VIEW, run, selection).choices}["target"]
             for run in (trace, changed)
         )
-        assert before["target"] == after["target"]
+        now = {rank: text.partition(" (now ") for rank, text in after}
+        assert before == [(rank, text) for rank, (text, _, _) in now.items()]
+        assert now[1][2] == f"{rank_of(changed, 9, token_id):,}.)"
     assert rank_of(changed, 9, token_id) > trace.config.vocab_size - 3
     for view in (prediction, overview):
         assert f"rank {rank_of(changed, 9, token_id):,}" in view.formula(changed, selection)

@@ -13,7 +13,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views import VIEWS, change
 from explorer.views.experiments.effects import text_change
-from explorer.web.widgets.figure import Figure
+from explorer.web.view_contents import packed
 from tests.panels import PANELS, drawn_from, each_panel_and_style, run_of
 from tests.specimens import edited_trace_of, trace_of
 
@@ -45,8 +45,7 @@ def test_every_picture_is_drawn(name, style, length, spoil):
         selection = Selection(**place).within(run)
         for tap in drawn_from(name, run, selection)[0]:
             trace = with_spoiled(run, tap, spoil)
-            picture = panel.draw(trace, selection)
-            assert Figure.pack(picture) if panel.kind == "figure" else picture
+            assert packed(panel.draw(trace, selection))
             if panel.inspect:
                 with suppress(NoSuchPoint):
                     panel.inspect(trace, selection, Point(0, 0, layer=0, head=0, curve=0, item=0))
