@@ -15,10 +15,12 @@ from explorer.views.style import DARK, LIGHT
 DRAWN = """(colour) => [...document.querySelectorAll("#views .plot")].filter((plot) => plot.clientWidth)
   .every(({ dataset, clientWidth, _fullLayout: { font, width } = {} }) =>
     dataset.draws && font.color === colour && width === clientWidth)"""
+# But for what fades at an edge, to show that there is more: it is read once it is scrolled into sight.
 TEXTS = """() => [...document.querySelectorAll("#views :is(.plot .main-svg, .map) text")].flatMap((text) => {
-  const box = text.getBoundingClientRect(), place = text.closest(".map, .html-container").getBoundingClientRect();
+  const box = text.getBoundingClientRect(), scrolled = text.closest(".map, .html-container");
+  const place = scrolled.getBoundingClientRect(), fade = (side) => (scrolled.dataset.more?.includes(side) ? 32 : 0);
   const seen = text.textContent.trim() && text.checkVisibility({ opacityProperty: true, visibilityProperty: true });
-  if (!seen || box.left < place.left || box.right > place.right) return [];
+  if (!seen || box.left < place.left + fade("left") || box.right > place.right - fade("right")) return [];
   const { fill, fillOpacity, opacity } = getComputedStyle(text);
   const corners = [box.left + scrollX, box.top + scrollY, box.right + scrollX, box.bottom + scrollY];
   const words = `${text.closest(".block").id}: ${text.textContent}`;
