@@ -142,7 +142,7 @@ def test_a_server_that_was_started_anew_goes_on_where_the_other_ended(somebody, 
 @pytest.mark.exhaustive
 def test_a_button_that_nobody_answers_is_told_and_changes_nothing(somebody, server):
     person = somebody(server.address)
-    before = person.state
+    before = person.at_rest().state
     server.stop()
     person.page.get_by_role("button", name="Step").click()
     expect(banner(person)).to_contain_text("The server does not answer")
