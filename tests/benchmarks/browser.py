@@ -13,7 +13,7 @@ import urllib.request
 from playwright.sync_api import Page, sync_playwright
 
 from explorer.views import VIEWS
-from tests.browser.person import WITH_MODULES
+from tests.browser.person import LOAD_MODULES, WITH_MODULES
 
 CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 PATTERN = "#attention-pattern .plot"
@@ -113,6 +113,7 @@ def streaming(page: Page, seed: int) -> float:
     """Frames a second that show another number of tokens, from the first new one to the last."""
     page.get_by_role("button", name="Run").click()
     page.wait_for_function("!document.querySelector('#strip .generated')")
+    page.evaluate(f"({LOAD_MODULES})()")
     page.evaluate(WITH_MODULES % f"page.tune({{ seed: {seed} }})")
     page.wait_for_timeout(1500)
     page.evaluate("() => { window.frames_with_news = []; }")

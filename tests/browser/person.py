@@ -14,12 +14,19 @@ CELL = """(plot, [x, y]) => {
 
 
 RAN = "page.state.turn > given && document.querySelectorAll('#strip .chip').length === page.state.prompt.length"
-# The value of an expression in which modules of the page stand by their names; false as long as it has none.
-WITH_MODULES = """async (given) => {
+# Keeps the page's modules for expressions, which are to be no asynchronous functions: `wait_for_function` takes the promise
+# of one for its value, and that is true.
+LOAD_MODULES = """async function load() {
   const names = ["page", "choosing", "moves", "contents", "state"];
   const links = names.map((name) => document.querySelector(`link[rel=modulepreload][href$="/static/${name}.js"]`));
-  if (links.includes(null)) return false;
-  const [page, choosing, moves, contents, { onState }] = await Promise.all(links.map(({ href }) => import(href)));
+  if (links.includes(null)) return setTimeout(load, 20);
+  const modules = await Promise.all(links.map(({ href }) => import(href)));
+  window.modules = Object.fromEntries(names.map((name, i) => [name, modules[i]]));
+}"""
+# The value of an expression in which the modules stand by their names; false as long as the page has none.
+WITH_MODULES = """(given) => {
+  if (!window.modules) return false;
+  const { page, choosing, moves, contents, state: { onState } } = window.modules;
   return (%s);
 }"""
 
@@ -29,6 +36,7 @@ class Person:
 
     def __init__(self, page: Page, address: str):
         self.page, self.address = page, address
+        page.add_init_script(f"addEventListener('load', {LOAD_MODULES})")
         self.prompt = page.locator("#prompt textarea")
         self.strip = page.locator("#strip .strip")
         self.chips = self.strip.locator(".chip")
@@ -129,6 +137,7 @@ class Person:
 
     def evaluate(self, expression: str, given: Any = None) -> Any:
         """The value of JavaScript that may use the page's modules, see `WITH_MODULES`."""
+        self.page.wait_for_function("window.modules")
         return self.page.evaluate(WITH_MODULES % expression, given)
 
     def wait_until(self, expression: str, given: Any = None):

@@ -73,7 +73,8 @@ def test_a_link_can_be_copied(person):
     person.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     person.chips.nth(3).click()
     person.page.get_by_role("button", name="Copy link").click()
-    person.page.wait_for_function("async () => (await navigator.clipboard.readText()).includes('query=3')")
+    person.expect_selected(query=3)
+    assert person.page.evaluate("navigator.clipboard.readText()") == person.page.url
 
 
 def test_a_hostile_selection_is_brought_into_what_exists(newcomer):
