@@ -17,6 +17,9 @@ MOST_BYTES = 1 << 20  # of a request: a state takes some 100 kB, and a prompt ne
 UNUSED = "upload|upload_progress|process_recording|stream|proxy=|deep_link|run-history|profiling|(undo-)?vibe-|dev/"
 CLOSED = re.compile(rf"/gradio_api/({UNUSED})|/monitoring")
 
+# Files whose address another content never has: the page's own lie in a folder of this process, Gradio's bear a hash.
+LASTING = re.compile(r"/gradio_api/file=|/assets/[^/]+-[\w-]{8}\.\w+$")
+
 
 class Gate:
     """Middleware (ASGI) that admits requests by the server's own names, of a bounded size, to routes that are used, and
@@ -33,21 +36,22 @@ class Gate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send):
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        outgoing = Outgoing(send)
-        if refusal := self.refusal(scope):
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        outgoing = Outgoing(send, lasting=bool(LASTING.match(path)))
+        if refusal := self.refusal(scope, path):
             return await refusal(scope, receive, outgoing)
         try:
             return await self.app(scope, bounded(receive), outgoing)
         except TooLarge:
             return await too_large()(scope, receive, outgoing)
 
-    def refusal(self, scope: Scope) -> PlainTextResponse | None:
+    def refusal(self, scope: Scope, path: str) -> PlainTextResponse | None:
         headers = Headers(scope=scope)
         host, length = headers.get("host", ""), headers.get("content-length", "0")
         if not self.hosts.have(host):
             LOG.warning("refused a request for the host %.80r; --allowed-hosts would admit it", host)
             return PlainTextResponse(_("This server has another name; --allowed-hosts gives it more."), 400)
-        if CLOSED.match(scope["path"].removeprefix(scope.get("root_path", ""))):
+        if CLOSED.match(path):
             return PlainTextResponse(_("There is no such thing here."), 404)
         return too_large() if length.isdigit() and int(length) > MOST_BYTES else None
 
@@ -76,10 +80,14 @@ def bounded(receive: Receive) -> Receive:
 
 
 class Outgoing:
-    """Sends on, with headers; a page waits until it is complete, as its policy depends on it."""
+    """Sends on, with headers; a page waits until it is complete, as its policy depends on it.
 
-    def __init__(self, send: Send):
-        self.send = send
+    Args:
+        lasting: whether what is found may be kept without asking for it again, and what a browser compiled of it.
+    """
+
+    def __init__(self, send: Send, lasting: bool = False):
+        self.send, self.lasting = send, lasting
         self.start: Message | None = None
         self.page = b""
 
@@ -88,6 +96,8 @@ class Outgoing:
             headers = MutableHeaders(scope=message)
             headers["X-Content-Type-Options"] = "nosniff"
             headers["Referrer-Policy"] = "same-origin"  # the address holds what a visitor wrote
+            if self.lasting and message["status"] < 400:
+                headers["Cache-Control"] = "public, max-age=31536000, immutable"
             if headers.get("content-type", "").startswith("text/html"):
                 self.start = message
                 return

@@ -14,8 +14,8 @@ CELL = """(plot, [x, y]) => {
 
 
 RAN = "page.state.turn > given && document.querySelectorAll('#strip .chip').length === page.state.prompt.length"
-# Keeps the page's modules for expressions, which are to be no asynchronous functions: `wait_for_function` takes the promise
-# of one for its value, and that is true.
+# Keeps the page's modules for expressions, which are to be no asynchronous functions: `wait_for_function` takes the
+# promise of one for its value, and that is true.
 LOAD_MODULES = """async function load() {
   const names = ["page", "choosing", "moves", "contents", "state"];
   const links = names.map((name) => document.querySelector(`link[rel=modulepreload][href$="/static/${name}.js"]`));

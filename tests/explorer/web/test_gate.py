@@ -1,5 +1,7 @@
 """What the server lets in, and what it sends along."""
 
+import re
+
 import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
@@ -22,12 +24,22 @@ def test_the_page_says_what_browsers_may_do_with_it(client):
     assert page.headers["content-security-policy"] == content_policy(page.content)
 
 
-@pytest.mark.parametrize(
-    "path", ["/sub/", "/sub/config", "/sub/gradio_api/app_id", "/sub/gradio_api/upload", "/sub/no"]
-)
+@pytest.mark.parametrize("path", ["/", "/config", "/gradio_api/app_id", "/gradio_api/upload", "/no"])
 def test_nothing_is_taken_for_what_it_does_not_say_it_is(client, path):
     headers = client.get(f"/sub{path}").headers
     assert headers["x-content-type-options"] == "nosniff" and headers["referrer-policy"] == "same-origin"
+
+
+def test_scripts_are_kept_and_what_may_change_is_not(client):
+    page = client.get("/sub/")
+    scripts = re.findall(r'gradio_api/file=[^"\\]+\.js|assets/index-[^"]+\.js', page.text)
+    assert {path.partition("/")[0] for path in scripts} == {"gradio_api", "assets"}
+    for path in scripts:
+        kept = client.get(f"/sub/{path}")
+        assert kept.status_code == 200 and "immutable" in kept.headers["cache-control"], path
+    gone = client.get(f"/sub/{scripts[0]}.gone")
+    for answer in (page, gone, client.get("/sub/config"), client.get("/sub/theme.css")):
+        assert "immutable" not in answer.headers.get("cache-control", ""), answer.url
 
 
 @pytest.mark.parametrize("path", ["/", "/config", "/gradio_api/app_id", "/gradio_api/info"])
