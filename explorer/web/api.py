@@ -7,7 +7,7 @@ import numpy as np
 
 from explorer.analysis.next_token import next_token, surprisal
 from explorer.state.settings import NO_LIMITS, GenerationSettings, WritingLimits
-from explorer.web.opening import Opening
+from explorer.web.events.opening import Opening
 from model.generation.autoregressive import generate as generate_tokens
 from model.generation.stop_strings import up_to_stop
 

@@ -15,16 +15,16 @@ from explorer.state.settings import NO_LIMITS, WritingLimits
 from explorer.tracing.library import Library
 from explorer.tracing.runs import Runs
 from explorer.views.style import DARK, LIGHT, MONO_FONTS, SANS_FONTS, css_colours
+from explorer.web.answers.endpoints import Endpoints
 from explorer.web.api import Api
 from explorer.web.assets import page_script, page_scripts
-from explorer.web.endpoints import Endpoints
-from explorer.web.events import Events
-from explorer.web.gate import Gate
-from explorer.web.generation_events import GenerationEvents
-from explorer.web.hosts import Hosts
-from explorer.web.layout import TITLE, Layout
-from explorer.web.opening import Opening
-from explorer.web.telling import told
+from explorer.web.errors import told
+from explorer.web.events.generation_events import GenerationEvents
+from explorer.web.events.opening import Opening
+from explorer.web.events.run_events import Events
+from explorer.web.http.gate import Gate
+from explorer.web.http.hosts import Hosts
+from explorer.web.layout.page_layout import TITLE, Layout
 
 MOST_SESSIONS = 100  # that Gradio keeps something of, about 0.3 MB each; one that it forgot begins anew, unnoticed
 # Room for the buttons that stay at the bottom of a narrow screen (page.css). In a style sheet of its own Gradio would

@@ -6,7 +6,7 @@ import time
 import pytest
 from playwright.sync_api import expect
 
-import explorer.web.generation_events
+import explorer.web.events.generation_events
 from explorer.state.branches import parse_branches
 
 from .test_generation import LONG, VIEWS_FOLLOW, WATCH, continuation
@@ -297,8 +297,8 @@ def test_a_closed_page_ends_its_generation(newcomer, monkeypatch):
             drawn.append(step)
             yield step
 
-    real = explorer.web.generation_events.generate
-    monkeypatch.setattr("explorer.web.generation_events.generate", counted)
+    real = explorer.web.events.generation_events.generate
+    monkeypatch.setattr("explorer.web.events.generation_events.generate", counted)
     person = newcomer().open(**LONG)
     person.page.get_by_role("button", name="Generate", exact=True).click()
     expect(person.chips.and_(person.page.locator(".generated")).nth(2)).to_be_attached()

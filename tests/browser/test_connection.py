@@ -174,7 +174,7 @@ def test_what_is_broken_on_our_side_is_told_and_the_next_question_answered(someb
         raise ZeroDivisionError("of ours")
 
     with monkeypatch.context() as broken:
-        broken.setattr("explorer.web.around_tabs.prediction_after", slip)
+        broken.setattr("explorer.web.answers.around_tabs.prediction_after", slip)
         person.chips.nth(2).click()
         problem = person.page.locator("#problem")
         expect(problem).to_contain_text(re.compile("Something broke here, .* in the log as [0-9a-f]{8}"))

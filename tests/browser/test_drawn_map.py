@@ -19,7 +19,7 @@ from explorer.tracing.trace import Trace
 from explorer.views.overview import map_of
 from explorer.views.overview import plan as at
 from explorer.views.overview.plan import Plan
-from explorer.web.view_contents import packed
+from explorer.web.answers.view_contents import packed
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 from tests.drawn import tells

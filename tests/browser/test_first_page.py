@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
-from explorer.web.events import FIRST_PROMPT
+from explorer.web.events.run_events import FIRST_PROMPT
 
 
 def test_a_captured_example_is_drawn_at_once(newcomer):

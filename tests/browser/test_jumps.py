@@ -8,9 +8,9 @@ from explorer.state.page_state import PageState
 from explorer.tracing.library import Library
 from explorer.tracing.runs import Runs
 from explorer.views import VIEWS
-from explorer.web.open_view import open_view_of
-from explorer.web.opening import Opening
-from explorer.web.view_contents import packed
+from explorer.web.answers.open_view import open_view_of
+from explorer.web.answers.view_contents import packed
+from explorer.web.events.opening import Opening
 
 # The tab that each kind of parts opens.
 TABS = {"token": "tokens", "position": "positions", "rotation": "positions", "head": "attention", "o_proj": "attention"}

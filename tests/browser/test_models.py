@@ -5,8 +5,8 @@ import shutil
 
 from playwright.sync_api import expect
 
-from explorer.web.endpoints import RENEWED
-from explorer.web.events import FIRST_PROMPT
+from explorer.web.answers.endpoints import RENEWED
+from explorer.web.events.run_events import FIRST_PROMPT
 
 REFUSED = {
     "truncated-weights": ("checkpoint 'truncated-weights' cannot be loaded", "incomplete"),

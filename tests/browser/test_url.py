@@ -2,7 +2,7 @@
 
 from playwright.sync_api import expect
 
-from explorer.web.events import FIRST_PROMPT
+from explorer.web.events.run_events import FIRST_PROMPT
 
 HOSTILE_SELECTIONS = [
     ({"layer": 99999, "head": 99999, "query": 99999, "key": 99999}, {"layer": 1, "head": 1}),

@@ -16,8 +16,8 @@ from explorer.tracing.library import Library
 from explorer.tracing.work import Work
 from explorer.views import VIEWS
 from explorer.web import protocol
+from explorer.web.answers.endpoints import Endpoints
 from explorer.web.api import Api
-from explorer.web.endpoints import Endpoints
 from explorer.web.page import Page, told_to_programs
 from explorer.web.widgets.picker import Picker
 

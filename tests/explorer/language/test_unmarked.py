@@ -22,8 +22,9 @@ EXCEPTIONS = {
         "async ({}) => { const page = await {}; return {}; }": "script",
         "export const {} = {};\n": "script",
     },
-    "web/content_policy.py": {"'self' data: blob:": "a policy"},
-    "web/layout.py": {"TransformerLM Explorer": "a name"},
+    "web/http/content_policy.py": {"'self' data: blob:": "a policy"},
+    "web/http/gate.py": {"public, max-age=31536000, immutable": "a header"},
+    "web/layout/page_layout.py": {"TransformerLM Explorer": "a name"},
     "web/page.py": {
         ":root { --bar: 0px; } @media (max-width: 900px) { :root { --bar: 84px; } }": "style",
         "prompt, checkpoint": "script",

@@ -6,9 +6,9 @@ from explorer.lessons.examples import BUNDLED, EXAMPLES, Example, example_of
 from explorer.tracing.library import Library
 from explorer.tracing.runs import Runs
 from explorer.tracing.trace import Trace
-from explorer.web.endpoints import Endpoints
-from explorer.web.hints import hint
-from explorer.web.opening import Opening
+from explorer.web.answers.endpoints import Endpoints
+from explorer.web.answers.hints import hint
+from explorer.web.events.opening import Opening
 
 every_example = pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
 

@@ -13,7 +13,7 @@ from explorer.state.interventions import parse_edits
 from explorer.state.run import Run
 from explorer.tracing.library import LRU, Library
 from explorer.tracing.logits_cache import LogitsCache
-from explorer.web.continuations import Continuations
+from explorer.web.answers.continuations import Continuations
 from model.checkpoint import CheckpointError, save_checkpoint
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from explorer.web.api import Api
 from explorer.tracing.library import Library
 from explorer.tracing.runs import Runs
-from explorer.web.opening import Opening
+from explorer.web.events.opening import Opening
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4 >> 10

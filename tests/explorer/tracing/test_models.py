@@ -19,11 +19,11 @@ from explorer.tracing.library import Library
 from explorer.tracing.models import identity_of, living, named
 from explorer.tracing.runs import Runs
 from explorer.views import VIEWS
+from explorer.web.answers.around_tabs import prediction_after
+from explorer.web.answers.continuations import Continuations
+from explorer.web.answers.endpoints import Endpoints
 from explorer.web.api import Api
-from explorer.web.around_tabs import prediction_after
-from explorer.web.continuations import Continuations
-from explorer.web.endpoints import Endpoints
-from explorer.web.opening import Opening
+from explorer.web.events.opening import Opening
 from model.checkpoint import load_checkpoint
 
 IDS = (5, 6, 7, 8)

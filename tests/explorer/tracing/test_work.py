@@ -6,8 +6,8 @@ import pytest
 
 from explorer.tracing.runs import Runs
 from explorer.tracing.work import GivenUp, TooMuch, Work, go_on
-from explorer.web.endpoints import Endpoints
-from explorer.web.opening import Opening
+from explorer.web.answers.endpoints import Endpoints
+from explorer.web.events.opening import Opening
 
 
 def test_work_for_nobody_in_particular_has_no_bounds():

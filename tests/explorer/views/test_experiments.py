@@ -17,7 +17,7 @@ from explorer.tracing.capture import capture
 from explorer.views import experiments, overview, prediction
 from explorer.views.experiments.ablation_map import heads, sublayers
 from explorer.views.experiments.effects import other_heads, spread, text_change
-from explorer.web.open_view import OpenView
+from explorer.web.answers.open_view import OpenView
 
 
 @pytest.fixture

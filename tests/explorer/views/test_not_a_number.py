@@ -13,7 +13,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views import VIEWS, change
 from explorer.views.experiments.effects import text_change
-from explorer.web.view_contents import packed
+from explorer.web.answers.view_contents import packed
 from tests.panels import PANELS, drawn_from, each_panel_and_style, run_of
 from tests.specimens import edited_trace_of, trace_of
 

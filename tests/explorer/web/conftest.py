@@ -8,7 +8,7 @@ import pytest
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.runs import Runs
-from explorer.web.opening import Opening
+from explorer.web.events.opening import Opening
 from explorer.web.page import Page
 
 
@@ -33,14 +33,14 @@ def asked(opening) -> PageState:
 @pytest.fixture(autouse=True)
 def one_by_one(monkeypatch):
     """Every new token is told alone."""
-    monkeypatch.setattr("explorer.web.generation_events.SECONDS_AN_ANSWER", 0)
+    monkeypatch.setattr("explorer.web.events.generation_events.SECONDS_AN_ANSWER", 0)
 
 
 @pytest.fixture
 def told(monkeypatch) -> list[str]:
     """What the visitor was warned of."""
     warnings = []
-    monkeypatch.setattr("explorer.web.events.gr.Warning", warnings.append)
+    monkeypatch.setattr("explorer.web.events.run_events.gr.Warning", warnings.append)
     return warnings
 
 

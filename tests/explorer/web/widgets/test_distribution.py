@@ -7,7 +7,7 @@ import pytest
 
 from explorer.analysis.next_token import next_token
 from explorer.state.settings import GenerationSettings
-from explorer.web.sampling_panel import PRESETS
+from explorer.web.layout.sampling_panel import PRESETS
 from explorer.web.widgets.distribution import FOUND, ROWS, Distribution
 from explorer.web.widgets.presets import Presets
 from model.generation.autoregressive import generate

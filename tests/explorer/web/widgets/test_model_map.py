@@ -8,7 +8,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views.overview import map_of
 from explorer.views.overview.diagram import Diagram, Line, Part, Word
-from explorer.web.view_contents import packed
+from explorer.web.answers.view_contents import packed
 from explorer.web.widgets.model_map import ModelMap
 from model.transformer_lm import TransformerLM
 

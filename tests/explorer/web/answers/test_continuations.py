@@ -11,7 +11,7 @@ from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.state.selection import Selection
 from explorer.tracing.runs import Runs
-from explorer.web.continuations import Continuations
+from explorer.web.answers.continuations import Continuations
 from model.generation.autoregressive import UncachedLogits
 
 

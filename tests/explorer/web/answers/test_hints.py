@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from explorer.web.hints import hint
+from explorer.web.answers.hints import hint
 
 
 def test_what_is_said_of_a_text_follows_what_is_written(opening, asked):

@@ -15,8 +15,8 @@ from explorer.state.run import MOST_TOKENS
 from explorer.state.settings import LIMITS, GenerationSettings, WritingLimits
 from explorer.state.tree_commands import after, rewritten
 from explorer.tracing.intervening import edited, edited_steps
-from explorer.web.opening import Opening
-from explorer.web.toasts import telling, warn
+from explorer.web.events.opening import Opening
+from explorer.web.events.toasts import telling, warn
 from explorer.web.widgets.state_update import StateUpdate
 from model.generation.autoregressive import generate
 from model.generation.beam import beam_search

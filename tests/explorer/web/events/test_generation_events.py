@@ -64,7 +64,7 @@ def test_writing_ends_with_the_text(page, library, state, monkeypatch):
 
 
 def test_writing_ends_where_a_link_would_grow_too_long(page, state, told, monkeypatch):
-    monkeypatch.setattr("explorer.web.generation_events.MOST_TOKENS", 3)
+    monkeypatch.setattr("explorer.web.events.generation_events.MOST_TOKENS", 3)
     full = list(page.writing.on_generate(state | {"max_new_tokens": 8}))[-1][page.layout.update]["change"]
     assert len(full["generated"]) == 3
     assert list(page.writing.on_generate(state | full)) == []

@@ -6,7 +6,7 @@ from explorer.explain.point import Point
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.views import VIEWS
-from explorer.web.open_view import OpenView, open_view_of
+from explorer.web.answers.open_view import OpenView, open_view_of
 
 VIEW = {view.name: view for view in VIEWS}
 

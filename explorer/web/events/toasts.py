@@ -8,7 +8,7 @@ from functools import wraps
 
 import gradio as gr
 
-from explorer.web.telling import VISITORS, told
+from explorer.web.errors import VISITORS, told
 
 
 def warn(error: Exception):

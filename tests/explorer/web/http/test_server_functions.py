@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from explorer.state.selection import Selection
 from explorer.tracing.runs import Runs
-from explorer.web.opening import Opening
+from explorer.web.events.opening import Opening
 from explorer.web.page import Page
 
 

@@ -9,11 +9,11 @@ from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.state.settings import GenerationSettings
 from explorer.tracing.runs import Runs
-from explorer.web.around_tabs import AroundTabs
-from explorer.web.open_view import open_view_of
+from explorer.web.answers.around_tabs import AroundTabs
+from explorer.web.answers.open_view import open_view_of
+from explorer.web.answers.view_contents import lists_of_tokens, view_contents
+from explorer.web.http.server_functions import server_function
 from explorer.web.protocol import ABOUT, PARTS, PICKER, PROBLEM, in_tab
-from explorer.web.server_functions import server_function
-from explorer.web.view_contents import lists_of_tokens, view_contents
 from explorer.web.widgets.picker import Picker
 
 RENEWED = _("The model’s files were written anew: all that is shown is computed with the new ones.")

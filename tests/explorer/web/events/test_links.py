@@ -7,7 +7,7 @@ import pytest
 from explorer.state.run import Run
 from explorer.state.selection import FORMER_TABS, Selection
 from explorer.state.settings import LIMITS, GenerationSettings
-from explorer.web.endpoints import Endpoints
+from explorer.web.answers.endpoints import Endpoints
 
 
 def test_a_link_opens_what_it_says(page, load):

@@ -14,7 +14,7 @@ from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.tracing.runs import Runs
 from explorer.views.explained import explained
-from explorer.web.hints import example_at
+from explorer.web.answers.hints import example_at
 from model.generation.window import window_start
 
 

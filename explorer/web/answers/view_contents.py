@@ -10,7 +10,7 @@ from explorer.views import VIEW_NAMED
 from explorer.views.choices import OF_TOKENS, choices
 from explorer.views.overview.diagram import Diagram
 from explorer.views.view import Panel, SmallMultiples
-from explorer.web.open_view import OpenView
+from explorer.web.answers.open_view import OpenView
 from explorer.web.protocol import CHANGES, CHOOSERS, FORMULA, MARK, WHAT_IFS, WORDS, in_tab
 from explorer.web.widgets.changes import Changes
 from explorer.web.widgets.choosers import Choosers

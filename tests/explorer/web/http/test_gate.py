@@ -6,8 +6,8 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from explorer.web.content_policy import content_policy
-from explorer.web.gate import MOST_BYTES
+from explorer.web.http.content_policy import content_policy
+from explorer.web.http.gate import MOST_BYTES
 from explorer.web.page import Page
 
 

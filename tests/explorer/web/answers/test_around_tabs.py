@@ -2,7 +2,7 @@ import pytest
 
 from explorer.state.run import Run
 from explorer.state.settings import GenerationSettings
-from explorer.web.around_tabs import AroundTabs, prediction_after, token_strip
+from explorer.web.answers.around_tabs import AroundTabs, prediction_after, token_strip
 from explorer.web.protocol import NEXT_TOKEN_WORDS
 
 

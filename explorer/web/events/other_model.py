@@ -6,7 +6,7 @@ from dataclasses import replace
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.state.run import MOST_TOKENS
-from explorer.web.opening import Opening
+from explorer.web.events.opening import Opening
 from model.tokenizer import Tokenizer
 
 

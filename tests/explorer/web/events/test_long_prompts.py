@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 from explorer.state.settings import GenerationSettings
+from explorer.web.answers.around_tabs import prediction_after
 from explorer.web.api import Api
-from explorer.web.around_tabs import prediction_after
 from model.generation.autoregressive import generate
 
 CONTEXT = 32

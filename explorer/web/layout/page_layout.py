@@ -9,8 +9,9 @@ from explorer.language import _
 from explorer.lessons.examples import EXAMPLES
 from explorer.views import VIEWS
 from explorer.views.view import Panel
+from explorer.web.layout.sampling_panel import SamplingPanel
+from explorer.web.layout.writing_panel import WritingButtons, place_writing
 from explorer.web.protocol import CHANGES, CHOOSERS, COACH, FORMULA, PICKER, PROBLEM, STRIP, WHAT_IFS, WORDS, in_tab
-from explorer.web.sampling_panel import SamplingPanel
 from explorer.web.widgets.changes import Changes
 from explorer.web.widgets.choosers import Choosers
 from explorer.web.widgets.coach import Coach
@@ -23,7 +24,6 @@ from explorer.web.widgets.state_update import StateUpdate
 from explorer.web.widgets.token_strip import TokenStrip
 from explorer.web.widgets.what_ifs import WhatIfs
 from explorer.web.widgets.words import Words
-from explorer.web.writing_panel import WritingButtons, place_writing
 
 TITLE = "TransformerLM Explorer"
 

@@ -14,7 +14,7 @@ from fastapi import HTTPException
 from explorer.language import _
 from explorer.state.errors import UserError
 from explorer.tracing.work import GivenUp, Work
-from explorer.web.telling import VISITORS, told
+from explorer.web.errors import VISITORS, told
 
 LOG = logging.getLogger(__name__)
 MOST_TOKENS, MOST_SECONDS = 8192, 10.0  # of one answer

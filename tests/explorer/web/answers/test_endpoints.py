@@ -9,9 +9,9 @@ from explorer.state.run import Run
 from explorer.state.selection import MOST_FOUND_BY, Selection
 from explorer.tracing.runs import Runs
 from explorer.views import VIEWS
-from explorer.web.endpoints import RENEWED, Endpoints
-from explorer.web.opening import Opening
-from explorer.web.view_contents import SEEN_AT_ONCE
+from explorer.web.answers.endpoints import RENEWED, Endpoints
+from explorer.web.answers.view_contents import SEEN_AT_ONCE
+from explorer.web.events.opening import Opening
 from model import CheckpointError
 
 every_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)

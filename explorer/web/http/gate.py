@@ -8,8 +8,8 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from explorer.language import _
-from explorer.web.content_policy import content_policy
-from explorer.web.hosts import Hosts
+from explorer.web.http.content_policy import content_policy
+from explorer.web.http.hosts import Hosts
 
 LOG = logging.getLogger(__name__)
 MOST_BYTES = 1 << 20  # of a request: a state takes some 100 kB, and a prompt need not be a book

@@ -12,8 +12,8 @@ from explorer.state.settings import GenerationSettings
 from explorer.tracing.runs import Runs
 from explorer.tracing.trace import Trace
 from explorer.tracing.work import TooMuch
-from explorer.web.continuations import Continuations
-from explorer.web.hints import hint
+from explorer.web.answers.continuations import Continuations
+from explorer.web.answers.hints import hint
 from explorer.web.protocol import BRANCHES, BRIEF, COACH, NEXT_TOKEN, NEXT_TOKEN_WORDS, PLAYBACK, PROBLEM, STORY, STRIP
 from explorer.web.widgets.branches import Branches
 from explorer.web.widgets.brief import Brief

@@ -6,7 +6,7 @@ from explorer.state.branches import parse_branches
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.state.settings import LIMITS, WritingLimits
-from explorer.web.generation_events import COMPARED_TOKENS, GenerationEvents
+from explorer.web.events.generation_events import COMPARED_TOKENS, GenerationEvents
 
 PROMPT = "the fox asked the owl"
 UNDO = {"move": {"kind": "undo"}}

@@ -13,11 +13,11 @@ from explorer.state.run import Run
 from explorer.state.selection import Selection
 from explorer.state.settings import GenerationSettings
 from explorer.views import unknown_view
-from explorer.web.layout import Layout
-from explorer.web.opening import Opening
-from explorer.web.other_model import own_continuations, read_by
-from explorer.web.telling import VISITORS
-from explorer.web.toasts import telling, warn
+from explorer.web.errors import VISITORS
+from explorer.web.events.opening import Opening
+from explorer.web.events.other_model import own_continuations, read_by
+from explorer.web.events.toasts import telling, warn
+from explorer.web.layout.page_layout import Layout
 from explorer.web.widgets.state_update import StateUpdate
 
 FIRST_PROMPT = next(iter(EXAMPLES.values())).text

@@ -12,9 +12,9 @@ from explorer.state.settings import GenerationSettings
 from explorer.tracing.capture import capture
 from explorer.tracing.runs import Runs
 from explorer.views import VIEWS
-from explorer.web.endpoints import Endpoints
-from explorer.web.open_view import open_view_of
-from explorer.web.view_contents import packed
+from explorer.web.answers.endpoints import Endpoints
+from explorer.web.answers.open_view import open_view_of
+from explorer.web.answers.view_contents import packed
 from model.generation.autoregressive import generate
 from model.generation.sampling import luck
 from model.generation.window import window_start

@@ -1,0 +1,1 @@
+"""What Gradio's events change."""

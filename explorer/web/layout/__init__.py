@@ -1,0 +1,1 @@
+"""What stands where on the page."""
