@@ -6,7 +6,7 @@ import re
 import string
 from collections.abc import Iterator
 
-MARKS = {"_": 1, "ngettext": 2}  # how many of the first arguments are messages
+MARKS = {"_": 1, "N_": 1, "ngettext": 2}  # how many of the first arguments are messages
 FIELD = re.compile(r"{[^{}]*}")
 WORD = re.compile(r"[(“‘]*[^\W\d_]{2,}(?:['’-][^\W\d_]+)*[)”’,.;:?!…]*")
 TAG = re.compile(r"<[/!a-z][^>]*>")
@@ -92,7 +92,7 @@ def _is_literal(call: ast.Call) -> bool:
 def _names_its_values(call: ast.Call) -> bool:
     """Without values it is a template; those of a mapping are not known here."""
     given = {keyword.arg for keyword in call.keywords}
-    if None in given or (not given and call.func.id == "_"):
+    if None in given or (not given and call.func.id != "ngettext"):
         return True
     given |= {"count"} if call.func.id == "ngettext" else set()
     return {name for message in call.args[: MARKS[call.func.id]] for name in fields(message.value)} == given

@@ -1,8 +1,8 @@
 """In which words it is said: every sentence stands in English where it is used, marked by `_` or `ngettext`, and is
 looked up in the catalogue of the process's language, `LANGUAGE/LC_MESSAGES/explorer.mo` beside this file.
 
-The language is the process's, as its environment has it (LANGUAGE, LC_ALL, LC_MESSAGES, LANG), and stays: much is
-looked up when a module is imported. Where there is no catalogue of it, all is English.
+The language is the process's, as its environment has it (LANGUAGE, LC_ALL, LC_MESSAGES, LANG). Where there is no
+catalogue of it, all is English. What a module keeps is marked by `N_` and looked up when it is said.
 """
 
 import gettext
@@ -26,6 +26,16 @@ def _(message: str, /, **values: Any) -> str:
     """
     found = _catalogue.gettext(message)
     return found.format(**values) if values else found
+
+
+def N_(message: str) -> str:
+    """The message as it is: a literal that `look_up` finds later."""
+    return message
+
+
+def look_up(message: str, **values: Any) -> str:
+    """What `_` answers to a message that was marked by `N_`."""
+    return _(message, **values)
 
 
 def ngettext(singular: str, plural: str, count: int, **values: Any) -> str:

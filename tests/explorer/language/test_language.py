@@ -8,7 +8,7 @@ from babel.messages.mofile import write_mo
 from babel.messages.plurals import PLURALS
 
 from explorer import language
-from explorer.language import _, for_script, ngettext
+from explorer.language import N_, _, for_script, look_up, ngettext
 
 
 @pytest.fixture
@@ -37,6 +37,11 @@ def test_what_no_catalogue_has_is_english():
 
 def test_a_message_without_values_is_a_template_still():
     assert _("looks at {token}").format(token="fox") == "looks at fox"
+
+
+def test_what_is_kept_is_looked_up_when_it_is_said(polish):
+    kept = N_("looks at {token}")
+    assert (kept, look_up(kept, token="fox")) == ("looks at {token}", "patrzy na fox")
 
 
 @pytest.mark.parametrize("token", ["{token}", "{0}", "{", "token", "{{}}", "⟦"])

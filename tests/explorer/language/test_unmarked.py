@@ -79,6 +79,7 @@ def test_a_sentence_without_a_mark_is_found(line):
     [
         '"""Two words."""',
         'said = _("two words")',
+        'said = look_up(N_("two words"))',
         'said = ngettext("{count} token", "{count} tokens", n)',
         'LOG.info("two words")',
         'raise ValueError("two words")',
@@ -96,6 +97,7 @@ def test_what_no_visitor_reads_needs_no_mark(line):
     [
         '_(f"{n} tokens")',
         "_(message)",
+        "N_(message)",
         '_("")',
         '_("a " + b)',
         '_("a token") + "s"',
