@@ -24,8 +24,7 @@ def _(message: str, /, **values: Any) -> str:
         message: a whole sentence, as a literal, with names in braces as `str.format` has them; without values it is
             left as it is looked up, a template that may be formatted later.
     """
-    found = _catalogue.gettext(message)
-    return found.format(**values) if values else found
+    return look_up(message, **values)
 
 
 def N_(message: str) -> str:
@@ -35,7 +34,8 @@ def N_(message: str) -> str:
 
 def look_up(message: str, **values: Any) -> str:
     """What `_` answers to a message that was marked by `N_`."""
-    return _(message, **values)
+    found = _catalogue.gettext(message)
+    return found.format(**values) if values else found
 
 
 def ngettext(singular: str, plural: str, count: int, **values: Any) -> str:
