@@ -17,7 +17,8 @@ def unmarked(source: str) -> list[str]:
     """Sentences that visitors read as they are: texts with two words or more, a name or a value in braces being one;
     of HTML what is between tags, and attributes that are read out.
 
-    Docstrings, entries of logs and exceptions of Python's own, which are told to programmers, are none.
+    Docstrings, entries of logs and exceptions of Python's own, which are told to programmers, are none, nor is
+    code that is cited.
     """
     tree = ast.parse(source)
     hidden = {id(node) for part in _unseen(tree) for node in ast.walk(part)}
@@ -64,6 +65,8 @@ def _unseen(tree: ast.AST) -> Iterator[ast.AST]:
             yield from (part for part in node.values if isinstance(part, ast.Constant))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             yield from node.args[: MARKS.get(node.func.id, 0)]
+            if node.func.id == "Source":
+                yield node
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)

@@ -6,6 +6,12 @@ from typing import Literal
 from explorer.explain.notation import number
 from explorer.explain.source import Source
 from explorer.explain.working import Working
+from explorer.language import N_, _, look_up
+
+COMPARED = {
+    "captured": N_("captured {value}, recomputed {recomputed}, off by {difference}"),
+    "drawn": N_("drawn {value}, recomputed {recomputed}, off by {difference}"),
+}
 
 
 @dataclass(frozen=True)
@@ -39,12 +45,13 @@ class Derivation:
 
     def lines(self) -> list[str]:
         """All of it as lines of plain text."""
+        numbers = {name: number(getattr(self, name)) for name in ("value", "recomputed", "difference")}
         return [
             f"{self.name} = {number(self.value)}",
             self.place,
             self.working.symbols,
             self.working.numbers(),
-            *(f"from {read}" for read in self.working.inputs),
-            f"{self.kind} {number(self.value)}, recomputed {number(self.recomputed)}, off by {number(self.difference)}",
+            *(_("from {numbers}", numbers=read) for read in self.working.inputs),
+            look_up(COMPARED[self.kind], **numbers),
             str(self.source),
         ]

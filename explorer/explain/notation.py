@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from explorer.language import ngettext
+
 
 def visible(token: str) -> str:
     """A token with its spaces, line breaks and control characters as marks."""
@@ -67,5 +69,5 @@ def summed(terms: np.ndarray, texts: Sequence[str] | None = None) -> str:
     order = np.argsort(-np.abs(terms), kind="stable")
     shown = [texts[i] if texts else factor(terms[i]) for i in order[:MOST_TERMS]]
     if rest := len(terms) - len(shown):
-        shown.append(f"{rest} more term{'s' * (rest > 1)}")
+        shown.append(ngettext("{count} more term", "{count} more terms", rest))
     return f"({' + '.join(shown)})"

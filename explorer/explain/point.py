@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from explorer.language import _
 from explorer.state.errors import NoSuchPoint, UserError
 
 
@@ -31,13 +32,15 @@ class Point:
     def parse(cls, values: Mapping[str, Any]) -> "Point":
         """The point in a mapping that anybody may have written; UserError where it makes no sense."""
         if not isinstance(values, Mapping):
-            raise UserError(f"a point is an object with an x and a y, got {values!r:.80}")
+            raise UserError(_("a point is an object with an x and a y, got {got!r:.80}", got=values))
         known = {name: values[name] for name in cls.__dataclass_fields__ if values.get(name) is not None}
         for name, value in known.items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 10**9:
-                raise UserError(f"{name} of a point must be a number, got {value!r:.80}")
+                raise UserError(_("{axis} of a point must be a number, got {got!r:.80}", axis=name, got=value))
         if not {"x", "y"} <= set(known):
-            raise UserError(f"a point has an x and a y, got {', '.join(known) or 'neither'}")
+            if not known:
+                raise UserError(_("a point has an x and a y, got neither"))
+            raise UserError(_("a point has an x and a y, got {got}", got=", ".join(known)))
         return cls(**known)
 
     def index(self, axis: str) -> int | None:
@@ -46,14 +49,14 @@ class Point:
         if value is None:
             return None
         if value < 0 or value % 1:
-            raise NoSuchPoint(f"{axis} of the point is no place on an axis: {value}")
+            raise NoSuchPoint(_("{axis} of the point is no place on an axis: {value}", axis=axis, value=value))
         return int(value)
 
     def of(self, axis: str) -> int:
         """The same of a picture whose points have one. NoSuchPoint where this one has none."""
         place = self.index(axis)
         if place is None:
-            raise NoSuchPoint(f"the point has no {axis}")
+            raise NoSuchPoint(_("the point has no {axis}", axis=axis))
         return place
 
     @property
@@ -68,7 +71,8 @@ class Point:
 def element(values: np.ndarray, *index: int) -> float:
     """values[index]. NoSuchPoint where there is no such element, before the first too."""
     if len(index) != values.ndim or not all(0 <= i < size for i, size in zip(index, values.shape, strict=False)):
-        raise NoSuchPoint(f"there is no element {list(index)} in a value of shape {values.shape}")
+        told = _("there is no element {index} in a value of shape {shape}", index=list(index), shape=values.shape)
+        raise NoSuchPoint(told)
     return float(values[index])
 
 
@@ -78,5 +82,5 @@ Item = TypeVar("Item")
 def nth(items: Sequence[Item], place: int) -> Item:
     """items[place]. NoSuchPoint where there is no such item."""
     if not 0 <= place < len(items):
-        raise NoSuchPoint(f"there is no place {place} among {len(items)}")
+        raise NoSuchPoint(_("there is no place {place} among {count}", place=place, count=len(items)))
     return items[place]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from explorer.language import _, ngettext
 from explorer.tracing.trace import Trace
 
 Index = tuple[int | slice, ...]  # an axis each; axes left out are taken whole
@@ -27,8 +28,11 @@ class Input:
 
     def __str__(self) -> str:
         """As in "blocks.2.attn.scores[1, 7, :8], 8 numbers"."""
-        size = f"{' × '.join(map(str, self.shape))} number{'s' * (self.shape != (1,))}" if self.shape else "1 number"
-        return f"{self.name}{subscript(self.index)}, {size}"
+        part = f"{self.name}{subscript(self.index)}"
+        if len(self.shape) > 1:
+            return _("{part}, {shape} numbers", part=part, shape=" × ".join(map(str, self.shape)))
+        count = self.shape[0] if self.shape else 1
+        return ngettext("{part}, {count} number", "{part}, {count} numbers", count, part=part)
 
 
 def subscript(index: Sequence[int | slice]) -> str:

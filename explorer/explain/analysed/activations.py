@@ -7,6 +7,7 @@ from explorer.explain.place import at
 from explorer.explain.point import element
 from explorer.explain.source import Source
 from explorer.explain.working import Input, Working
+from explorer.language import _
 from explorer.tracing.trace import Trace
 
 
@@ -19,14 +20,14 @@ def share(trace: Trace, tap: str, head: int, query: int | None, place: int) -> D
     within = (some >= edges[place]) & ((some <= edges[place + 1]) if last else (some < edges[place + 1]))
     value = float(within.sum()) / len(some)
     working = Working(
-        "how many values lie there / how many there are",
+        _("how many values lie there / how many there are"),
         lambda: f"{int(within.sum()):,} / {len(some):,} = {number(value)}",
         value,
         (Input(tap, (), trace[tap].shape),),
     )
     return Derivation(
-        f"share of {tap} from {number(edges[place])} to {number(edges[place + 1])}",
-        "over all tokens" if query is None else at(trace, query),
+        _("share of {tap} from {low} to {high}", tap=tap, low=number(edges[place]), high=number(edges[place + 1])),
+        _("over all tokens") if query is None else at(trace, query),
         drawn,
         working,
         Source("explorer/analysis/activations.py", "return edges, counts / counts.sum()"),

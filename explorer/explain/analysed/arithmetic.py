@@ -7,6 +7,7 @@ import numpy as np
 
 from explorer.explain.notation import number, products, summed
 from explorer.explain.working import Input, Working
+from explorer.language import _
 
 Read = tuple[np.ndarray, Input]  # numbers, and where they are from
 
@@ -28,8 +29,13 @@ def cosine(a: Read, b: Read, names: tuple[str, str] = ("a", "b")) -> Working:
     scale = lengths[0] * lengths[1]
     value = math.fsum(x * y) / scale if scale else 0.0
     return Working(
-        f"cosine = {'·'.join(names)} / (‖{names[0]}‖ ‖{names[1]}‖)",
-        lambda: f"cosine = {products(x, y)} / ({number(lengths[0])} · {number(lengths[1])}) = {number(value)}",
+        _("cosine = {a}·{b} / (‖{a}‖ ‖{b}‖)", a=names[0], b=names[1]),
+        lambda: _(
+            "cosine = {product} / ({lengths}) = {value}",
+            product=products(x, y),
+            lengths=" · ".join(map(number, lengths)),
+            value=number(value),
+        ),
         value,
         (from_x, from_y),
     )
@@ -45,13 +51,19 @@ def mean(symbols: str, terms: Sequence[float] | np.ndarray, inputs: tuple[Input,
     """Of some numbers; `name` is what the result is called."""
     terms = np.asarray(terms)
     value = math.fsum(terms) / len(terms)
-    return Working(symbols, lambda: f"{name}{summed(terms)} / {len(terms)} = {number(value)}", value, inputs)
+    result = f"{name} = " if name else ""
+    return Working(symbols, lambda: f"{result}{summed(terms)} / {len(terms)} = {number(value)}", value, inputs)
 
 
 def largest(symbols: str, terms: np.ndarray, whose: Sequence[str], inputs: tuple[Input, ...]) -> Working:
     """Of some numbers; `whose` says what each is of."""
     value = max(terms.tolist())
-    return Working(symbols, lambda: f"that of {whose[int(terms.argmax())]}: {number(value)}", value, inputs)
+    return Working(
+        symbols,
+        lambda: _("that of {whose}: {value}", whose=whose[int(terms.argmax())], value=number(value)),
+        value,
+        inputs,
+    )
 
 
 def quotient(symbols: str, above: float, below: float, inputs: tuple[Input, ...]) -> Working:

@@ -12,10 +12,11 @@ from explorer.explain.captured import derivation_of
 from explorer.explain.captured.attention import group_of
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, products
-from explorer.explain.place import of_head, query_and_key
+from explorer.explain.place import at, of_head, query_and_key
 from explorer.explain.point import element, nth
 from explorer.explain.source import Source
 from explorer.explain.working import ALL, Input, Working, take
+from explorer.language import N_, _, look_up, ngettext
 from explorer.tracing.trace import Trace
 
 ATTENTION, HEADS = "explorer/analysis/attention.py", "explorer/analysis/heads.py"
@@ -38,28 +39,33 @@ def shown_weight(
         working, source = moved(trace, layer, head, query, key), MOVED
     elif kind in ("layer_mean", "layer_max"):
         weights, read = take(trace, name, ALL, query, key)
-        whose = [f"head {each}" for each in range(len(weights))]
-        working = of_several(kind == "layer_mean", weights, whose, (read,), "heads", "H")
+        working = of_several(kind, weights, [_("head {head}", head=each) for each in range(len(weights))], (read,))
         source = Source(ATTENTION, "return patterns.mean(0)" if kind == "layer_mean" else "return patterns.max(0)")
-        place = f"layer {layer}, {query_and_key(trace, query, key)}"
+        ends = {"query": at(trace, query), "key": at(trace, key)}
+        place = _("layer {layer}, query {query} → key {key}", layer=layer, **ends)
     else:
         heads = chosen or ((layer, head),)
         found = [take(trace, f"blocks.{i}.attn.pattern", j, query, key) for i, j in heads]
-        weights, inputs = np.array([float(weight) for weight, _ in found]), tuple(read for _, read in found)
-        whose = [f"layer {i} head {j}" for i, j in heads]
-        working = of_several(kind == "chosen_mean", weights, whose, inputs, "chosen heads", "how many")
+        weights, inputs = np.array([float(weight) for weight, _read in found]), tuple(read for _weight, read in found)
+        working = of_several(kind, weights, [_("layer {layer} head {head}", layer=i, head=j) for i, j in heads], inputs)
         source = Source(ATTENTION, "return heads.max(0) if")
-        place = f"{len(heads)} chosen heads, {query_and_key(trace, query, key)}"
+        ends = query_and_key(trace, query, key)
+        place = ngettext("{count} chosen heads, {ends}", "{count} chosen heads, {ends}", len(heads), ends=ends)
     return Derivation(PATTERNS[kind], place, value, working, source)
 
 
-def of_several(
-    is_mean: bool, weights: np.ndarray, whose: Sequence[str], inputs: tuple[Input, ...], heads: str, how_many: str
-) -> Working:
-    """The mean or the largest weight of several heads."""
-    if is_mean:
-        return mean(f"mean = Σ weights of the {heads} / {how_many}", weights, inputs)
-    return largest(f"the largest weight of the {heads}", weights, whose, inputs)
+OF_SEVERAL = {
+    "layer_mean": N_("mean = Σ weights of the heads / H"),
+    "layer_max": N_("the largest weight of the heads"),
+    "chosen_mean": N_("mean = Σ weights of the chosen heads / how many"),
+    "chosen_max": N_("the largest weight of the chosen heads"),
+}
+
+
+def of_several(kind: str, weights: np.ndarray, whose: Sequence[str], inputs: tuple[Input, ...]) -> Working:
+    """The mean or the largest weight of several heads, one of `OF_SEVERAL`."""
+    symbols = look_up(OF_SEVERAL[kind])
+    return mean(symbols, weights, inputs) if kind.endswith("mean") else largest(symbols, weights, whose, inputs)
 
 
 def without_first(trace: Trace, name: str, head: int, query: int, key: int) -> Working:
@@ -67,8 +73,10 @@ def without_first(trace: Trace, name: str, head: int, query: int, key: int) -> W
     rest = float(weights.sum())
     value = float(weights[key - 1]) / rest if key and rest > 1e-12 else 0.0
     return Working(
-        "weight without the first = weight / Σ weights of all keys but the first",
-        lambda: f"{number(weights[key - 1])} / {number(rest)} = {number(value)}" if key else "0: the first is left out",
+        _("weight without the first = weight / Σ weights of all keys but the first"),
+        lambda: (
+            f"{number(weights[key - 1])} / {number(rest)} = {number(value)}" if key else _("0: the first is left out")
+        ),
         value,
         (read,),
     )
@@ -83,7 +91,7 @@ def moved(trace: Trace, layer: int, head: int, query: int, key: int) -> Working:
     length, inputs = length_written(trace, layer, head, key)
     value = float(weight) * length
     numbers = f"{number(weight)} · {number(length)} = {number(value)}"
-    return Working("moved = weight · ‖W_O v‖", lambda: numbers, value, (read, *inputs))
+    return Working(_("moved = weight · ‖W_O v‖"), lambda: numbers, value, (read, *inputs))
 
 
 def length_written(trace: Trace, layer: int, head: int, key: int) -> tuple[float, tuple[Input, ...]]:
@@ -107,14 +115,19 @@ def changed_weight(trace: Trace, layer: int, head: int, query: int, key: int) ->
     after, before = (derivation_of(run, name, where) for run in (trace, trace.baseline))
     value = after.recomputed - before.recomputed
     working = Working(
-        "change = changed weight − unchanged weight",
-        lambda: f"changed: {after.working.numbers()}; unchanged: {before.working.numbers()}; change = {number(value)}",
+        _("change = changed weight − unchanged weight"),
+        lambda: _(
+            "changed: {changed}; unchanged: {unchanged}; change = {value}",
+            changed=after.working.numbers(),
+            unchanged=before.working.numbers(),
+            value=number(value),
+        ),
         value,
         (*after.working.inputs, *before.working.inputs),
     )
     source = Source("explorer/analysis/change.py", "return trace[name][head] - trace.baseline[name][head]")
     drawn = element(pattern_change(trace, layer, head), query, key)
-    return Derivation("change of the attention weight", after.place, drawn, working, source)
+    return Derivation(_("change of the attention weight"), after.place, drawn, working, source)
 
 
 STAGES = ("q·k", "score", "masked", "weight", "length", "moved")
@@ -140,15 +153,15 @@ def stage(trace: Trace, layer: int, head: int, query: int, key: int, row: int) -
         return Derivation(PATTERNS[name], place, drawn, moved(trace, layer, head, query, key), MOVED)
     length, inputs = length_written(trace, layer, head, key)
     numbers = f"√{number(length**2)} = {number(length)}"
-    working = Working("length of W_O v = √Σ (W_O v)²", lambda: numbers, length, inputs)
+    working = Working(_("length of W_O v = √Σ (W_O v)²"), lambda: numbers, length, inputs)
     source = Source(ATTENTION, "return np.linalg.norm(values @ output.T")
-    return Derivation("length of W_O v", place, drawn, working, source)
+    return Derivation(_("length of W_O v"), place, drawn, working, source)
 
 
 def of_dot(trace: Trace, layer: int, head: int, query: int, key: int, score: Derivation) -> Derivation:
     """q·k, of the vectors that a score is worked out from."""
     inputs = score.working.inputs
-    (q, _), (k, _) = (take(trace, read.name, *read.index) for read in inputs)
+    (q, _read), (k, _read) = (take(trace, read.name, *read.index) for read in inputs)
     value = float(q @ k)
     working = Working("q·k = Σ q · k", lambda: f"q·k = {products(q, k)} = {number(value)}", value, inputs)
     drawn = element(stages(trace, layer, head, query).dots, key)

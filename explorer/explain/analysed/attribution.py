@@ -17,23 +17,41 @@ from explorer.explain.place import at
 from explorer.explain.point import element
 from explorer.explain.source import Source
 from explorer.explain.working import ALL, Input, take
+from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
 
 ATTRIBUTION = "explorer/analysis/attribution.py"
 HEADS = "heads[layer] = (z * (out @ weights["
-# part of a logit -> what it is, its number in an `Attribution` at a layer, and the line that works it out
+# part of a logit -> what is told of it, its number in an `Attribution` at a layer, and the line that works it out
 PARTS = {
-    "token": ("the token’s embedding", lambda a, layer: a.token, "token = float(value("),
-    "position": ("its position", lambda a, layer: a.positions, "positions = float(value("),
-    "heads": ("all heads", lambda a, layer: a.heads.sum(-1)[layer], HEADS),
-    "bias": ("the bias of W_O", lambda a, layer: a.biases[layer], "biases[layer] = weights.get("),
-    "attention": ("attention", lambda a, layer: a.heads.sum(-1)[layer] + a.biases[layer], HEADS),
-    "feed_forward": ("the feed-forward", lambda a, layer: a.feed_forward[layer], "feed_forward[layer] = value("),
-    "shift": ("the shift β of all norms", lambda a, layer: a.shift, 'read, shift = before_norm(trace, "final_norm"'),
-    "sum": ("all parts together", lambda a, layer: a.total, "return float(self.token + self.positions"),
-    "logit": ("the captured logit", lambda a, layer: a.logit, "read, logit = unembedding("),
+    "token": (N_("what the token’s embedding adds"), lambda a, layer: a.token, "token = float(value("),
+    "position": (N_("what its position adds"), lambda a, layer: a.positions, "positions = float(value("),
+    "heads": (N_("what all heads of layer {layer} add"), lambda a, layer: a.heads.sum(-1)[layer], HEADS),
+    "bias": (
+        N_("what the bias of W_O of layer {layer} adds"),
+        lambda a, layer: a.biases[layer],
+        "biases[layer] = weights.get(",
+    ),
+    "attention": (
+        N_("what attention of layer {layer} adds"),
+        lambda a, layer: a.heads.sum(-1)[layer] + a.biases[layer],
+        HEADS,
+    ),
+    "feed_forward": (
+        N_("what the feed-forward of layer {layer} adds"),
+        lambda a, layer: a.feed_forward[layer],
+        "feed_forward[layer] = value(",
+    ),
+    "shift": (N_("what the shift β of all norms adds"), lambda a, layer: a.shift, "shift = before_norm(trace, "),
+    "sum": (N_("what all parts together add"), lambda a, layer: a.total, "return float(self.token + self.positions"),
+    "logit": (N_("the captured logit"), lambda a, layer: a.logit, "logit = unembedding("),
 }
-THROUGH_NORMS = "norms(x) · row of the unembedding; each norm divides by what it did in this run"
+# A formula of a logit; and of its lead over a rival.
+THROUGH_NORMS = (
+    N_("norms({x}) · row of the unembedding; each norm divides by what it did in this run"),
+    N_("norms({x}) · row of the unembedding less the rival’s; each norm divides by what it did in this run"),
+)
+AT_THE_END = (N_("final_norm · row of the unembedding"), N_("final_norm · row of the unembedding less the rival’s"))
 Reads = tuple[np.ndarray, list[Input]]  # a vector (D,), and what it is worked out from
 
 
@@ -43,11 +61,10 @@ def logit_part(
     """What one of `PARTS` adds to a token's logit, or to its lead over a rival."""
     what, drawn, line = PARTS[part]
     found: Attribution = attribution(trace, position, token_id, rival_id)
-    whose = f" of layer {layer}" if part in ("heads", "bias", "attention", "feed_forward") else ""
-    symbols = "final_norm · row of the unembedding" if part in ("sum", "logit") else THROUGH_NORMS
-    name = f"{what}{whose}" if part == "logit" else f"what {what}{whose} add{'s' * (part not in ('heads', 'sum'))}"
+    symbols = (AT_THE_END if part in ("sum", "logit") else THROUGH_NORMS)[rival_id is not None]
+    name, formula = look_up(what, layer=layer), look_up(symbols, x="x")
     vector = final(trace, part, position, layer)
-    return adding(trace, position, token_id, rival_id, name, float(drawn(found, layer)), symbols, vector, line)
+    return adding(trace, position, token_id, rival_id, name, float(drawn(found, layer)), formula, vector, line)
 
 
 def head_part(trace: Trace, position: int, token_id: int, rival_id: int | None, layer: int, head: int) -> Derivation:
@@ -57,8 +74,9 @@ def head_part(trace: Trace, position: int, token_id: int, rival_id: int | None, 
     output, from_output = take(trace, f"blocks.{layer}.attn.o_proj.weight", ALL, columns_of(head, len(z)))
     written = multiplied(trace, f"blocks.{layer}.attn.out", output @ z)
     vector = through(trace, (written, [from_z, from_output]), f"blocks.{layer}.resid_mid", position)
-    name, symbols = f"what head {head} of layer {layer} adds", THROUGH_NORMS.replace("(x)", "(W_O z)")
-    return adding(trace, position, token_id, rival_id, name, drawn, symbols, vector, HEADS)
+    name = _("what head {head} of layer {layer} adds", head=head, layer=layer)
+    formula = look_up(THROUGH_NORMS[rival_id is not None], x="W_O z")
+    return adding(trace, position, token_id, rival_id, name, drawn, formula, vector, HEADS)
 
 
 def adding(
@@ -68,27 +86,23 @@ def adding(
     rival_id: int | None,
     name: str,
     drawn: float,
-    symbols: str,
+    formula: str,
     vector: Reads,
     line: str,
 ) -> Derivation:
     """A vector's product with what the unembedding reads."""
     final, inputs = vector
     row, from_row = unembedding(trace, token_id)
-    against = less = ""
+    where = {"place": at(trace, position), "token": quoted(trace.vocabulary[token_id])}
+    told = _("after {place}, to the logit of {token}", **where)
     if rival_id is not None:
         rival, from_rival = unembedding(trace, rival_id)
         row, inputs = row - rival, [*inputs, from_row]
         from_row = from_rival
-        against, less = f" less that of {quoted(trace.vocabulary[rival_id])}", " less the rival’s"
-    symbols = f"= {symbols.replace('unembedding', f'unembedding{less}', 1)}"
-    return Derivation(
-        name,
-        f"after {at(trace, position)}, to the logit of {quoted(trace.vocabulary[token_id])}{against}",
-        drawn,
-        product(symbols, final, row, (*inputs, from_row)),
-        Source(ATTRIBUTION, line),
-    )
+        rival = quoted(trace.vocabulary[rival_id])
+        told = _("after {place}, to the logit of {token} less that of {rival}", **where, rival=rival)
+    working = product(f"= {formula}", final, row, (*inputs, from_row))
+    return Derivation(name, told, drawn, working, Source(ATTRIBUTION, line))
 
 
 def unembedding(trace: Trace, token_id: int) -> tuple[np.ndarray, Input]:

@@ -17,10 +17,16 @@ from explorer.explain.place import at
 from explorer.explain.point import element, nth
 from explorer.explain.source import Source
 from explorer.explain.working import Input, Working, take
+from explorer.language import N_, _, look_up, ngettext
 from explorer.state.interventions import Edit
 from explorer.tracing.trace import Trace
 
 CHANGE = "explorer/analysis/change.py"
+WITHOUT = {
+    "head": N_("of {token} after {place}, without head {head} of layer {layer}"),
+    "heads": N_("of {token} after {place}, without all heads of layer {layer}"),
+    "feed_forward": N_("of {token} after {place}, without the feed-forward of layer {layer}"),
+}
 
 
 def without(trace: Trace, query: int, token_id: int, part: int, layer: int) -> Derivation:
@@ -34,16 +40,24 @@ def without(trace: Trace, query: int, token_id: int, part: int, layer: int) -> D
     logits, read = take(trace, "logits", query)
     before = -surprisal(logits, token_id, ()).value
     after = float(trace.ablate(query, token_id)[layer, part]) / math.log(2)
-    what = ["all heads", "the feed-forward"][part - heads] if part >= heads else f"head {part}"
+    what = ["heads", "feed_forward"][part - heads] if part >= heads else "head"
+    told = look_up(
+        WITHOUT[what], token=quoted(trace.vocabulary[token_id]), place=at(trace, query), head=part, layer=layer
+    )
     index = part if part < heads else None
     edit = Edit(f"blocks.{layer}.{'ffn.hidden' if part > heads else 'attn.z'}", "zero", index=index)
-    numbers = f"log₂ {number(2**after)} − log₂ {number(2**before)} = {number(after - before)} bits"
-    inputs = (read, Input(f"logits of a run with {edit}, at ", (query,), logits.shape))
+    numbers = {"after": number(2**after), "before": number(2**before), "change": number(after - before)}
+    working = Working(
+        _("change = log₂ p without it − log₂ p as it is"),
+        lambda: _("log₂ {after} − log₂ {before} = {change} bits", **numbers),
+        after - before,
+        (read, Input(_("logits of a run with {edit}, at [{query}]", edit=edit, query=query), (), logits.shape)),
+    )
     return Derivation(
-        "change of log₂ p, in bits",
-        f"of {quoted(trace.vocabulary[token_id])} after {at(trace, query)}, without {what} of layer {layer}",
+        _("change of log₂ p, in bits"),
+        told,
         drawn,
-        Working("change = log₂ p without it − log₂ p as it is", lambda: numbers, after - before, inputs),
+        working,
         Source("explorer/analysis/ablation.py", "changes = trace.ablate(position, token_id)"),
     )
 
@@ -69,12 +83,18 @@ def surprisal_moved(trace: Trace, position: int) -> Derivation | None:
         return None
     logits, reads = zip(*(take(run, "logits", position - 1) for run in (trace, trace.baseline)), strict=True)
     after, before = (surprisal(each, trace.token_ids[position], ()).value for each in logits)
-    numbers = f"{number(after)} − {number(before)} = {number(after - before)} bits"
+    numbers = {"after": number(after), "before": number(before), "change": number(after - before)}
+    working = Working(
+        _("changed − unchanged, each −log₂ p"),
+        lambda: _("{after} − {before} = {change} bits", **numbers),
+        after - before,
+        reads,
+    )
     return Derivation(
-        "change of the surprisal, in bits",
-        f"of {at(trace, position)}",
+        _("change of the surprisal, in bits"),
+        _("of {token}", token=at(trace, position)),
         drawn,
-        Working("changed − unchanged, each −log₂ p", lambda: numbers, after - before, reads),
+        working,
         Source(CHANGE, "return surprisal(trace) - surprisal(trace.baseline)"),
     )
 
@@ -86,10 +106,10 @@ def stream_moved(trace: Trace, row: int, position: int) -> Derivation:
     (after, from_after), (before, from_before) = (take(run, place.tap, position) for run in (trace, trace.baseline))
     moved, length = (math.sqrt(math.fsum(x * x)) for x in (after - before, before))
     return Derivation(
-        f"how far the stream moved at {place.name}",
+        _("how far the stream moved at {stage}", stage=place.name),
         at(trace, position),
         drawn,
-        quotient("‖changed x − unchanged x‖ / ‖unchanged x‖", moved, length, (from_after, from_before)),
+        quotient(_("‖changed x − unchanged x‖ / ‖unchanged x‖"), moved, length, (from_after, from_before)),
         Source(CHANGE, "return np.divide(moved, lengths, "),
     )
 
@@ -100,11 +120,18 @@ def attention_elsewhere(trace: Trace, layer: int, head: int) -> Derivation:
     name = f"blocks.{layer}.attn.pattern"
     (after, from_after), (before, from_before) = (take(run, name, head) for run in (trace, trace.baseline))
     moved = [math.fsum(row) / 2 for row in np.abs(after - before)]
-    symbols = "share = mean over queries of ½ Σ |changed weight − unchanged weight|"
+    symbols = _("share = mean over queries of ½ Σ |changed weight − unchanged weight|")
+    told = ngettext(
+        "layer {layer} head {head}, mean over {count} queries",
+        "layer {layer} head {head}, mean over {count} queries",
+        len(moved),
+        layer=layer,
+        head=head,
+    )
     return Derivation(
-        "share of the head’s attention that moved",
-        f"layer {layer} head {head}, mean over {len(moved)} queries",
+        _("share of the head’s attention that moved"),
+        told,
         drawn,
-        mean(symbols, moved, (from_after, from_before), "share = "),
+        mean(symbols, moved, (from_after, from_before), _("share")),
         Source(CHANGE, "return np.abs(trace.stack(name) - trace.baseline.stack(name))"),
     )

@@ -6,6 +6,7 @@ import numpy as np
 
 from explorer.explain.notation import number, summed
 from explorer.explain.working import Input, Working
+from explorer.language import _
 
 Inputs = tuple[Input, ...]  # of the logits (V,)
 
@@ -20,13 +21,17 @@ def probability(logits: np.ndarray, token_id: int, inputs: Inputs) -> Working:
     total = log_total(logits)
     p = math.exp(logits[token_id] - total)
     numbers = f"p = e^({number(logits[token_id])} − {number(total)}) = {number(p)}"
-    return Working("p = e^(logit − ln Σ e^logits)", lambda: numbers, p, inputs)
+    return Working(_("p = e^(logit − ln Σ e^logits)"), lambda: numbers, p, inputs)
 
 
 def rank(logits: np.ndarray, token_id: int, inputs: Inputs) -> Working:
     likelier = sum(1 for logit in logits.tolist() if logit > logits[token_id])
-    numbers = f"rank = 1 + {likelier:,} = {likelier + 1:,}"
-    return Working("rank = 1 + how many tokens have a larger logit", lambda: numbers, likelier + 1.0, inputs)
+    return Working(
+        _("rank = 1 + how many tokens have a larger logit"),
+        lambda: _("rank = 1 + {likelier:,} = {rank:,}", likelier=likelier, rank=likelier + 1),
+        likelier + 1.0,
+        inputs,
+    )
 
 
 def entropy(logits: np.ndarray, token_id: int, inputs: Inputs) -> Working:
@@ -34,10 +39,20 @@ def entropy(logits: np.ndarray, token_id: int, inputs: Inputs) -> Working:
     shares = np.exp(logits - log_total(logits))
     terms = np.array([-p * math.log2(p) if p > 0 else 0.0 for p in shares.tolist()])
     bits = math.fsum(terms)
-    return Working("entropy = −Σ p log₂ p", lambda: f"entropy = {summed(terms)} = {number(bits)} bits", bits, inputs)
+    return Working(
+        _("entropy = −Σ p log₂ p"),
+        lambda: _("entropy = {sum} = {bits} bits", sum=summed(terms), bits=number(bits)),
+        bits,
+        inputs,
+    )
 
 
 def surprisal(logits: np.ndarray, token_id: int, inputs: Inputs) -> Working:
     bits = (log_total(logits) - float(logits[token_id])) / math.log(2)
-    numbers = f"surprisal = −log₂ {number(probability(logits, token_id, inputs).value)} = {number(bits)} bits"
-    return Working("surprisal = −log₂ p, p = e^logit / Σ e^logits", lambda: numbers, bits, inputs)
+    p = probability(logits, token_id, inputs).value
+    return Working(
+        _("surprisal = −log₂ p, p = e^logit / Σ e^logits"),
+        lambda: _("surprisal = −log₂ {p} = {bits} bits", p=number(p), bits=number(bits)),
+        bits,
+        inputs,
+    )

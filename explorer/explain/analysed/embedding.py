@@ -9,9 +9,11 @@ from explorer.explain.place import at, of_id
 from explorer.explain.point import element
 from explorer.explain.source import Source
 from explorer.explain.working import Input, Working, take
+from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
 
 EMBEDDING = "explorer/analysis/embedding.py"
+ROW, SCALED_ROW = N_("row of the token’s id, as it was learned"), N_("row of the token’s id · √D, as it was learned")
 
 
 def table_row(trace: Trace, query: int, dim: int) -> Derivation:
@@ -22,9 +24,9 @@ def table_row(trace: Trace, query: int, dim: int) -> Derivation:
     row, read = take(trace, TABLE, token_id, dim)
     value = float(row) * row_scale(trace)
     times = f"{factor(row)} · √{trace.config.d_model} = " * scaled
-    symbols = f"row of the token’s id{' · √D' * scaled}, as it was learned"
+    symbols = look_up(SCALED_ROW if scaled else ROW)
     return Derivation(
-        f"token {token_id}’s own vector[{dim}]",
+        _("token {token_id}’s own vector[{dim}]", token_id=token_id, dim=dim),
         at(trace, query),
         drawn,
         Working(symbols, lambda: f"{times}{number(value)}", value, (read,)),
@@ -37,8 +39,8 @@ def similar(trace: Trace, query: int, place: int, most: int) -> Derivation:
     ids, cosines = nearest_tokens(trace, trace.token_ids[query], most)
     drawn, token_id = element(cosines, place), int(ids[place])
     return Derivation(
-        "cosine of two tokens’ vectors",
-        f"{quoted(trace.tokens[query])} and {of_id(trace, token_id)}",
+        _("cosine of two tokens’ vectors"),
+        _("{one} and {other}", one=quoted(trace.tokens[query]), other=of_id(trace, token_id)),
         drawn,
         cosine(take(trace, TABLE, trace.token_ids[query]), take(trace, TABLE, token_id)),
         Source(EMBEDDING, "cosines = np.divide(products, scale"),
@@ -56,12 +58,12 @@ def component(trace: Trace, depth: int, position: int, which: int, first: int = 
     found = principal_components(stream_at(trace, depth)[first:])
     drawn = element(found.points, position - first, which)
     centred = vectors[position - first] - vectors.mean(0)
-    name = f"blocks.{depth}.resid_pre" if depth < trace.config.num_layers else "the stream after the last block"
+    name = f"blocks.{depth}.resid_pre" if depth < trace.config.num_layers else _("the stream after the last block")
     inputs = (Input(name, (slice(first, None),), vectors.shape),)
     return Derivation(
-        f"component {which + 1}",
-        f"{at(trace, position)} at depth {depth}",
+        _("component {which}", which=which + 1),
+        _("{token} at depth {depth}", token=at(trace, position), depth=depth),
         drawn,
-        product("(x − mean x of all tokens) · direction", centred, found.directions[which], inputs),
+        product(_("(x − mean x of all tokens) · direction"), centred, found.directions[which], inputs),
         Source(EMBEDDING, "return PrincipalComponents(centred @ kept.T"),
     )

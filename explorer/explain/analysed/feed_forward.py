@@ -14,6 +14,7 @@ from explorer.explain.place import at, of_id
 from explorer.explain.point import element
 from explorer.explain.source import Source
 from explorer.explain.working import ALL, Working, take
+from explorer.language import _, look_up, ngettext
 from explorer.tracing.trace import Trace
 
 FEED_FORWARD = "explorer/analysis/feed_forward.py"
@@ -27,10 +28,10 @@ def push(trace: Trace, layer: int, neuron: int, query: int, token_id: int) -> De
     vector, inputs = through(trace, (written, [from_column]), f"blocks.{layer}.resid_post", query)
     row, from_row = unembedding(trace, token_id)
     return Derivation(
-        f"what neuron {neuron} of layer {layer} adds for each 1 of its hidden value",
-        f"after {at(trace, query)}, to the logit of {of_id(trace, token_id)}",
+        _("what neuron {neuron} of layer {layer} adds for each 1 of its hidden value", neuron=neuron, layer=layer),
+        _("after {place}, to the logit of {token}", place=at(trace, query), token=of_id(trace, token_id)),
         drawn,
-        product(THROUGH_NORMS.replace("(x)", "(column of W_down)"), vector, row, (*inputs, from_row)),
+        product(look_up(THROUGH_NORMS[0], x=_("column of W_down")), vector, row, (*inputs, from_row)),
         Source(FEED_FORWARD, "return unembed(trace, direction)"),
     )
 
@@ -44,14 +45,22 @@ def share_near_zero(trace: Trace, layer: int, silent: bool) -> Derivation:
     near = np.abs(hidden) <= limit
     near = near.all(0) if silent else near
     value = float(near.sum()) / near.size
-    limit_in_symbols = f"{NEAR:g} · √(mean hidden²)" if limit else "0"
+    limit_in_symbols = _("{share:g} · √(mean hidden²)", share=NEAR) if limit else "0"
     working = Working(
-        f"how many are at most {limit_in_symbols} in size / how many there are",
-        lambda: f"{int(near.sum()):,} of at most {number(limit)} / {near.size:,} = {number(value)}",
+        _("how many are at most {limit} in size / how many there are", limit=limit_in_symbols),
+        lambda: _(
+            "{near:,} of at most {limit} / {size:,} = {value}",
+            near=int(near.sum()),
+            limit=number(limit),
+            size=near.size,
+            value=number(value),
+        ),
         value,
         (read,),
     )
-    what = "neurons near 0 at every token" if silent else "hidden values near 0"
-    place = f"layer {layer}, over all {len(trace)} tokens"
+    name = _("share of neurons near 0 at every token") if silent else _("share of hidden values near 0")
+    place = ngettext(
+        "layer {layer}, over all {count} tokens", "layer {layer}, over all {count} tokens", len(trace), layer=layer
+    )
     source = Source(FEED_FORWARD, "shares.append((near.mean(), near.all(0).mean()))")
-    return Derivation(f"share of {what}", place, drawn, working, source)
+    return Derivation(name, place, drawn, working, source)

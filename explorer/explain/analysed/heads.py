@@ -9,6 +9,7 @@ from explorer.explain.derivation import Derivation
 from explorer.explain.point import element
 from explorer.explain.source import Source
 from explorer.explain.working import take
+from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
 
 
@@ -28,13 +29,12 @@ def head_score(trace: Trace, name: str, hide_first: bool, layer: int, head: int)
             each.append(-sum(w * math.log2(w) for w in weights if w > 0) / math.log2(query + 1))
         elif keys := looked_at(trace.token_ids, name, query):
             each.append(sum(weights[key] for key in keys))
-    what = "entropy of its weights / log₂ of how many" if name == "spread" else MEANT[name]
-    left_out = ", the first token left out" * hide_first
+    title, symbols = MEANT[name]
     return Derivation(
-        f"{name.replace('_', ' ')} score",
-        f"layer {layer} head {head}: how much it {HEAD_SCORES[name]}{left_out}",
+        look_up(title),
+        look_up(HIDING_FIRST if hide_first else OF_ALL, layer=layer, head=head, looks=HEAD_SCORES[name]),
         value,
-        mean(f"score = mean over queries of the {what}", each, (read,), "score = "),
+        mean(look_up(symbols), each, (read,), _("score")),
         Source(
             "explorer/analysis/heads.py",
             "return mean(-(rows * logs)" if name == "spread" else "return mean((patterns",
@@ -42,12 +42,25 @@ def head_score(trace: Trace, name: str, hide_first: bool, layer: int, head: int)
     )
 
 
+OF_ALL = N_("layer {layer} head {head}: how much it {looks}")
+HIDING_FIRST = N_("layer {layer} head {head}: how much it {looks}, the first token left out")
+# score -> what it is called, and its formula
 MEANT = {
-    "previous_token": "weight of the token before",
-    "first_token": "weight of the first token",
-    "self": "weight of the token itself",
-    "duplicate_token": "weight of earlier occurrences of the same token",
-    "induction": "weight of what followed the last earlier occurrence of the same token",
+    "previous_token": (N_("previous token score"), N_("score = mean over queries of the weight of the token before")),
+    "first_token": (N_("first token score"), N_("score = mean over queries of the weight of the first token")),
+    "self": (N_("self score"), N_("score = mean over queries of the weight of the token itself")),
+    "duplicate_token": (
+        N_("duplicate token score"),
+        N_("score = mean over queries of the weight of earlier occurrences of the same token"),
+    ),
+    "induction": (
+        N_("induction score"),
+        N_("score = mean over queries of the weight of what followed the last earlier occurrence of the same token"),
+    ),
+    "spread": (
+        N_("spread score"),
+        N_("score = mean over queries of the entropy of its weights / log₂ of how many"),
+    ),
 }
 
 
@@ -56,6 +69,6 @@ def looked_at(ids: Sequence[int], name: str, query: int) -> list[int]:
     if name == "duplicate_token":
         return [key for key in range(query) if ids[key] == ids[query]]
     if name == "induction":
-        *_, last = -1, *(key for key in range(query) if ids[key] == ids[query])
+        *_earlier, last = -1, *(key for key in range(query) if ids[key] == ids[query])
         return [last + 1] if 0 <= last < query - 1 else []
     return [{"previous_token": query - 1, "first_token": 0, "self": query}[name]]

@@ -8,9 +8,21 @@ from explorer.explain.place import at
 from explorer.explain.point import element
 from explorer.explain.source import Source
 from explorer.explain.working import ALL, Working, take
+from explorer.language import N_, _, look_up, ngettext
 from explorer.tracing.trace import Trace
 
 CACHE, NAMES = "explorer/analysis/kv_cache.py", {"k": "key", "v": "value"}
+# part -> the length of what is stored of one kv head; and of all
+LENGTHS = {
+    "k": (
+        N_("length of the key of layer {layer}, kv head {group}"),
+        N_("length of the keys of layer {layer}, all kv heads"),
+    ),
+    "v": (
+        N_("length of the value of layer {layer}, kv head {group}"),
+        N_("length of the values of layer {layer}, all kv heads"),
+    ),
+}
 
 
 def length(trace: Trace, part: str, layer: int, group: int | None, position: int, query: int) -> Derivation | None:
@@ -20,9 +32,8 @@ def length(trace: Trace, part: str, layer: int, group: int | None, position: int
     if position > query:
         return None
     x, read = take(trace, cached_name(trace, layer, part), ALL if group is None else group, position)
-    whose = "all kv heads" if group is None else f"kv head {group}"
     return Derivation(
-        f"length of the {NAMES[part]}{'s' * (group is None)} of layer {layer}, {whose}",
+        look_up(LENGTHS[part][group is None], layer=layer, group=group),
         at(trace, position),
         drawn,
         arithmetic.length(x, (read,)),
@@ -37,14 +48,16 @@ def megabytes(trace: Trace, stored: int, shared: bool) -> Derivation:
     value = 2 * config.num_layers * heads * config.d_head * 4 * stored / 1e6
     factors = f"2·{config.num_layers}·{heads}·{config.d_head}·4·{stored}"
     working = Working(
-        f"2 (key, value) · layers · {'kv ' * shared}heads · d · 4 bytes · positions / 10⁶",
+        _("2 (key, value) · layers · kv heads · d · 4 bytes · positions / 10⁶")
+        if shared
+        else _("2 (key, value) · layers · heads · d · 4 bytes · positions / 10⁶"),
         lambda: f"{factors} / 1,000,000 = {number(value)}",
         value,
         (),
     )
     return Derivation(
-        "megabytes in the cache",
-        f"after {stored} positions",
+        _("megabytes in the cache"),
+        ngettext("after {count} positions", "after {count} positions", stored),
         float(megabytes_stored(config, stored, shared)),
         working,
         Source(CACHE, "return positions * (each / 1e6)"),
@@ -56,10 +69,11 @@ def computed(trace: Trace, step: int, cached: bool) -> Derivation:
     drawn = element(positions_computed(len(trace))[0 if cached else 1], step - 1)
     value = float(step if cached else sum(range(1, step + 1)))
     working = Working(
-        "n, one a step" if cached else "1 + 2 + … + n = n (n + 1) / 2",
+        _("n, one a step") if cached else "1 + 2 + … + n = n (n + 1) / 2",
         lambda: f"{step}" if cached else f"{step} · {step + 1} / 2 = {int(value):,}",
         value,
         (),
     )
-    name = f"positions computed {'with the cache' if cached else 'without a cache'}"
-    return Derivation(name, f"in {step} steps", drawn, working, Source(CACHE, "return n, n * (n + 1) // 2"))
+    name = _("positions computed with the cache") if cached else _("positions computed without a cache")
+    place = ngettext("in {count} steps", "in {count} steps", step)
+    return Derivation(name, place, drawn, working, Source(CACHE, "return n, n * (n + 1) // 2"))

@@ -16,6 +16,7 @@ from explorer.explain.notation import number, products
 from explorer.explain.place import at, of_id
 from explorer.explain.source import Source
 from explorer.explain.working import ALL, Input, take
+from explorer.language import _
 from explorer.state.errors import NoSuchPoint
 from explorer.tracing.trace import Trace
 
@@ -36,7 +37,7 @@ def lens_cell(trace: Trace, depth: int, position: int, token_id: int, kind: str)
     """
     names, here = depths(trace), range(position, position + 1)
     if not (0 <= depth < len(names) and 0 <= position < len(trace)):
-        raise NoSuchPoint(f"the lens has no depth {depth} after position {position}")
+        raise NoSuchPoint(_("the lens has no depth {depth} after position {position}", depth=depth, position=position))
     read = readings(trace, here)
     if kind == "probability":
         token_id = int(read.top[depth, 0, 0])
@@ -55,12 +56,18 @@ def lens_cell(trace: Trace, depth: int, position: int, token_id: int, kind: str)
         rest = working.numbers
         working = replace(
             working,
-            symbols=f"{working.symbols}, logit = x · row of the unembedding",
-            numbers=lambda: f"logit = {products(table[token_id], x)} = {number(logits[token_id])}; {rest()}",
+            symbols=_("{symbols}, logit = x · row of the unembedding", symbols=working.symbols),
+            numbers=lambda: _(
+                "logit = {sum} = {logit}; {rest}",
+                sum=products(table[token_id], x),
+                logit=number(logits[token_id]),
+                rest=rest(),
+            ),
         )
+    where, token = at(trace, position), of_id(trace, token_id)
     return Derivation(
-        f"{LENSES[kind]} by the logit lens at {names[depth]}",
-        f"after {at(trace, position)}{'' if kind == 'entropy' else f', of {of_id(trace, token_id)}'}",
+        _("{measure} by the logit lens at {stage}", measure=LENSES[kind], stage=names[depth]),
+        _("after {token}", token=where) if kind == "entropy" else _("after {token}, of {of}", token=where, of=token),
         float(drawn()),
         working,
         Source("explorer/analysis/lens.py", line),

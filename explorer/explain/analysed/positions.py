@@ -8,17 +8,23 @@ from explorer.explain.place import at
 from explorer.explain.point import element
 from explorer.explain.source import Source
 from explorer.explain.working import Working, take
+from explorer.language import N_, _, look_up, ngettext
 from explorer.tracing.trace import Trace
 
 POSITIONS, NAME = "explorer/analysis/positions.py", "position_embed"
+LENGTHS = {
+    "token": N_("length of the token vector"),
+    "position": N_("length of the position vector"),
+    "sum": N_("length of the sum"),
+}
 
 
 def cosine(trace: Trace, query: int, key: int) -> Derivation:
     """Of what is added at two positions."""
     drawn = element(positions.cosines(trace), query, key)
     return Derivation(
-        f"cosine of the vectors added at positions {query} and {key}",
-        f"{at(trace, query)} and {at(trace, key)}",
+        _("cosine of the vectors added at positions {query} and {key}", query=query, key=key),
+        _("{one} and {other}", one=at(trace, query), other=at(trace, key)),
         drawn,
         of_two(trace, query, key),
         Source(POSITIONS, "return units @ units.T"),
@@ -33,12 +39,14 @@ def mean_cosine(trace: Trace, distance: int) -> Derivation:
     """Of all pairs of positions as far apart."""
     drawn = element(positions.by_distance(trace).mean, distance)
     pairs = [of_two(trace, key + distance, key).value for key in range(len(trace) - distance)]
-    _, read = take(trace, NAME)
+    place = ngettext(
+        "all {count} pairs {distance} apart", "all {count} pairs {distance} apart", len(pairs), distance=distance
+    )
     return Derivation(
-        "mean cosine of the vectors added at two positions",
-        f"all {len(pairs)} pairs {distance} apart",
+        _("mean cosine of the vectors added at two positions"),
+        place,
         drawn,
-        arithmetic.mean("mean of p·p′ / (‖p‖ ‖p′‖)", pairs, (read,)),
+        arithmetic.mean(_("mean of p·p′ / (‖p‖ ‖p′‖)"), pairs, (take(trace, NAME)[1],)),
         Source(POSITIONS, "return ByDistance("),
     )
 
@@ -48,11 +56,12 @@ def length(trace: Trace, part: str, position: int) -> Derivation:
     drawn, symbols = element(positions.lengths(trace), positions.PARTS.index(part), position), "‖x‖₂ = √Σx²"
     if part == "token":
         x, read = take(trace, TABLE, trace.token_ids[position])
-        x, symbols = x * row_scale(trace), f"{symbols}{', x = row · √D' * trace.config.scale_embeddings}"
+        x = x * row_scale(trace)
+        symbols = _("‖x‖₂ = √Σx², x = row · √D") if trace.config.scale_embeddings else symbols
     else:
         x, read = take(trace, {"position": NAME, "sum": "embed"}[part], position)
     return Derivation(
-        f"length of the {part}{' vector' * (part != 'sum')}",
+        look_up(LENGTHS[part]),
         at(trace, position),
         drawn,
         arithmetic.length(x, (read,), symbols),

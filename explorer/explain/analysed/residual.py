@@ -14,6 +14,7 @@ from explorer.explain.place import at
 from explorer.explain.point import element, nth
 from explorer.explain.source import Source
 from explorer.explain.working import Working, take
+from explorer.language import _, ngettext
 from explorer.tracing.trace import Trace
 
 RESIDUAL = "explorer/analysis/residual.py"
@@ -25,7 +26,7 @@ def length(trace: Trace, row: int, position: int) -> Derivation:
     drawn = element(residual.stream_lengths(trace), row, position)
     x, read = take(trace, place.tap, position)
     return Derivation(
-        f"length of the stream at {place.name}",
+        _("length of the stream at {stage}", stage=place.name),
         at(trace, position),
         drawn,
         arithmetic.length(x, (read,), with_square=True),
@@ -45,14 +46,21 @@ def median_length(trace: Trace, row: int) -> Derivation:
     x, read = take(trace, place.tap)
     sizes = [arithmetic.length(vector, ()).value for vector in x]
     value = median(sizes)
-    numbers = f"the middle of {number(min(sizes))} to {number(max(sizes))}: {number(value)}"
+    numbers = {"least": number(min(sizes)), "most": number(max(sizes)), "value": number(value)}
+    working = Working(
+        _("median of ‖x‖₂ = √Σx²"), lambda: _("the middle of {least} to {most}: {value}", **numbers), value, (read,)
+    )
     return Derivation(
-        f"median length of the stream at {place.name}",
-        f"over all {len(trace)} tokens",
+        _("median length of the stream at {stage}", stage=place.name),
+        over_all(trace),
         float(residual_norms(trace).median[row]),
-        Working("median of ‖x‖₂ = √Σx²", lambda: numbers, value, (read,)),
+        working,
         Source(RESIDUAL, "return np.median(self.stream, axis=1)"),
     )
+
+
+def over_all(trace: Trace) -> str:
+    return ngettext("over all {count} tokens", "over all {count} tokens", len(trace))
 
 
 def written_length(trace: Trace, sublayer: int, position: int) -> Derivation:
@@ -61,7 +69,7 @@ def written_length(trace: Trace, sublayer: int, position: int) -> Derivation:
     name = f"blocks.{sublayer // 2}.{('attn', 'ffn')[sublayer % 2]}.out"
     x, read = take(trace, name, position)
     return Derivation(
-        f"length of {name}",
+        _("length of {value}", value=name),
         at(trace, position),
         drawn,
         arithmetic.length(x, (read,)),
@@ -74,7 +82,7 @@ def cosine(trace: Trace, query: int, row: int, column: int) -> Derivation:
     places = stages(trace)
     drawn = element(similarity(trace, query), row, column)
     return Derivation(
-        f"cosine of the stream at {places[row].name} and at {places[column].name}",
+        _("cosine of the stream at {one} and at {other}", one=places[row].name, other=places[column].name),
         at(trace, query),
         drawn,
         arithmetic.cosine(*(take(trace, places[i].tap, query) for i in (row, column))),
@@ -90,10 +98,10 @@ def direction(trace: Trace, sublayer: int, position: int) -> Derivation:
     added = take(trace, f"blocks.{end.layer}.{('attn', 'ffn')[sublayer % 2]}.out", position)
     before = take(trace, taps[taps.index(end.tap) - 1], position)
     return Derivation(
-        f"cosine of what {end.name} adds and the stream",
+        _("cosine of what {stage} adds and the stream", stage=end.name),
         at(trace, position),
         drawn,
-        arithmetic.cosine(added, before, ("added", "x")),
+        arithmetic.cosine(added, before, (_("added"), "x")),
         Source(RESIDUAL, "cosines = np.divide(products, scale"),
     )
 
@@ -105,10 +113,13 @@ def outlier(trace: Trace, row: int, column: int) -> Derivation:
     place, dimension = stages(trace)[row], int(found.dimensions[column])
     x, read = take(trace, place.tap)
     sizes = [math.fsum(abs(x[:, i])) / len(x) for i in range(x.shape[1])]
-    symbols = "mean |value| of the dimension / median of the mean |value| of all"
+    symbols = _("mean |value| of the dimension / median of the mean |value| of all")
+    name = _(
+        "dimension {dimension} at {stage}, in multiples of the median dimension", dimension=dimension, stage=place.name
+    )
     return Derivation(
-        f"dimension {dimension} at {place.name}, in multiples of the median dimension",
-        f"over all {len(trace)} tokens",
+        name,
+        over_all(trace),
         drawn,
         arithmetic.quotient(symbols, sizes[dimension], median(sizes), (read,)),
         Source(RESIDUAL, "times = np.divide(sizes, typical"),
@@ -121,11 +132,11 @@ def divisor(trace: Trace, tap: str, position: int) -> Derivation:
     x, read = take(trace, tap, position)
     squares, eps = float(mean_square(trace, x)), trace.config.norm_eps
     value = math.sqrt(squares + eps)
-    what = "var x" if trace.config.norm == "layernorm" else "mean x²"
+    symbols = _("√(var x + ε)") if trace.config.norm == "layernorm" else _("√(mean x² + ε)")
     numbers = f"√({number(squares)} + {number(eps)}) = {number(value)}"
-    working = Working(f"√({what} + ε)", lambda: numbers, value, (read,))
+    working = Working(symbols, lambda: numbers, value, (read,))
     source = Source("explorer/analysis/norms.py", "return np.sqrt((x**2).mean(-1) + trace.config.norm_eps)")
-    return Derivation("what the norm divides by", at(trace, position), drawn, working, source)
+    return Derivation(_("what the norm divides by"), at(trace, position), drawn, working, source)
 
 
 def mean_taken_off(trace: Trace, layer: int, sublayer: str, position: int) -> Derivation:
@@ -134,9 +145,9 @@ def mean_taken_off(trace: Trace, layer: int, sublayer: str, position: int) -> De
     drawn = element(reading.means, position)
     x, read = take(trace, reading.before, position)
     return Derivation(
-        f"mean that {sublayer}_norm takes off",
+        _("mean that {norm} takes off", norm=f"{sublayer}_norm"),
         at(trace, position),
         drawn,
-        arithmetic.mean("mean x = Σx / D", x, (read,)),
+        arithmetic.mean(_("mean x = Σx / D"), x, (read,)),
         Source(RESIDUAL, "return NormReading(name, before, x.mean(-1"),
     )

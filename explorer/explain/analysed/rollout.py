@@ -9,6 +9,7 @@ from explorer.explain.place import query_and_key
 from explorer.explain.point import element
 from explorer.explain.source import Source
 from explorer.explain.working import Working, take
+from explorer.language import _
 from explorer.tracing.trace import Trace
 
 
@@ -24,10 +25,10 @@ def share(trace: Trace, query: int, key: int) -> Derivation:
         inputs.append(read)
     value = float(row[key])
     working = Working(
-        "½ Σ share after layer 0 · mean weight of layer 0’s heads + ½ own share after layer 0",
+        _("½ Σ share after layer 0 · mean weight of layer 0’s heads + ½ own share after layer 0"),
         lambda: f"½ {products(above, mean[:, key])} + ½ {number(above[key])} = {number(value)}",
         value,
         tuple(reversed(inputs)),
     )
     source = Source("explorer/analysis/rollout.py", "row = 0.5 * (row @ ")
-    return Derivation("share of attention rollout", query_and_key(trace, query, key), drawn, working, source)
+    return Derivation(_("share of attention rollout"), query_and_key(trace, query, key), drawn, working, source)

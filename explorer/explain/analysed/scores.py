@@ -15,6 +15,7 @@ from explorer.explain.place import of_head, query_and_key
 from explorer.explain.point import element
 from explorer.explain.source import Source
 from explorer.explain.working import Input, Working, take
+from explorer.language import _
 from explorer.state.errors import NoSuchPoint
 from explorer.tracing.trace import Trace
 from model.config import ModelConfig
@@ -34,7 +35,7 @@ def dimension(trace: Trace, layer: int, head: int, query: int, key: int, dim: in
     value = float(q) * float(k) / math.sqrt(d)
     numbers = f"{factor(q)}·{factor(k)} / √{d} = {number(value)}"
     return Derivation(
-        f"what dimension {dim} adds to the score",
+        _("what dimension {dim} adds to the score", dim=dim),
         of_head(trace, layer, head, query, key),
         drawn,
         Working("qᵢ kᵢ / √d", lambda: numbers, value, (from_q, from_k)),
@@ -45,7 +46,7 @@ def dimension(trace: Trace, layer: int, head: int, query: int, key: int, dim: in
 def dims_of_pair(config: ModelConfig, pair: int) -> slice:
     """The dimensions that turn together. NoSuchPoint where there is no such pair."""
     if not 0 <= pair < config.d_head // 2:
-        raise NoSuchPoint(f"there is no pair {pair}")
+        raise NoSuchPoint(_("there is no pair {pair}", pair=pair))
     if config.rope_layout == "adjacent":
         return slice(2 * pair, 2 * pair + 2)
     return slice(pair, None, config.d_head // 2)
@@ -72,9 +73,9 @@ def pair(trace: Trace, layer: int, head: int, query: int, key: int, which: int) 
     drawn = element(rope.score_by_pair(trace, layer, head, query, key), which)
     (of_query, from_query), (of_key, from_key) = (take(trace, "rope.angles", at, which) for at in (query, key))
     numbers, value, inputs = turned_pair(trace, layer, head, query, key, which, float(of_query - of_key))
-    symbols = "|q||k| cos(φ + Δω) / √d, φ from k’s pair to q’s, Δω the difference of their angles"
+    symbols = _("|q||k| cos(φ + Δω) / √d, φ from k’s pair to q’s, Δω the difference of their angles")
     return Derivation(
-        f"what pair {which} adds to the score",
+        _("what pair {pair} adds to the score", pair=which),
         of_head(trace, layer, head, query, key),
         drawn,
         Working(symbols, lambda: numbers, value, (*inputs, from_query, from_key)),
@@ -86,19 +87,20 @@ def at_distance(trace: Trace, layer: int, head: int, query: int, key: int, dista
     """The score that the same q and k would have so far apart."""
     speeds = np.nan_to_num(rope.frequencies(trace))
     parts = [turned_pair(trace, layer, head, query, key, i, distance * speed) for i, speed in enumerate(speeds)]
-    terms = np.array([part for _, part, _ in parts])
+    terms = np.array([part for _numbers, part, _inputs in parts])
     value = math.fsum(terms)
     names = ((f"blocks.{layer}.attn.q", query), (f"blocks.{layer}.attn.k", key))
     reads = [take(trace, name, group_of(trace, name, head), position)[1] for name, position in names]
     working = Working(
-        "score = Σ over pairs of |q||k| cos(φ + distance · ω) / √d",
-        lambda: f"score = {summed(terms)} = {number(value)}",
+        _("score = Σ over pairs of |q||k| cos(φ + distance · ω) / √d"),
+        lambda: _("score = {sum} = {value}", sum=summed(terms), value=number(value)),
         value,
         (*reads, take(trace, "rope.angles")[1]),
     )
+    ends = query_and_key(trace, query, key)
     return Derivation(
-        f"score at a distance of {distance}",
-        f"layer {layer} head {head}, q and k of {query_and_key(trace, query, key)}",
+        _("score at a distance of {distance}", distance=distance),
+        _("layer {layer} head {head}, q and k of {ends}", layer=layer, head=head, ends=ends),
         float(rope.score_by_distance(trace, layer, head, query, key, np.array([distance]))[0]),
         working,
         Source(ROPE, "return (matches(trace, layer, head, query, key) * np.exp(1j * turned)).real.sum(-1)"),
@@ -115,10 +117,12 @@ def wavelength(trace: Trace, pair: int) -> Derivation | None:
     value = 2 * math.pi * last / abs(float(end - start))
     numbers = f"2π · {last} / |{number(end)} − {number(start)}| = {number(value)}"
     return Derivation(
-        f"positions that pair {pair} takes for a whole turn",
-        f"from its angles at positions 0 and {last}",
+        _("positions that pair {pair} takes for a whole turn", pair=pair),
+        _("from its angles at positions 0 and {last}", last=last),
         2 * math.pi / speed,
-        Working("2π / ω, ω = (last angle − first) / positions between", lambda: numbers, value, (from_end, from_start)),
+        Working(
+            _("2π / ω, ω = (last angle − first) / positions between"), lambda: numbers, value, (from_end, from_start)
+        ),
         Source(ROPE, "return (angles[-1] - angles[0]) / steps"),
     )
 

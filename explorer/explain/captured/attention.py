@@ -8,7 +8,13 @@ from explorer.explain.captured.linear import dots, lengths
 from explorer.explain.notation import factor, number, products
 from explorer.explain.source import Source
 from explorer.explain.working import ALL, Index, Working, take
+from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
+
+TURNED = (
+    N_("{symbol} = a cos φ − b sin φ, the first of pair {pair}"),
+    N_("{symbol} = a sin φ + b cos φ, the second of pair {pair}"),
+)
 
 
 @dataclass(frozen=True)
@@ -42,9 +48,8 @@ class Rotation:
             terms = f"{factor(a)} · {one} {number(angle)} {sign} {factor(b)} · {other} {number(angle)}"
             return f"{self.symbol} = {terms} = {number(value)}"
 
-        symbols = ("a cos φ − b sin φ, the first", "a sin φ + b cos φ, the second")[place]
-        inputs = from_a, from_b, from_angle
-        return Working(f"{self.symbol} = {symbols} of pair {pair}", numbers, value, inputs, sizes)
+        symbols = look_up(TURNED[place], symbol=self.symbol, pair=pair)
+        return Working(symbols, numbers, value, (from_a, from_b, from_angle), sizes)
 
     def joined(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """The two numbers of every pair in their places: twice (H, T, F) -> (H, T, d)."""
@@ -69,11 +74,18 @@ class Scores:
 
         def numbers() -> str:
             if d == 1:
-                return f"score = {products(q, k)} = {number(value)}"
-            return f"score = {products(q, k)} / √{d} = {number(dot)} / {number(d**0.5)} = {number(value)}"
+                return _("score = {sum} = {value}", sum=products(q, k), value=number(value))
+            quotient = f"{number(dot)} / {number(d**0.5)}"
+            return _(
+                "score = {sum} / √{d} = {quotient} = {value}",
+                sum=products(q, k),
+                d=d,
+                quotient=quotient,
+                value=number(value),
+            )
 
         sizes = dots(lengths(q), lengths(k)) / np.sqrt(d)
-        return Working("score = q·k / √d", numbers, value, (from_q, from_k), sizes)
+        return Working(_("score = q·k / √d"), numbers, value, (from_q, from_k), sizes)
 
 
 @dataclass(frozen=True)
@@ -86,12 +98,17 @@ class Pattern:
     def working(self, trace: Trace, at: Index) -> Working:
         head, query, key = at
         scores, read = take(trace, self.scores, head, query, up_to(query))
-        symbols = "weight = e^(score − max) / Σ e^(scores − max)"
+        symbols = _("weight = e^(score − max) / Σ e^(scores − max)")
         if isinstance(query, slice):
             scores[:, ~np.tri(len(trace), dtype=bool)] = -np.inf
         elif key > query:
-            masked = f"weight = 0: key {key} comes after query {query}, masked"
-            return Working(symbols, lambda: masked, 0.0, (read,), 0.0)
+            return Working(
+                symbols,
+                lambda: _("weight = 0: key {key} comes after query {query}, masked", key=key, query=query),
+                0.0,
+                (read,),
+                0.0,
+            )
         largest = scores.max(-1, keepdims=True)
         below = scores - largest  # rounded itself, so that its exponential is off by as many times its size
         exps = np.exp(below)
@@ -100,9 +117,9 @@ class Pattern:
         value = weights[..., key]
 
         def numbers() -> str:
-            exponent = f"({number(scores[key])} − {factor(largest.item())})"
-            quotient = f"{number(exps[key])} / {number(total.item())}"
-            return f"weight = e^{exponent} / {number(total.item())} = {quotient} = {number(value)}"
+            exponent, divisor = f"{number(scores[key])} − {factor(largest.item())}", number(total.item())
+            quotients = f"e^({exponent}) / {divisor} = {number(exps[key])} / {divisor}"
+            return _("weight = {quotients} = {value}", quotients=quotients, value=number(value))
 
         sizes = weights * (1 - np.where(np.isinf(below), 0, below))
         return Working(symbols, numbers, value, (read,), sizes[..., key])
@@ -122,7 +139,7 @@ class Fetched:
         v, from_v = take(trace, self.v, group_of(trace, self.v, head), up_to(query), dim)
         value = weights @ v
         return Working(
-            "z = Σ weight · v, over the keys up to the query",
+            _("z = Σ weight · v, over the keys up to the query"),
             lambda: f"z = {products(weights, v)} = {number(value)}",
             value,
             (from_pattern, from_v),

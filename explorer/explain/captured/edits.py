@@ -7,6 +7,7 @@ import numpy as np
 
 from explorer.explain.notation import number
 from explorer.explain.working import Index, Working
+from explorer.language import _
 from explorer.state.interventions import Base, Intervention, Shift
 from explorer.tracing.trace import Trace
 
@@ -29,7 +30,9 @@ def times(working: Working, by: np.ndarray | float, written: str, words: str) ->
     value = working.value * by
     return replace(
         working,
-        symbols=f"{working.symbols}; then {written}, as it was changed: {words}",
+        symbols=_(
+            "{symbols}; then {times}, as it was changed: {words}", symbols=working.symbols, times=written, words=words
+        ),
         numbers=lambda: f"{working.numbers()}; {written} = {number(value)}",
         value=value,
         sizes=working.sizes * np.abs(by),

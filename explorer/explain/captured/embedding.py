@@ -9,10 +9,18 @@ from explorer.explain.captured.edits import first_position, theta
 from explorer.explain.notation import factor, number
 from explorer.explain.source import Source
 from explorer.explain.working import Index, Working, take
+from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
 from model.config import ModelConfig
 
-TABLE = "token_embedding.weight"
+TABLE, EMBED = "token_embedding.weight", "embed"
+# whether positions are added, and whether the row is scaled -> the formula
+EMBEDDED = {
+    (False, False): N_("{symbol} = row of the token’s id"),
+    (False, True): N_("{symbol} = row of the token’s id · √D"),
+    (True, False): N_("{symbol} = row of the token’s id + position_embed"),
+    (True, True): N_("{symbol} = row of the token’s id · √D + position_embed"),
+}
 
 
 @dataclass(frozen=True)
@@ -26,19 +34,20 @@ class Embedded:
         token, dim = at
         scaled = trace.config.scale_embeddings
         row, read = take(trace, TABLE, np.array(trace.token_ids)[token], dim)
-        value, inputs, symbols = row * row_scale(trace), (read,), f"row of the token’s id{' · √D' * scaled}"
+        value, inputs = row * row_scale(trace), (read,)
         sizes, position = np.abs(value), None
         if self.positions:
             position, from_positions = take(trace, "position_embed", token, dim)
-            value, inputs, symbols = value + position, (read, from_positions), f"{symbols} + position_embed"
+            value, inputs = value + position, (read, from_positions)
             sizes = sizes + np.abs(position)
 
         def numbers() -> str:
             terms = f"{factor(row)} · √{trace.config.d_model}" if scaled else number(row)
             terms += "" if position is None else f" + {factor(position)}"
-            return f"embed = {terms}{f' = {number(value)}' * (scaled or self.positions)}"
+            return f"{EMBED} = {terms}{f' = {number(value)}' * (scaled or self.positions)}"
 
-        return Working(f"embed = {symbols}", numbers, value, inputs, sizes)
+        symbols = look_up(EMBEDDED[self.positions, scaled], symbol=EMBED)
+        return Working(symbols, numbers, value, inputs, sizes)
 
 
 def row_scale(trace: Trace) -> float:
@@ -56,7 +65,7 @@ class Learned:
         token, dim = at
         value, read = take(trace, "position_embedding.weight", standing(trace)[token], dim)
         return Working(
-            "position_embed = row of the position",
+            _("position_embed = row of the position"),
             lambda: f"position_embed = {number(value)}",
             value,
             (read,),
@@ -81,7 +90,7 @@ class Waves:
             return f"position_embed = {wave}({position} / 10000^({dims // 2 * 2}/{d})) = {number(value)}"
 
         wave = "cos" if np.all(dims % 2) else "sin"
-        symbols = f"position_embed = {wave}(m / 10000^(2i/D)), m the position, i = {dims // 2}"
+        symbols = _("position_embed = {wave}(m / 10000^(2i/D)), m the position, i = {i}", wave=wave, i=dims // 2)
         return Working(symbols, numbers, value, (), np.ones_like(value))  # shifted, made of a sine and a cosine
 
 
@@ -96,13 +105,19 @@ class Angles:
         config, base, position = trace.config, theta(trace), standing(trace)[token]
         omega = np.array([speed(config, base, i) for i in range(config.d_head // 2)])[pair]
         value = np.multiply.outer(position, omega)
-        slowed = f", slowed ({config.rope_scaling.kind})" if config.rope_scaling else ""
+        symbols = _("angle = m · ω in radians, m the position, ω = θ^(−2·pair/d)")
+        if scaling := config.rope_scaling:
+            symbols = _(
+                "angle = m · ω in radians, m the position, ω = θ^(−2·pair/d), slowed ({kind})", kind=scaling.kind
+            )
 
         def numbers() -> str:
-            plain = f"{base:g}^(−{2 * pair}/{config.d_head})"
-            return f"angle = {position} · {plain}{slowed} = {position} · {number(omega)} = {number(value)}"
+            plain = f"{position} · {base:g}^(−{2 * pair}/{config.d_head})"
+            result = f"{position} · {number(omega)} = {number(value)}"
+            if scaling:
+                return _("angle = {plain}, slowed ({kind}) = {result}", plain=plain, kind=scaling.kind, result=result)
+            return _("angle = {plain} = {result}", plain=plain, result=result)
 
-        symbols = f"angle = m · ω in radians, m the position, ω = θ^(−2·pair/d){slowed}"
         return Working(symbols, numbers, value, (), np.abs(value))
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from explorer.explain.notation import factor, number, products
 from explorer.explain.source import Source
 from explorer.explain.working import ALL, Index, Working, take
+from explorer.language import N_, look_up
 from explorer.tracing.trace import Trace
 
 
@@ -65,6 +66,9 @@ class Product:
         )
 
 
+WITHOUT_BIAS, WITH_BIAS = N_("{symbol} = Σ weight · {x}"), N_("{symbol} = Σ weight · {x} + bias")
+
+
 @dataclass(frozen=True)
 class Linear:
     """W x + b of every token's x.
@@ -96,12 +100,12 @@ class Linear:
             plus = "" if bias is None else f" + {factor(bias)}"
             return f"{self.symbol} = {products(weight, x)}{plus} = {number(value)}"
 
-        symbols = f"{self.symbol} = Σ weight · {short(self.x)}{'' if bias is None else ' + bias'}"
+        symbols = look_up(WITHOUT_BIAS if bias is None else WITH_BIAS, symbol=self.symbol, x=short(self.x))
         return Working(symbols, numbers, self.split(value), inputs, self.split(sizes))
 
     def rows(self, trace: Trace, at: Index) -> int | slice:
         """Those of the weight that make a part of the result."""
-        *head, _, dim = at
+        *head, _token, dim = at
         if not head or isinstance(head[0], slice):
             return dim
         width = len(trace.weights[f"{self.map}.weight"]) // self.heads

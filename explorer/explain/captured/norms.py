@@ -8,6 +8,7 @@ from explorer.explain.captured.linear import Copy, Linear
 from explorer.explain.notation import factor, number
 from explorer.explain.source import Source
 from explorer.explain.working import ALL, Index, Working, take
+from explorer.language import _
 from explorer.tracing.trace import Trace
 
 NORM_LINES = {
@@ -42,7 +43,7 @@ class Norm:
 
         if trace.config.norm == "rmsnorm":
             return Working(
-                f"{self.symbol} = x / √(mean x² + ε) · gain",
+                _("{symbol} = x / √(mean x² + ε) · gain", symbol=self.symbol),
                 lambda: f"{self.symbol} = {number(x[dim])} / {under_root()} · {factor(gain)} = {number(value)}",
                 value,
                 inputs,
@@ -52,7 +53,7 @@ class Norm:
         mean = x.mean(-1, keepdims=True)
         value, sizes = value + shift, sizes + np.abs(mean)
         return Working(
-            f"{self.symbol} = (x − mean x) / √(var x + ε) · γ + β",
+            _("{symbol} = (x − mean x) / √(var x + ε) · γ + β", symbol=self.symbol),
             lambda: (
                 f"{self.symbol} = ({number(x[dim])} − {factor(mean.item())}) / {under_root()} · "
                 f"{factor(gain)} + {factor(shift)} = {number(value)}"

@@ -1,14 +1,18 @@
-"""Prints what the page says to visitors, without what views and `explain` say: JSON, pairs of where and what."""
+"""Prints what the page says to visitors, without what views say: JSON, pairs of where and what."""
 
 import html
 import json
+import re
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from typing import Any
 
 import gradio as gr
+import numpy as np
 
 from explorer.architecture.facts import facts
+from explorer.explain.point import Point, element, nth
+from explorer.state.errors import NoSuchPoint
 from explorer.state.page_state import PageState
 from explorer.state.settings import GenerationSettings
 from explorer.state.tree_commands import after
@@ -36,6 +40,24 @@ ASKED = (
         "repetition_penalty": "1.2",
         "edits": "blocks.2.attn.z.1*zero~blocks.1.ffn.hidden*scale*2~rope.angles*shift*5~embed.3*scale*2~embed*zero",
     },
+)
+INSPECTED = (
+    {"query": "3", "key": "1", "checkpoint": "llama-fables"},
+    {
+        "query": "3",
+        "checkpoint": "llama-fables-gpt",
+        "lens": "target",
+        "target": "12",
+        "rival": "9",
+        "pattern": "moved",
+    },
+    ASKED[-1] | {"query": "2", "checkpoint": "llama-fables", "lens": "entropy", "pattern": "layer_max"},
+)
+POINTS = [{"x": x, "y": y, "curve": x % 2, "item": y} for x, y in ((0, 0), (1, 2), (3, 1), (2, 9))]
+# Of what is told of a number, what is no word of ours: lines of code, tokens, names of values, functions and symbols.
+CODE = re.compile(
+    r"(?:explorer|model)/\S+\.py:\d+  .*|“[^”]*”|(?<![\w.])(?:(?:blocks\.\d+\.)?(?:attn|ffn)\.\w+|blocks\.\d+\.\w+"
+    r"|\w+_\w+(?:\.\w+)*|embed|rope\.angles|logits?|gate|up|hidden|out|[qkv]|cos|sin|max|SiLU|ReLU|Σx²|qᵢ|kᵢ)(?![\w.])"
 )
 # Of what widgets are given, what is no word of ours: tokens, names, ids, prompts.
 DATA = {"token", "tokens", "id", "name", "next", "text", "prompt", "generated", "find", "offer", "look", "edit", "data"}
@@ -106,6 +128,21 @@ def of_answers(page: Page) -> Iterator[tuple[str, str]]:
     yield protocol.PROBLEM, renewed[protocol.PROBLEM]
 
 
+def of_inspections(page: Page) -> Iterator[tuple[str, str]]:
+    """How clicked numbers come about, without what is no word of ours: see `CODE`."""
+    endpoints = Endpoints(page.events.opening.runs)
+    for query in INSPECTED:
+        for view in VIEWS:
+            state = page.events.opened(query | {"view": view.name})
+            for panel in view.panels:
+                for point in POINTS:
+                    try:
+                        told = endpoints.inspect(state.as_dict(), protocol.in_tab(view.name, panel.name), point)
+                    except NoSuchPoint:  # which views have their own words for
+                        continue
+                    yield from ((f"{view.name}-{panel.name} {point}", CODE.sub("", line)) for line in told.splitlines())
+
+
 def of_mistakes(page: Page) -> Iterator[tuple[str, str]]:
     """What a visitor is told who asks for what there is not."""
     endpoints, api = Endpoints(page.events.opening.runs), Api(page.events.opening, page.checkpoint)
@@ -121,6 +158,14 @@ def of_mistakes(page: Page) -> Iterator[tuple[str, str]]:
         lambda: PageState.parse({"checkpoint": "a", "branches": "there:1"}),
         lambda: endpoints.answer("nothing", {}),
         lambda: endpoints.inspect({}, None, {}),
+        lambda: Point.parse([]),
+        lambda: Point.parse({}),
+        lambda: Point.parse({"x": 1}),
+        lambda: Point.parse({"x": 1, "y": "b"}),
+        lambda: Point(0.5, 0).column,
+        lambda: Point(0, 0).of("layer"),
+        lambda: element(np.zeros(3), 4),
+        lambda: nth([], 0),
         lambda: api.explore(""),
         lambda: api.explore("a", "no-such-model"),
         lambda: api.generate("a", top_k=-1),
@@ -141,7 +186,7 @@ def of_mistakes(page: Page) -> Iterator[tuple[str, str]]:
 
 def main():
     page = Page(Library("cpu"), "llama-fables")
-    said = [*of_layout(page), *of_answers(page), *of_mistakes(page)]
+    said = [*of_layout(page), *of_answers(page), *of_inspections(page), *of_mistakes(page)]
     said += [(name, facts(page.library.model(name)[0])) for name in ("llama-fables", "llama-fables-gpt")]
     said += [("picker", words) for model in Picker.pack(["a", "b/step-01"]) for _name, words in model["checkpoints"]]
     print(json.dumps(said))
