@@ -1,9 +1,9 @@
 """Scripts and how the browser gets them.
 
 The page's scripts are ES modules, served as they stand in the source tree: `static/` has what widgets share, and each
-widget's folder its own. What Python knows and they need, too, are two more modules beside them: `protocol.js` and
-`themes.js`. All lie in a folder of their own for as long as the app runs, so that no browser keeps a module of an older
-version. Addresses are relative, so that the app works below any path.
+widget's folder its own. What Python knows and they need, too, is in modules beside them: `messages.js`, `protocol.js`
+and `themes.js`. All lie in a folder of their own for as long as the app runs, so that no browser keeps a module of an
+older version. Addresses are relative, so that the app works below any path.
 """
 
 import atexit
@@ -18,8 +18,9 @@ from typing import Any
 import gradio as gr
 import plotly
 
+from explorer import language
 from explorer.views.style import DARK, LIGHT, Theme, template
-from explorer.web.protocol import for_script
+from explorer.web import protocol
 
 WEB = Path(__file__).parent
 FIRST = ("static/theme.js", "static/page.js")  # what begins by itself, the theme before anything is drawn
@@ -89,7 +90,12 @@ def write_modules(to: Path):
         (to / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(WEB / name, to / name)
     themes = {name: for_figures(theme) for name, theme in (("light", LIGHT), ("dark", DARK))}
-    for name, values in {"protocol.js": for_script(), "themes.js": {"THEMES": themes}}.items():
+    written = {
+        "messages.js": {"MESSAGES": language.for_script()},
+        "protocol.js": protocol.for_script(),
+        "themes.js": {"THEMES": themes},
+    }
+    for name, values in written.items():
         (to / "static" / name).write_text(exported(values), encoding="utf-8")
 
 

@@ -11,6 +11,7 @@ from explorer.web import assets
 from explorer.web.protocol import COACH, for_script
 
 MODULES = assets.modules(assets.WEB)
+WRITTEN = {f"static/{name}.js" for name in ("messages", "protocol", "themes")}
 IMPORT = r"^(?:import|export)\b[^;]*?\bfrom \"([^\"]+)\";"
 
 
@@ -46,7 +47,7 @@ def test_no_module_leaves_a_global():
 
 def test_modules_are_served_as_they_stand_to_each_other():
     folder = assets.folder()
-    assert set(assets.modules(folder)) == {*MODULES, "static/protocol.js", "static/themes.js"}
+    assert set(assets.modules(folder)) == {*MODULES, *WRITTEN}
     for name in MODULES:
         assert (folder / name).read_text(encoding="utf-8") == (assets.WEB / name).read_text(encoding="utf-8")
         for imported in imports_of(folder / name):
@@ -80,6 +81,13 @@ def test_what_python_knows_is_exported():
     assert f'export const COACH = "{COACH}";' in module
     declared = re.findall(r"export const (\w+):", (assets.WEB / "static" / "protocol.d.ts").read_text(encoding="utf-8"))
     assert set(declared) == set(for_script()) == set(re.findall(r"export const (\w+) =", module))
+
+
+def test_the_language_of_the_process_is_exported(monkeypatch, tmp_path):
+    monkeypatch.setattr(assets.language, "for_script", lambda: {"a": "“b”\u2028</script>"})
+    assets.write_modules(tmp_path)
+    module = (tmp_path / "static" / "messages.js").read_text(encoding="utf-8")
+    assert json.loads(module.removeprefix("export const MESSAGES = ").rstrip(";\n")) == assets.language.for_script()
 
 
 def test_figures_have_the_themes_colours():

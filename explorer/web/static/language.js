@@ -1,0 +1,44 @@
+// @ts-check
+// In which words it is said: every sentence stands in English where it is used, marked by `_` or `ngettext`, and is
+// looked up in Python's catalogue (explorer/language).
+import { MESSAGES } from "./messages.js";
+
+const NAME = /{(\w+)}/; // of a value, in a message
+
+/** @typedef {string | number} Value */
+
+/**
+ * The message in Python's language, with values in the place of their names. They go in as they are: nothing in them is
+ * looked up or put in place of a name.
+ * @param {string} message a whole sentence, as a literal, with names in braces; without values it is left as a template
+ * @param {Record<string, Value>} [values]
+ */
+export const _ = (message, values) => filled(MESSAGES[message] ?? message, values);
+
+/**
+ * The same of a sentence that a number of things changes.
+ * @param {string} singular
+ * @param {string} plural
+ * @param {number} count
+ * @param {Record<string, Value>} [values] `{count}` is the count, or what stands for it here
+ */
+export function ngettext(singular, plural, count, values) {
+  const forms = MESSAGES[singular], english = count === 1 ? singular : plural;
+  const form = forms && MESSAGES[""][count < 200 ? count : 100 + (count % 100)];
+  return filled(forms ? forms[form] : english, { count, ...values });
+}
+
+/**
+ * A message as text and nodes, in its language's order.
+ * @param {string} template what `_` gives without values
+ * @param {Record<string, Value | Node | Node[]>} values
+ * @returns {(string | Node)[]}
+ */
+export function inPieces(template, values) {
+  const pieces = template.split(NAME).flatMap((piece, i) => (i % 2 ? values[piece] : piece));
+  return pieces.filter((piece) => piece !== "").map((piece) => (typeof piece === "number" ? String(piece) : piece));
+}
+
+function filled(message, values) {
+  return values ? message.split(NAME).map((piece, i) => (i % 2 ? values[piece] : piece)).join("") : message;
+}

@@ -1,0 +1,51 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { _, inPieces, ngettext } from "../../../../explorer/web/static/language.js";
+import { MESSAGES } from "../../../../explorer/web/static/messages.js";
+
+/** Has the page speak a language with three forms of a noun, as Polish has. */
+function inPolish(act) {
+  const form = (n) => (n === 1 ? 0 : n % 10 >= 2 && n % 10 <= 4 && !(n % 100 >= 12 && n % 100 <= 14) ? 1 : 2);
+  Object.assign(MESSAGES, {
+    "": Array.from({ length: 200 }, (nothing, n) => form(n)),
+    "after {token} it wrote {next}": "napisał {next} po {token}",
+    "{count} token of {text}": ["{count} a {text}", "{count} b", "{count} c"],
+  });
+  try { act(); } finally { for (const message of Object.keys(MESSAGES)) delete MESSAGES[message]; }
+}
+
+const tokens = (count) => ngettext("{count} token of {text}", "{count} tokens of {text}", count, { text: "fox" });
+
+test("what no catalogue has is English", () => {
+  assert.equal(_("after {token} it wrote {next}", { token: "a", next: 2 }), "after a it wrote 2");
+  assert.deepEqual([0, 1, 2, 201].map(tokens), ["0 tokens of fox", "1 token of fox", "2 tokens of fox", "201 tokens of fox"]);
+});
+
+test("a message is looked up, and without values it is a template still", () => inPolish(() => {
+  assert.equal(_("after {token} it wrote {next}", { token: "a", next: "b" }), "napisał b po a");
+  assert.equal(_("after {token} it wrote {next}"), "napisał {next} po {token}");
+}));
+
+test("values go in as they are", () => {
+  for (const token of ["{next}", "{token}", "$&", "$1", "{", ""])
+    assert.equal(_("after {token} it wrote {next}", { token, next: "b" }), `after ${token} it wrote b`);
+});
+
+test("a language has forms of its own, large counts those of small ones", () => inPolish(() => {
+  assert.deepEqual([1, 3, 5, 22, 112, 1001, 1002, 1012].map(tokens), ["1 a fox", "3 b", "5 c", "22 b", "112 c", "1001 c", "1002 b", "1012 c"]);
+}));
+
+test("a count may be written otherwise", () => {
+  assert.equal(ngettext("{count} token", "{count} tokens", 1234, { count: "1,234" }), "1,234 tokens");
+});
+
+test("nodes stand where the language has them", () => {
+  const [token, next] = [{ node: 1 }, { node: 2 }];
+  const pieces = () => inPieces(_("after {token} it wrote {next}"), { token, next: [next, "!"] });
+  assert.deepEqual(pieces(), ["after ", token, " it wrote ", next, "!"]);
+  inPolish(() => assert.deepEqual(pieces(), ["napisał ", next, "!", " po ", token]));
+});
+
+test("a value in pieces is no template", () => {
+  assert.deepEqual(inPieces("{count} of {all}", { count: 0, all: "{count}" }), ["0", " of ", "{count}"]);
+});
