@@ -2,9 +2,9 @@
 // The way to Python: what the page asks it, and what the page does while nobody answers. What Gradio sends by itself goes
 // another way; where that breaks off, Gradio loads the page anew as soon as somebody answers again.
 import { announce } from "./banner.js";
+import { _ } from "./language.js";
 
 const EVERY = 2000, PATIENCE = 10_000; // milliseconds between two looks for the server; until one is taken at all
-const GONE = "The server does not answer: the page catches up by itself once it is back.";
 
 /** Python's sentence in place of an answer. */
 export class Refused extends Error {}
@@ -81,7 +81,7 @@ function lose() {
   inFlight.abort();
   inFlight = new AbortController();
   document.body.classList.add("disconnected");
-  announce(GONE);
+  announce(_("The server does not answer: the page catches up by itself once it is back."));
   const looking = setInterval(() => (isLost ? look() : clearInterval(looking)), EVERY);
 }
 function regain() {

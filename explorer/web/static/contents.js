@@ -1,6 +1,7 @@
 // @ts-check
 // What Python gives the widgets to show, by their elements' ids. Tabs build their widgets when they are first opened: what
 // came before that is kept for them.
+import { _ } from "./language.js";
 import { renew } from "./old_pictures.js";
 import { PROBLEM } from "./protocol.js";
 
@@ -12,7 +13,6 @@ import { PROBLEM } from "./protocol.js";
  * @property {Record<string, () => void>} emit the widget's own events
  */
 
-const BROKEN = "A part of the page could not be drawn. Reload the page to try again: its address holds all you chose.";
 const contents = {}, receivers = {};
 
 /**
@@ -45,5 +45,6 @@ export const blockOf = (element) => element.closest(".block");
 /** Something of the page was not drawn. @param {unknown} error */
 export function tellBroken(error) {
   console.error(error);
-  give(PROBLEM, BROKEN);
+  const told = _("A part of the page could not be drawn. Reload the page to try again: its address holds all you chose.");
+  give(PROBLEM, told);
 }

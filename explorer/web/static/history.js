@@ -1,6 +1,7 @@
 // @ts-check
 // The address of the page holds all that is chosen. Tabs and runs are steps that the browser's Back goes through; clicks
 // and sliders replace the step they are made at.
+import { _ } from "./language.js";
 
 /** @typedef {import("./state.js").State} State */
 
@@ -72,5 +73,5 @@ export function followInHistory(state) {
 export async function copyLink() {
   writeAddress();
   try { await navigator.clipboard.writeText(location.href); }
-  catch { prompt("Copy this link:", location.href); }
+  catch { prompt(_("Copy this link:"), location.href); }
 }

@@ -2,18 +2,20 @@
 // What outlives a reload: that writing was interrupted, and what was typed and not run yet.
 import { announce } from "./banner.js";
 import { isLost, onReturn } from "./connection.js";
+import { _ } from "./language.js";
 
 const TYPED = "explorer:typed", INTERRUPTED = "explorer:interrupted"; // their places in the tab's storage
-const BROKEN_OFF = "Writing was interrupted: press Generate to go on.";
 let isWriting = false, isReloaded = false;
+
+const tellBrokenOff = () => announce(_("Writing was interrupted: press Generate to go on."));
 
 /** Says what the page before this one left unfinished, and keeps what this one will. */
 export function watchReloads() {
   const [opened] = performance.getEntriesByType("navigation");
   isReloaded = /** @type {PerformanceNavigationTiming} */ (opened)?.type === "reload";
-  if (isReloaded && sessionStorage.getItem(INTERRUPTED)) announce(BROKEN_OFF);
+  if (isReloaded && sessionStorage.getItem(INTERRUPTED)) tellBrokenOff();
   sessionStorage.removeItem(INTERRUPTED);
-  onReturn(() => { if (isWriting) announce(BROKEN_OFF); });
+  onReturn(() => { if (isWriting) tellBrokenOff(); });
   window.addEventListener("pagehide", () => { if (isWriting) sessionStorage.setItem(INTERRUPTED, "true"); });
   document.addEventListener("input", ({ target }) => {
     const box = /** @type {HTMLTextAreaElement} */ (target);

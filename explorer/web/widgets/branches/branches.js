@@ -1,6 +1,7 @@
 // @ts-check
 import { onContent } from "../../static/contents.js";
 import { button, countDraw, find, make, span } from "../../static/dom.js";
+import { _, ngettext } from "../../static/language.js";
 import { makeMove } from "../../static/moves.js";
 import { rove } from "../../static/roving.js";
 import { tokenNodes } from "../../static/token_text.js";
@@ -29,17 +30,23 @@ export default function branches(element) {
   const take = (i) => makeMove({ kind: "prune", path: [...pathTo(rows[i].parent), rows[i].ids[0]] });
 
   function stretch(row, i) {
-    const tokens = row.ids.length === 1 ? "1 token" : `${row.ids.length} tokens`;
-    const each = row.ids.length === 1 ? "" : ` (${row.each} each)`, origin = row.origins ? `${row.origins} · ` : "";
+    const count = row.ids.length, { bits, each } = row, beginning = row.tokens[0].trim() || _("a space");
+    const tokens = ngettext("{count} token", "{count} tokens", count);
+    const likely = count === 1 ? _("log₂ P {bits}", { bits }) : _("log₂ P {bits} ({each} each)", { bits, each });
     const go = button("", () => makeMove({ kind: "go", path: pathTo(i) }), { className: "go", title: row.tokens.join("") });
     if (row.here) go.ariaCurrent = "true";
     const text = span("text", span("first", ...tokenNodes(row.tokens[0])), span("rest", row.tokens.slice(1).join("")));
     if (row.name) text.prepend(span("name", `${row.name}`));
-    go.append(text, span("figures", `${origin}${row.first} · ${tokens} · log₂ P ${row.bits}${each}`));
+    go.append(text, span("figures", [row.origins, row.first, tokens, likely].filter(Boolean).join(" · ")));
     const prune = button("×", () => take(i), {
       className: "prune",
-      title: "take away this stretch and all that follows it",
-      ariaLabel: `take away ${tokens} beginning with ${row.tokens[0].trim() || "a space"}`,
+      title: _("take away this stretch and all that follows it"),
+      ariaLabel: ngettext(
+        "take away {count} token beginning with {beginning}",
+        "take away {count} tokens beginning with {beginning}",
+        count,
+        { beginning },
+      ),
     });
     const item = make("li", { className: "stretch", dataset: { index: i } }, go, prune);
     item.classList.toggle("shown", row.shown);

@@ -1,6 +1,7 @@
 // @ts-check
 import { onContent } from "../../static/contents.js";
 import { find } from "../../static/dom.js";
+import { _ } from "../../static/language.js";
 import { tokenNodes } from "../../static/token_text.js";
 
 /** @param {HTMLElement} element */
@@ -11,6 +12,6 @@ export default function brief(element) {
     text.textContent = value.text;
     next.replaceChildren(...tokenNodes(value.next));
     probability.textContent = value.probability;
-    line.ariaLabel = `${value.text}: next ${value.next}, probability ${value.probability}; to the prompt`;
+    line.ariaLabel = _("{text}: next {next}, probability {probability}; to the prompt", value);
   });
 }

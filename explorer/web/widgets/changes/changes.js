@@ -2,6 +2,7 @@
 import { edits, setEdits } from "../../static/choosing.js";
 import { onContent } from "../../static/contents.js";
 import { button, find } from "../../static/dom.js";
+import { _, inPieces } from "../../static/language.js";
 
 /** @param {HTMLElement} element */
 export default function changes(element) {
@@ -11,8 +12,9 @@ export default function changes(element) {
   onContent(element, (made) => {
     element.hidden = !made.length;
     const buttons = made.map(([edit, words]) =>
-      takeBack(`${words} ✕`, `take back: ${words}`, () => edits().filter((other) => other !== edit)));
-    if (made.length > 1) buttons.push(takeBack("take all back", "take all back", () => []));
-    box.replaceChildren("The model is changed, and all you see follows: ", ...buttons);
+      takeBack(`${words} ✕`, _("take back: {words}", { words }), () => edits().filter((other) => other !== edit)));
+    if (made.length > 1) buttons.push(takeBack(_("take all back"), _("take all back"), () => []));
+    const told = _("The model is changed, and all you see follows: {changes}");
+    box.replaceChildren(...inPieces(told, { changes: buttons }));
   });
 }

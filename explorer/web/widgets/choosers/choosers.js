@@ -2,6 +2,7 @@
 import { pick } from "../../static/choosing.js";
 import { onContent } from "../../static/contents.js";
 import { find, findAll, make } from "../../static/dom.js";
+import { _ } from "../../static/language.js";
 import { onState, state } from "../../static/state.js";
 
 /** @param {HTMLElement} element */
@@ -22,7 +23,8 @@ export default function choosers(element) {
   }
 
   function listOf({ field, title, options, most }) {
-    if (!options) return make("label", {}, title, make("input", { type: "number", min: 0, max: most, title: `0 to ${most}`, dataset: { field } }));
+    const range = { type: "number", min: 0, max: most, title: _("0 to {most}", { most }) };
+    if (!options) return make("label", {}, title, make("input", { ...range, dataset: { field } }));
     const items = options.map(([value, text]) => make("option", { value, text, dataset: { number: typeof value === "number" } }));
     return make("label", {}, title, make("select", { dataset: { field } }, ...items));
   }

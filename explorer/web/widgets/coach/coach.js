@@ -2,6 +2,7 @@
 import { pick } from "../../static/choosing.js";
 import { onContent } from "../../static/contents.js";
 import { button, find } from "../../static/dom.js";
+import { _ } from "../../static/language.js";
 
 /** @param {HTMLElement} element @param {import("../../static/contents.js").Gradio} gradio */
 export default function coach(element, { props, emit }) {
@@ -10,10 +11,11 @@ export default function coach(element, { props, emit }) {
   function show({ words, look, offer }) {
     element.hidden = !words;
     line.replaceChildren(words);
-    if (look) line.append(button("Show me", () => { pick(look); reveal(line.dataset.shown); }));
+    if (look) line.append(button(_("Show me"), () => { pick(look); reveal(line.dataset.shown); }));
     if (!offer) return;
     const end = `${offer.length > 24 ? "…" : ""}${offer.slice(-24)}`;
-    line.append(button(`Use this prompt: ${end}`, () => { props.value = offer; emit.apply(); }, { title: offer }));
+    const use = () => { props.value = offer; emit.apply(); };
+    line.append(button(_("Use this prompt: {end}", { end }), use, { title: offer }));
   }
 
   element.hidden = true;

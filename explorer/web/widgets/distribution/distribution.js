@@ -2,6 +2,7 @@
 import { tune } from "../../static/choosing.js";
 import { onContent } from "../../static/contents.js";
 import { countDraw, find, findAll, make, say, span } from "../../static/dom.js";
+import { _, inPieces } from "../../static/language.js";
 import { makeMove } from "../../static/moves.js";
 import { rove, stopAt } from "../../static/roving.js";
 import { tellSideways } from "../../static/sideways.js";
@@ -9,8 +10,6 @@ import { onState, state } from "../../static/state.js";
 import { tokenNodes } from "../../static/token_text.js";
 import { probabilityLine } from "./line.js";
 import { cell, fillRow, newRow } from "./row.js";
-
-const HINT = "Point at a number, or move to it with the arrow keys, to see how it comes about.";
 
 /** @param {HTMLElement} element */
 export default function distribution(element) {
@@ -30,7 +29,10 @@ export default function distribution(element) {
     fill();
     drawLine(value);
     falls.replaceChildren(value.words);
-    if (before !== null) falls.append(" Before the change it was ", span("was", ...tokenNodes(before)), ".");
+    if (before !== null) {
+      const token = span("was", ...tokenNodes(before));
+      falls.append(" ", ...inPieces(_("Before the change it was {token}."), { token }));
+    }
     countDraw(box);
   }
 
@@ -42,8 +44,8 @@ export default function distribution(element) {
 
   function fill() {
     const [first, ...titles] = head.rows[0].cells;
-    say(first, "token");
-    first.dataset.note = "Tokens by rank: the likeliest first.";
+    say(first, _("token"));
+    first.dataset.note = _("Tokens by rank: the likeliest first.");
     value.columns.forEach(({ title, about }, i) => { say(titles[i], title); titles[i].dataset.note = about; });
     while (body.rows.length > value.rows.length) body.lastChild.remove();
     while (body.rows.length < value.rows.length) body.append(newRow(value.columns));
@@ -61,7 +63,8 @@ export default function distribution(element) {
   // How the number in the cell, or the stretch, comes about.
   function tell(target) {
     const told = target?.closest?.("[data-note]");
-    say(note, told && box.contains(told) ? told.dataset.note : HINT);
+    const hint = _("Point at a number, or move to it with the arrow keys, to see how it comes about.");
+    say(note, told && box.contains(told) ? told.dataset.note : hint);
   }
 
   box.addEventListener("mouseover", ({ target }) => tell(target));

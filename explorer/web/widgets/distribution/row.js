@@ -1,6 +1,7 @@
 // @ts-check
 // A row of the table: a token and its numbers, stage by stage.
 import { find, make, say, span } from "../../static/dom.js";
+import { _ } from "../../static/language.js";
 import { tokenNodes } from "../../static/token_text.js";
 
 const DECADES = 6; // of the logarithmic bars
@@ -14,8 +15,8 @@ export function newRow(columns) {
     type: "button",
     tabIndex: -1, // Enter on the row does the same
     className: "take",
-    title: "Take this token instead: the text then goes on from here with it.",
-  }, "take");
+    title: _("Take this token instead: the text then goes on from here with it."),
+  }, _("take"));
   const token = cell("th", "token");
   token.scope = "row";
   token.append(...["rank", "text", "tag"].map((name) => span(name)), take);
@@ -43,12 +44,14 @@ export function fillRow(element, row, tokens, isApart, isLog) {
   element.classList.toggle("actual", isActual);
   element.classList.toggle("found", row.found);
   say(rank, (isApart ? "…" : "") + row.rank.toLocaleString("en"));
-  say(tag, [isActual ? "text" : "", isDrawn ? "u" : ""].filter(Boolean).join(" "));
-  tag.title = [isActual ? "the token that the text has here" : "", isDrawn ? "the token that the random number u falls on" : ""]
-    .filter(Boolean).join("; ");
+  say(tag, [isActual ? _("text") : "", isDrawn ? "u" : ""].filter(Boolean).join(" "));
+  tag.title = [
+    isActual ? _("the token that the text has here") : "",
+    isDrawn ? _("the token that the random number u falls on") : "",
+  ].filter(Boolean).join("; ");
   take.hidden = isActual;
-  take.ariaLabel = `take ${row.about}`;
-  token.dataset.note = row.about + (isActual ? "" : ". “take”, or Enter, puts it here instead.");
+  take.ariaLabel = _("take {about}", row);
+  token.dataset.note = isActual ? row.about : _("{about}. “take”, or Enter, puts it here instead.", row);
   row.cells.forEach((words, i) => {
     say(cells[i].querySelector(".number") || cells[i], words);
     cells[i].dataset.note = row.notes[i];

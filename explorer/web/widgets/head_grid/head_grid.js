@@ -4,6 +4,7 @@ import { along, channels } from "../../static/colour.js";
 import { onContent } from "../../static/contents.js";
 import { countDraw, find, make, span } from "../../static/dom.js";
 import { evidenceIn } from "../../static/evidence.js";
+import { _ } from "../../static/language.js";
 import { rove, stopAt } from "../../static/roving.js";
 import { tellSideways } from "../../static/sideways.js";
 import { onState, state } from "../../static/state.js";
@@ -22,10 +23,10 @@ export default function headGrid(element) {
     bytes = Uint8Array.from(atob(value.data), (c) => c.charCodeAt(0));
     grid.ariaLabel = value.alt;
     grid.style.setProperty("--heads", value.heads);
-    const layers = Array.from({ length: value.layers }, (_, layer) => {
+    const layers = Array.from({ length: value.layers }, (nothing, layer) => {
       const name = span("layer", `L${layer}`);
-      name.title = `layer ${layer}`;
-      return [name, ...Array.from({ length: value.heads }, (_, head) => headButton(layer, head))];
+      name.title = _("layer {layer}", { layer });
+      return [name, ...Array.from({ length: value.heads }, (nothing, head) => headButton(layer, head))];
     });
     buttons = layers.flatMap(([, ...heads]) => heads);
     grid.replaceChildren(...layers.flat());
@@ -81,9 +82,8 @@ export default function headGrid(element) {
 
   grid.addEventListener("pointermove", (event) => {
     const cell = cellAt(event);
-    readout.textContent = cell
-      ? `layer ${cell.layer} head ${cell.head}: query ${cell.y} → key ${cell.x}, weight about ${cell.weight.toFixed(2)}`
-      : "";
+    const told = cell && { ...cell, weight: cell.weight.toFixed(2) };
+    readout.textContent = cell ? _("layer {layer} head {head}: query {y} → key {x}, weight about {weight}", told) : "";
   });
   grid.addEventListener("pointerleave", () => { readout.textContent = ""; });
   grid.addEventListener("click", (event) => {
@@ -113,14 +113,14 @@ export default function headGrid(element) {
 
 function headButton(layer, head) {
   const picture = make("img", { alt: "" }); // the button has the words
-  const ariaLabel = `attention pattern of layer ${layer} head ${head}`;
+  const ariaLabel = _("attention pattern of layer {layer} head {head}", { layer, head });
   return make("button", { type: "button", className: "head", ariaLabel, dataset: { layer, head } }, picture);
 }
 
 // A table of 256 colours along a scale, as pixels of a canvas.
 function colours(scale) {
   const stops = scale.map((hex, i) => [i / (scale.length - 1), channels(hex)]);
-  return Uint32Array.from({ length: 256 }, (_, i) => {
+  return Uint32Array.from({ length: 256 }, (nothing, i) => {
     const [r, g, b] = along(stops, i / 255).map(Math.round);
     return (255 << 24) | (b << 16) | (g << 8) | r;
   });

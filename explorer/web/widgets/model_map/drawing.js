@@ -2,6 +2,7 @@
 // The map as SVG: its lines, its parts, the legend, the words beside them, and the frames around what is chosen.
 import { along, channels, legibleOn } from "../../static/colour.js";
 import { say } from "../../static/dom.js";
+import { _ } from "../../static/language.js";
 import { makeSvg, many, set } from "../../static/svg.js";
 import { theme } from "../../static/theme.js";
 import { centre, headOf, pathOf, rectOf } from "./places.js";
@@ -33,7 +34,8 @@ export function mapOn(sheet, keys) {
   const svg = makeSvg("svg", "", gradient, lines, buttons, legend, bar, words, ...frames, ring);
   gradient.id = SCALE;
   bar.setAttribute("fill", `url(#${SCALE})`);
-  set(svg, { role: "group", "aria-description": `Arrow keys go from part to part; ${keys}; Escape leaves.` });
+  const about = _("Arrow keys go from part to part; {keys}; Escape leaves.", { keys });
+  set(svg, { role: "group", "aria-description": about });
   sheet.append(svg);
 
   /** Draws what the widget is given, and gives the nodes of the parts. */

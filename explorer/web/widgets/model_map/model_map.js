@@ -4,6 +4,7 @@ import { onContent } from "../../static/contents.js";
 import { countDraw, find, make } from "../../static/dom.js";
 import { inTurn } from "../../static/drawing_queue.js";
 import { evidenceIn } from "../../static/evidence.js";
+import { _ } from "../../static/language.js";
 import { tellSideways } from "../../static/sideways.js";
 import { onState, state } from "../../static/state.js";
 import { onTheme } from "../../static/theme.js";
@@ -11,12 +12,12 @@ import { mapOn } from "./drawing.js";
 import { beside, centre, DIRECTIONS, nextTo } from "./places.js";
 
 const LONG_PRESS = 500; // milliseconds
-const KEYS = "Enter opens it, Shift+Enter tells its working";
 
 /** @param {HTMLElement} element */
 export default function modelMap(element) {
   const picture = find(element, ".map"), sheet = find(picture, ".sheet"), tip = find(element, ".told");
-  const inspect = evidenceIn(element), working = find(element, ".inspection"), map = mapOn(sheet, KEYS);
+  const inspect = evidenceIn(element), working = find(element, ".inspection");
+  const doing = _("Enter opens it, Shift+Enter tells its working"), map = mapOn(sheet, doing);
   let arrived = null, value = null, parts = [], told = null, listening = null; // what came; what is drawn of it
 
   function draw() {
@@ -53,7 +54,7 @@ export default function modelMap(element) {
     listening?.abort();
     tip.togglePopover(Boolean(node));
     if (!node) return;
-    const part = value.parts[parts.indexOf(node)], keys = node.matches(":focus-visible") ? KEYS : "";
+    const part = value.parts[parts.indexOf(node)], keys = node.matches(":focus-visible") ? doing : "";
     tip.replaceChildren(part.told, make("div", { className: "keys" }, keys));
     tip.className = `told ${part.kind}`;
     place();

@@ -2,6 +2,7 @@
 import { pick } from "../../static/choosing.js";
 import { onContent } from "../../static/contents.js";
 import { find, span } from "../../static/dom.js";
+import { _, inPieces, ngettext } from "../../static/language.js";
 import { onState, state } from "../../static/state.js";
 import { tokenNodes } from "../../static/token_text.js";
 
@@ -31,12 +32,24 @@ export default function playback(element) {
     slider.value = String(within(at));
     back.disabled = at <= 0;
     forward.disabled = at >= last();
-    if (at < 0) told.replaceChildren(`The prompt is on show. Play goes through the ${total} generated ${total === 1 ? "token" : "tokens"}.`);
-    else if (at >= last()) told.replaceChildren(`The end of ${total} ${total === 1 ? "step" : "steps"}: what comes next is not chosen yet.`);
-    else told.replaceChildren(`step ${value.unseen + at + 1} of ${total}: after `, token(at), " the model wrote ", token(at + 1));
+    told.replaceChildren(...(at < 0 ? [before(total)] : at >= last() ? [behind(total)] : between(at, total)));
     slider.setAttribute("aria-valuetext", told.textContent);
   }
 
+  const before = (total) => ngettext(
+    "The prompt is on show. Play goes through the {count} generated token.",
+    "The prompt is on show. Play goes through the {count} generated tokens.",
+    total,
+  );
+  const behind = (total) => ngettext(
+    "The end of {count} step: what comes next is not chosen yet.",
+    "The end of {count} steps: what comes next is not chosen yet.",
+    total,
+  );
+  const between = (at, total) => inPieces(
+    _("step {step} of {total}: after {token} the model wrote {next}"),
+    { step: value.unseen + at + 1, total, token: token(at), next: token(at + 1) },
+  );
   const token = (i) => span("token", ...tokenNodes(value.tokens[i]));
 
   function go(i) {
@@ -44,20 +57,20 @@ export default function playback(element) {
     pick({ query: value.first + playedTo });
   }
 
-  function label(text) {
+  function label(text, ariaLabel) {
     play.textContent = text;
-    play.ariaLabel = text.toLowerCase();
+    play.ariaLabel = ariaLabel;
   }
 
   function pause() {
     clearInterval(timer);
     timer = 0;
-    label("Play");
+    label(_("Play"), _("play"));
   }
 
   function start() {
     go(place() >= last() ? 0 : place());
-    label("Pause");
+    label(_("Pause"), _("pause"));
     timer = window.setInterval(() => {
       if (!element.isConnected) return pause();
       go(place() + 1);

@@ -1,6 +1,16 @@
 // @ts-check
 import { tune } from "../../static/choosing.js";
+import { _ } from "../../static/language.js";
 import { onState, state } from "../../static/state.js";
+
+// A setting, with its value.
+const WORDS = {
+  temperature: (value) => _("temperature {value}", { value }),
+  top_k: (value) => _("top k {value}", { value }),
+  top_p: (value) => _("top p {value}", { value }),
+  min_p: (value) => _("min p {value}", { value }),
+  repetition_penalty: (value) => _("repetition penalty {value}", { value }),
+};
 
 /** @param {HTMLElement} element @param {import("../../static/contents.js").Gradio} gradio */
 export default function presets(element, { emit }) {
@@ -14,7 +24,7 @@ export default function presets(element, { emit }) {
   }
 
   for (const { button, settings } of buttons) {
-    button.title = Object.entries(settings).map(([name, value]) => `${name.replaceAll("_", " ")} ${value}`).join(", ");
+    button.title = Object.entries(settings).map(([name, value]) => WORDS[name](value)).join(", ");
     button.addEventListener("click", () => {
       tune(settings);
       emit.choose();

@@ -2,6 +2,7 @@
 import { pick } from "../../static/choosing.js";
 import { onContent } from "../../static/contents.js";
 import { countDraw, find, findAll, make, span } from "../../static/dom.js";
+import { _, ngettext } from "../../static/language.js";
 import { rove, stopAt } from "../../static/roving.js";
 import { onState, setState, state } from "../../static/state.js";
 import { tokenNodes } from "../../static/token_text.js";
@@ -21,11 +22,18 @@ export default function tokenStrip(element) {
     for (const chip of old.slice(from)) chip.remove();
     strip.append(...now.slice(from));
     strip.querySelector(".earlier")?.remove();
-    if (earlier) strip.prepend(span("earlier", `… ${earlier.toLocaleString("en")} earlier tokens are beyond the model's context`));
+    if (earlier) strip.prepend(span("earlier", wordsOf(earlier)));
     countDraw(strip);
     shade();
     mark();
   }
+
+  const wordsOf = (earlier) => ngettext(
+    "… {count} earlier tokens are beyond the model's context",
+    "… {count} earlier tokens are beyond the model's context",
+    earlier,
+    { count: earlier.toLocaleString("en") },
+  );
 
   function chipOf(token, i) {
     const chip = make("button", { type: "button", className: "chip", role: "option", dataset: { position: i } }, ...tokenNodes(token));
@@ -39,7 +47,8 @@ export default function tokenStrip(element) {
     if (!shares) return;
     chips().forEach((chip, i) => {
       chip.style.setProperty("--share", shares[i]);
-      chip.title = [`position ${i}`, i < numPrompt ? "" : "generated", words[i]].filter(Boolean).join(", ");
+      const place = _("position {position}", { position: i }), origin = i < numPrompt ? "" : _("generated");
+      chip.title = [place, origin, words[i]].filter(Boolean).join(", ");
     });
   }
 

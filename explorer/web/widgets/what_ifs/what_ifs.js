@@ -2,6 +2,7 @@
 import { edits, setEdits } from "../../static/choosing.js";
 import { onContent } from "../../static/contents.js";
 import { find, make } from "../../static/dom.js";
+import { _ } from "../../static/language.js";
 
 /** @param {HTMLElement} element */
 export default function whatIfs(element) {
@@ -25,8 +26,11 @@ function control(offer) {
   const place = (amount) => (offer.log ? Math.log10(amount) : amount);
   if (!offer.switch) [input.min, input.max, input.step] = [offer.minimum, offer.maximum, offer.log ? "any" : offer.step];
   const label = make("label", {}, ...(offer.switch ? [input, offer.title] : [offer.title, input, value]));
-  const meant = (amount) => (amount === offer.default ? " (as it is)" : offer.silences && amount === 0 ? " (silenced)" : "");
-  const tell = (amount) => { value.textContent = amount.toLocaleString("en") + meant(amount); };
+  const tell = (amount) => {
+    const told = amount.toLocaleString("en");
+    if (amount === offer.default) value.textContent = _("{amount} (as it is)", { amount: told });
+    else value.textContent = offer.silences && amount === 0 ? _("{amount} (silenced)", { amount: told }) : told;
+  };
   input.addEventListener("input", () => {
     const isNear = Math.abs(+input.value - place(offer.default)) < offer.step / 2;
     const amount = isNear ? offer.default : offer.log ? +(10 ** +input.value).toPrecision(3) : +input.value;
