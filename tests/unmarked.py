@@ -30,7 +30,11 @@ def misused(source: str) -> list[str]:
     than a sentence; and other things that are called as the mark is."""
     tree = ast.parse(source)
     marked = [node for node in ast.walk(tree) if _is_marked(node)]
-    found = [ast.unparse(call) for call in marked if not _is_literal(call) or not _names_its_values(call)]
+    found = [
+        ast.unparse(call)
+        for call in marked
+        if not _is_literal(call) or not _names_its_values(call) or not _has_a_singular(call)
+    ]
     for node in ast.walk(tree):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
             found += [ast.unparse(node) for side in (node.left, node.right) if _is_marked(side)]
@@ -99,6 +103,11 @@ def _names_its_values(call: ast.Call) -> bool:
         return True
     given |= {"count"} if call.func.id == "ngettext" else set()
     return {name for message in call.args[: MARKS[call.func.id]] for name in fields(message.value)} == given
+
+
+def _has_a_singular(call: ast.Call) -> bool:
+    """Of a count whose noun never changes in English, another language could not be asked for one."""
+    return call.func.id != "ngettext" or ast.unparse(call.args[0]) != ast.unparse(call.args[1])
 
 
 def fields(message: str) -> set[str]:

@@ -51,7 +51,8 @@ def misused(source: str) -> list[str]:
             arguments = split(tokens[i + 2 : closing(tokens, i + 1)])
             count = MARKS[token.value]
             messages = [argument[0] for argument in arguments[:count] if [t.type for t in argument] == ["string"]]
-            if len(messages) < count or not fits(token.value, messages, arguments[count:]):
+            is_same = len({message.value for message in messages}) < count  # a noun that never changes
+            if len(messages) < count or is_same or not fits(token.value, messages, arguments[count:]):
                 found.append(" ".join(t.value for argument in arguments for t in argument))
     return found
 

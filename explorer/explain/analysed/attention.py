@@ -50,7 +50,7 @@ def shown_weight(
         working = of_several(kind, weights, [_("layer {layer} head {head}", layer=i, head=j) for i, j in heads], inputs)
         source = Source(ATTENTION, "return heads.max(0) if")
         ends = query_and_key(trace, query, key)
-        place = ngettext("{count} chosen heads, {ends}", "{count} chosen heads, {ends}", len(heads), ends=ends)
+        place = ngettext("{count} chosen head, {ends}", "{count} chosen heads, {ends}", len(heads), ends=ends)
     return Derivation(PATTERNS[kind], place, value, working, source)
 
 

@@ -122,7 +122,7 @@ def attention_elsewhere(trace: Trace, layer: int, head: int) -> Derivation:
     moved = [math.fsum(row) / 2 for row in np.abs(after - before)]
     symbols = _("share = mean over queries of ½ Σ |changed weight − unchanged weight|")
     told = ngettext(
-        "layer {layer} head {head}, mean over {count} queries",
+        "layer {layer} head {head}, mean over {count} query",
         "layer {layer} head {head}, mean over {count} queries",
         len(moved),
         layer=layer,

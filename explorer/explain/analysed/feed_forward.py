@@ -60,7 +60,7 @@ def share_near_zero(trace: Trace, layer: int, silent: bool) -> Derivation:
     )
     name = _("share of neurons near 0 at every token") if silent else _("share of hidden values near 0")
     place = ngettext(
-        "layer {layer}, over all {count} tokens", "layer {layer}, over all {count} tokens", len(trace), layer=layer
+        "layer {layer}, over {count} token", "layer {layer}, over all {count} tokens", len(trace), layer=layer
     )
     source = Source(FEED_FORWARD, "shares.append((near.mean(), near.all(0).mean()))")
     return Derivation(name, place, drawn, working, source)

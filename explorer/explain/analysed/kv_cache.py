@@ -57,7 +57,7 @@ def megabytes(trace: Trace, stored: int, shared: bool) -> Derivation:
     )
     return Derivation(
         _("megabytes in the cache"),
-        ngettext("after {count} positions", "after {count} positions", stored),
+        ngettext("after {count} position", "after {count} positions", stored),
         float(megabytes_stored(config, stored, shared)),
         working,
         Source(CACHE, "return positions * (each / 1e6)"),
@@ -75,5 +75,5 @@ def computed(trace: Trace, step: int, cached: bool) -> Derivation:
         (),
     )
     name = _("positions computed with the cache") if cached else _("positions computed without a cache")
-    place = ngettext("in {count} steps", "in {count} steps", step)
+    place = ngettext("in {count} step", "in {count} steps", step)
     return Derivation(name, place, drawn, working, Source(CACHE, "return n, n * (n + 1) // 2"))

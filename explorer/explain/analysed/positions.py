@@ -40,7 +40,7 @@ def mean_cosine(trace: Trace, distance: int) -> Derivation:
     drawn = element(positions.by_distance(trace).mean, distance)
     pairs = [of_two(trace, key + distance, key).value for key in range(len(trace) - distance)]
     place = ngettext(
-        "all {count} pairs {distance} apart", "all {count} pairs {distance} apart", len(pairs), distance=distance
+        "{count} pair {distance} apart", "all {count} pairs {distance} apart", len(pairs), distance=distance
     )
     return Derivation(
         _("mean cosine of the vectors added at two positions"),

@@ -60,7 +60,7 @@ def median_length(trace: Trace, row: int) -> Derivation:
 
 
 def over_all(trace: Trace) -> str:
-    return ngettext("over all {count} tokens", "over all {count} tokens", len(trace))
+    return ngettext("over {count} token", "over all {count} tokens", len(trace))
 
 
 def written_length(trace: Trace, sublayer: int, position: int) -> Derivation:

@@ -106,6 +106,7 @@ def test_what_no_visitor_reads_needs_no_mark(line):
         """f"{_('a token')}s" """,
         '_("{n} tokens", count=n)',
         'ngettext("{count} token", "{count} {kind} tokens", n)',
+        'ngettext("{count} tokens", "{count} tokens", n)',
         "from explorer.language import _\nlm, _ = model()",
         "from explorer.language import _\nfor _ in range(3): pass",
         "from explorer.language import _\ncall(lambda _: 1)",

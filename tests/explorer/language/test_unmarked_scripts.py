@@ -68,6 +68,7 @@ def test_what_no_visitor_reads_needs_no_mark(line):
         '_("a " + b)',
         '_("{n} tokens", { count: n })',
         '_("{n} of {all} tokens", { n })',
+        'ngettext("{count} tokens", "{count} tokens", n)',
         'ngettext("{count} token", "{count} {kind} tokens", n)',
         'ngettext("{count} token", plural, n)',
         "all.map((_, i) => i)",

@@ -29,7 +29,7 @@ export default function tokenStrip(element) {
   }
 
   const wordsOf = (earlier) => ngettext(
-    "… {count} earlier tokens are beyond the model's context",
+    "… {count} earlier token is beyond the model's context",
     "… {count} earlier tokens are beyond the model's context",
     earlier,
     { count: earlier.toLocaleString("en") },
