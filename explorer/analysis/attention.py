@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.heads import without_first
-from explorer.language import _
+from explorer.language import N_
 from explorer.tracing.trace import Trace
 
 
@@ -44,13 +44,13 @@ def attention_cell(trace: Trace, layer: int, head: int, query: int, key: int) ->
 
 # name -> what a cell of the pattern then holds
 PATTERNS = {
-    "weight": _("attention weight"),
-    "without_first": _("weight, the first token left out"),
-    "moved": _("what is moved: weight × length of the value as written"),
-    "layer_mean": _("mean weight of the layer's heads"),
-    "layer_max": _("largest weight of the layer's heads"),
-    "chosen_mean": _("mean weight of the chosen heads"),
-    "chosen_max": _("largest weight of the chosen heads"),
+    "weight": N_("attention weight"),
+    "without_first": N_("weight, the first token left out"),
+    "moved": N_("what is moved: weight × length of the value as written"),
+    "layer_mean": N_("mean weight of the layer's heads"),
+    "layer_max": N_("largest weight of the layer's heads"),
+    "chosen_mean": N_("mean weight of the chosen heads"),
+    "chosen_max": N_("largest weight of the chosen heads"),
 }
 
 

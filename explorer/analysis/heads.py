@@ -2,17 +2,25 @@
 
 import numpy as np
 
-from explorer.language import _
+from explorer.language import N_
 from explorer.tracing.trace import Trace
 
+SCORE_NAMES = {
+    "previous_token": N_("previous token"),
+    "first_token": N_("first token"),
+    "self": N_("self"),
+    "duplicate_token": N_("duplicate token"),
+    "induction": N_("induction"),
+    "spread": N_("spread"),
+}
 # name -> what a head with a high score does
 HEAD_SCORES = {
-    "previous_token": _("looks at the token before"),
-    "first_token": _("looks at the first token"),
-    "self": _("looks at the token itself"),
-    "duplicate_token": _("looks at earlier occurrences of the same token"),
-    "induction": _("looks at what followed the last earlier occurrence of the same token"),
-    "spread": _("looks at many tokens evenly (entropy)"),
+    "previous_token": N_("looks at the token before"),
+    "first_token": N_("looks at the first token"),
+    "self": N_("looks at the token itself"),
+    "duplicate_token": N_("looks at earlier occurrences of the same token"),
+    "induction": N_("looks at what followed the last earlier occurrence of the same token"),
+    "spread": N_("looks at many tokens evenly (entropy)"),
 }
 
 

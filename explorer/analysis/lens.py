@@ -7,15 +7,15 @@ import numpy as np
 
 from explorer.analysis.norms import apply_norm, unembed, unembedding
 from explorer.analysis.residual import stages
-from explorer.language import _
+from explorer.language import N_
 from explorer.tracing.trace import Trace
 
 # name -> what the colour of a cell then is
 LENSES = {
-    "probability": _("probability (likeliest)"),
-    "target": _("probability (explained)"),
-    "rank": _("rank (explained)"),
-    "entropy": _("entropy in bits"),
+    "probability": N_("probability (likeliest)"),
+    "target": N_("probability (explained)"),
+    "rank": N_("rank (explained)"),
+    "entropy": N_("entropy in bits"),
 }
 TOP = 3
 MOST_READINGS = 4  # kept of a run, some 30 kB each

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.norms import apply_norm, norm_scale
-from explorer.language import _
+from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
 
-SUBLAYERS = {"attn": _("attention"), "ffn": _("feed-forward")}  # of a block, in their order -> as shown
+SUBLAYERS = {"attn": N_("attention"), "ffn": N_("feed-forward")}  # of a block, in their order -> as shown
 STAGES = {  # places along a layer -> templates of what they are called; the norms' those of a post-norm model
-    "resid_mid": _("{layer} attention"),
-    "attn_norm": _("{layer} attention norm"),
-    "resid_post": _("{layer} feed-forward"),
-    "ffn_norm": _("{layer} feed-forward norm"),
+    "resid_mid": N_("{layer} attention"),
+    "attn_norm": N_("{layer} attention norm"),
+    "resid_post": N_("{layer} feed-forward"),
+    "ffn_norm": N_("{layer} feed-forward norm"),
 }
 
 
@@ -39,7 +39,7 @@ def stages(trace: Trace, normed: bool = True) -> list[Stage]:
     """
     places = STAGES if normed and trace.config.norm_placement == "post" else ("resid_mid", "resid_post")
     blocks = (
-        Stage(STAGES[place].format(layer=layer), f"blocks.{layer}.{place}", layer)
+        Stage(look_up(STAGES[place], layer=layer), f"blocks.{layer}.{place}", layer)
         for layer in range(trace.config.num_layers)
         for place in places
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.next_token import entropy, rank, surprisal
-from explorer.language import _
+from explorer.language import N_, _
 from explorer.tracing.trace import Trace
 
 MOST_BITS = 12.0  # of surprisal, at which a token has its full colour: that of 1 in 4,096
@@ -17,7 +17,7 @@ class Shade:
     """A number for each token.
 
     Attributes:
-        words: what it is.
+        words: what it is, to be looked up.
         values: trace -> (T,), NaN for the first token, which nothing precedes.
         share: (values, vocabulary size) -> the part of the full colour, 0 to 1 or more.
         told: a value in words.
@@ -31,13 +31,13 @@ class Shade:
 
 SHADES = {
     "surprisal": Shade(
-        _("surprisal: how unexpected it was"),
+        N_("surprisal: how unexpected it was"),
         surprisal,
         lambda bits, size: bits / MOST_BITS,
         lambda bits: _("surprisal {bits:.2f} bits (probability {probability:.2g})", bits=bits, probability=2**-bits),
     ),
     "entropy": Shade(
-        _("entropy: how open the choice was"),
+        N_("entropy: how open the choice was"),
         entropy,
         lambda bits, size: bits / np.log2(size),
         lambda bits: _(
@@ -45,7 +45,7 @@ SHADES = {
         ),
     ),
     "rank": Shade(
-        _("rank: its place among the guesses"),
+        N_("rank: its place among the guesses"),
         rank,
         lambda place, size: np.log2(place) / np.log2(size),
         lambda place: _("rank {place:,.0f} of the model's guesses", place=place),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from explorer.analysis.shades import SHADES
-from explorer.language import _
+from explorer.language import _, look_up
 from explorer.web.widgets.widget import Widget, as_text, with_words
 
 
@@ -14,7 +14,9 @@ class TokenStrip(Widget):
     """Tokens as chips, shaded by a number that a list chooses; a click or the arrow keys select one as the query."""
 
     def __init__(self, **kwargs):
-        options = "".join(f'<option value="{name}">{as_text(shade.words)}</option>' for name, shade in SHADES.items())
+        options = "".join(
+            f'<option value="{name}">{as_text(look_up(shade.words))}</option>' for name, shade in SHADES.items()
+        )
         html = with_words(
             '<div class="tokens"><div class="strip" role="listbox" aria-label="{tokens}" '
             'aria-orientation="horizontal"></div><label>{colour} <select>',
