@@ -1,5 +1,6 @@
 """The views, in tab order, and by their names."""
 
+from explorer.language import _, look_up
 from explorer.state.selection import Selection, tab_named
 from explorer.views import (
     activations,
@@ -33,5 +34,9 @@ def unknown_view(name: str | None) -> str:
     """A sentence about a name that no tab has or had; "" for one that has."""
     if not name or tab_named(name):
         return ""
-    titles = ", ".join(view.title for view in VIEWS)
-    return f"There is no tab {name[:80]!r}; the tabs are {titles}: {VIEW_NAMED[Selection.view].title} is shown."
+    return _(
+        "There is no tab {name!r}; the tabs are {titles}: {shown} is shown.",
+        name=name[:80],
+        titles=", ".join(look_up(view.title) for view in VIEWS),
+        shown=look_up(VIEW_NAMED[Selection.view].title),
+    )

@@ -11,6 +11,7 @@ from explorer.explain.analysed.change import probability_in
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
 from explorer.explain.point import Point
+from explorer.language import _, look_up
 from explorer.state.errors import NoSuchPoint
 from explorer.state.interventions import Shift
 from explorer.state.selection import Selection
@@ -33,16 +34,19 @@ def patterns(trace: Trace, layer: int, head: int, query: int | None = None, key:
             zmin=-1,
             zmax=1,
             autocolorscale=True,
-            hovertemplate="query %{y} → key %{x}<br>weight %{z:+.3g}<extra></extra>",
+            hovertemplate=_("query %{y} → key %{x}<br>weight %{z:+.3g}<extra></extra>"),
             hoverongaps=False,
-            colorbar={"title": {"text": "changed − unchanged weight", "side": "right"}},
+            colorbar={"title": {"text": _("changed − unchanged weight"), "side": "right"}},
         ),
-        alt=(
-            f"What {words(trace)} did to the pattern of layer {layer} head {head}: "
-            f"{none or f'weights change by at most {number(np.abs(change).max())}'}."
+        alt=_(
+            "What {changes} did to the pattern of layer {layer} head {head}: {outcome}.",
+            changes=words(trace),
+            layer=layer,
+            head=head,
+            outcome=none or _("weights change by at most {most}", most=number(np.abs(change).max())),
         ),
-        xaxis={**token_axis(trace.tokens, "key (looked at)", most=24), "tickangle": -60},
-        yaxis={**token_axis(trace.tokens, "query (looks back)", most=24), "autorange": "reversed"},
+        xaxis={**token_axis(trace.tokens, _("key (looked at)"), most=24), "tickangle": -60},
+        yaxis={**token_axis(trace.tokens, _("query (looks back)"), most=24), "autorange": "reversed"},
     )
     if query is not None and key is not None:
         corners = {"x0": key - 0.5, "x1": key + 0.5, "y0": query - 0.5, "y1": query + 0.5}
@@ -57,15 +61,16 @@ def why_none(trace: Trace, layer: int, head: int, change: np.ndarray) -> str:
     if not np.abs(change).max() <= resolution(trace):  # NaN is not the same either
         return ""
     if len(trace) == 1:
-        return "the only token can look at nothing but itself, changed or not"
+        return _("the only token can look at nothing but itself, changed or not")
     order, taps = list(trace.values), {edit.tap for edit in trace.edits}
     if all(order.index(tap) > order.index(f"blocks.{layer}.attn.pattern") for tap in taps):
         if any(edit.tap == f"blocks.{layer}.attn.z" and edit.index in (None, head) for edit in trace.edits):
-            return "the head looks where it did; what it fetches there is changed, which later layers alone can see"
-        return "the change comes after these weights: only heads of later layers can look elsewhere because of it"
+            return _("the head looks where it did; what it fetches there is changed, which later layers alone can see")
+        return _("the change comes after these weights: only heads of later layers can look elsewhere because of it")
     if all(isinstance(edit, Shift) for edit in trace.edits) and taps == {"rope.angles"}:
-        return "weights depend on how far apart tokens stand, which a shift of all of them leaves as it is"
-    return f"no weight changes by as much as {trace.dtype} can tell ({number(resolution(trace))})"
+        return _("weights depend on how far apart tokens stand, which a shift of all of them leaves as it is")
+    limit = number(resolution(trace))
+    return _("no weight changes by as much as {dtype} can tell ({limit})", dtype=trace.dtype, limit=limit)
 
 
 def say(fig: go.Figure, text: str):
@@ -75,11 +80,21 @@ def say(fig: go.Figure, text: str):
     )
 
 
-def told(value: float, limit: float, dtype: str, unit: str = "", before: str = "") -> str:
-    """A difference of two runs, with `before` before its number; or that it is no more than rounding can make it."""
+def told(value: float, limit: float, dtype: str, unit: str = "{value}") -> str:
+    """A difference of two runs; or that it is no more than rounding can make it.
+
+    Args:
+        unit: template of a value with its unit, to be looked up.
+    """
     if value != 0 and abs(value) <= limit:
-        return f"less than {dtype} can tell ({number(limit)}{unit})"
-    return f"{before}{number(value)}{unit}"
+        return _("less than {dtype} can tell ({limit})", dtype=dtype, limit=look_up(unit, value=number(limit)))
+    return look_up(unit, value=number(value))
+
+
+def told_most(value: float, limit: float, dtype: str) -> str:
+    """The same of the largest of many."""
+    said = told(value, limit, dtype)
+    return said if value != 0 and abs(value) <= limit else _("at most {value}", value=said)
 
 
 def next_tokens(trace: Trace, position: int) -> go.Figure:
@@ -103,14 +118,20 @@ def next_tokens(trace: Trace, position: int) -> go.Figure:
             hovertemplate=f"%{{hovertext}}<br>{name} %{{x:.4f}}<extra></extra>",
         )
 
-    runs = {"unchanged": change.before, "changed": change.after}
-    likeliest = (f"{run} {quoted(trace.vocabulary[p.argmax()])}, {number(p.max())}" for run, p in runs.items())
+    likeliest, then = (quoted(trace.vocabulary[p.argmax()]) for p in (change.before, change.after))
     return figure(
-        [bars("unchanged", change.before, color=RESIDUAL), bars("changed", change.after)],
-        alt=f"Next token after {quoted(trace.tokens[position])}, likeliest {'; '.join(likeliest)}.",
+        [bars(_("unchanged"), change.before, color=RESIDUAL), bars(_("changed"), change.after)],
+        alt=_(
+            "Next token after {token}, likeliest unchanged {likeliest}, {before}; changed {then}, {after}.",
+            token=quoted(trace.tokens[position]),
+            likeliest=likeliest,
+            before=number(change.before.max()),
+            then=then,
+            after=number(change.after.max()),
+        ),
         xaxis={
             "range": [0, 1.2 * max(change.before[shown].max(), change.after[shown].max())],
-            "title": {"text": f"probability; {told_moved(trace, change.moved)} of it moved"},
+            "title": {"text": _("probability; {share} of it moved", share=told_moved(trace, change.moved))},
         },
         yaxis={
             "tickvals": places,
@@ -127,7 +148,7 @@ def next_tokens(trace: Trace, position: int) -> go.Figure:
 def inspect_next_token(trace: Trace, selection: Selection, point: Point) -> Derivation:
     shown = next_token_change(trace, selection.query).top(BARS)
     if point.row >= len(shown):
-        raise NoSuchPoint(f"there is no bar {point.row}")
+        raise NoSuchPoint(_("there is no bar {bar}", bar=point.row))
     return probability_in(trace, selection.query, int(shown[point.row]), changed=point.of("curve") == 1)
 
 
@@ -137,7 +158,7 @@ def words(trace: Trace) -> str:
 
 
 def told_moved(trace: Trace, share: float) -> str:
-    return told(100 * share, 100 * resolution(trace), trace.dtype, "%")
+    return told(100 * share, 100 * resolution(trace), trace.dtype, "{value}%")
 
 
 def effect(trace: Trace, selection: Selection) -> str:
@@ -145,21 +166,30 @@ def effect(trace: Trace, selection: Selection) -> str:
     layer, head = selection.layer, selection.head
     limit, weights = resolution(trace), np.abs(pattern_change(trace, layer, head)).max()
     limit_of_scores = limit * largest_score(trace, layer, head)
-    scores = told(score_change(trace, layer, head), limit_of_scores, trace.dtype, before="at most ")
-    return (
-        f"{words(trace)}: the scores of layer {layer} head {head} change by {scores}, its weights by "
-        f"{told(weights, limit, trace.dtype)};\n{outcome(trace, selection.query)}"
+    return _(
+        "{changes}: the scores of layer {layer} head {head} change by {scores}, its weights by {weights};\n{outcome}",
+        changes=words(trace),
+        layer=layer,
+        head=head,
+        scores=told_most(score_change(trace, layer, head), limit_of_scores, trace.dtype),
+        weights=told(weights, limit, trace.dtype),
+        outcome=outcome(trace, selection.query),
     )
 
 
 def outcome(trace: Trace, query: int) -> str:
     """What came of a change for the next token after a query, and for the whole text."""
-    moved = next_token_change(trace, query).moved
-    text = (
-        f"after {quoted(trace.tokens[query])} ({query}) {told_moved(trace, moved)} of the probability moves to other "
-        "tokens"
+    moved = _(
+        "after {token} ({position}) {share} of the probability moves to other tokens",
+        token=quoted(trace.tokens[query]),
+        position=query,
+        share=told_moved(trace, next_token_change(trace, query).moved),
     )
-    if len(trace) > 1:
-        before, after = (np.nanmean(surprisal(run)) for run in (trace.baseline, trace))
-        text += f"; the text's mean surprisal is {number(after)} bits a token, {number(before)} unchanged"
-    return text
+    if len(trace) == 1:
+        return moved
+    return _(
+        "{moved}; the text's mean surprisal is {after} bits a token, {before} unchanged",
+        moved=moved,
+        after=number(np.nanmean(surprisal(trace))),
+        before=number(np.nanmean(surprisal(trace.baseline))),
+    )

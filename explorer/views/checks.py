@@ -16,6 +16,7 @@ from explorer.explain.captured import Check, check, derivation_of, inputs_of
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number
 from explorer.explain.point import Point
+from explorer.language import _, look_up, ngettext
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 
@@ -54,15 +55,22 @@ def failures(checks: Mapping[str, Check], dtype: str) -> str:
     """Which checks failed and by how much, the worst first."""
     failed = [name for name, check in checks.items() if not check.passed]
     failed.sort(key=lambda name: np.nan_to_num(checks[name].times, nan=np.inf), reverse=True)
-    parts = [f"{name} {how_far(checks[name], dtype)}" for name in failed[:MOST_TOLD]]
-    more = [f"{len(failed) - MOST_TOLD} more"] if len(failed) > MOST_TOLD else []
-    return f"Wrong numbers: {'; '.join([*parts, *more])}"
+    told = [how_far(name, checks[name], dtype) for name in failed[:MOST_TOLD]]
+    if rest := len(failed[MOST_TOLD:]):
+        told.append(ngettext("{count} more", "{count} more", rest))
+    return _("Wrong numbers: {which}", which="; ".join(told))
 
 
-def how_far(check: Check, dtype: str) -> str:
+def how_far(name: str, check: Check, dtype: str) -> str:
     if not np.isfinite(check.error):
-        return "holds or gives something that is not a number (NaN or infinite)"
-    return f"is off by {number(check.error)}, {number(check.times)} times what {dtype} rounding can explain"
+        return _("{name} holds or gives something that is not a number (NaN or infinite)", name=name)
+    return _(
+        "{name} is off by {error}, {times} times what {dtype} rounding can explain",
+        name=name,
+        error=number(check.error),
+        times=number(check.times),
+        dtype=dtype,
+    )
 
 
 def recomputed(*templates: str) -> Marking:
@@ -72,8 +80,9 @@ def recomputed(*templates: str) -> Marking:
         shown = filled(templates, trace, selection)
         checks = checked(trace, shown)
         inputs = listed(without_layer(read) for name in checks for read in inputs_of(trace, name))
-        words = f"recomputed, largest error {number(largest_error(checks.values()))}"
-        return Mark.of(checks, words, f"{listed(shown)} from {inputs or 'the positions alone'}", trace.dtype)
+        words = _("recomputed, largest error {error}", error=number(largest_error(checks.values())))
+        details = _("{values} from {inputs}", values=listed(shown), inputs=inputs or _("the positions alone"))
+        return Mark.of(checks, words, details, trace.dtype)
 
     return mark
 
@@ -82,18 +91,19 @@ def worked_out(*templates: str, against: tuple[str, Callable[[Trace, Selection],
     """For a picture of what an analysis makes of captured values and weights.
 
     Args:
-        against: what of the analysis itself is compared with captured values, in words, and how that comes out.
+        against: what of the analysis itself is compared with captured values, in words to be looked up, and how that
+            comes out.
     """
 
     def mark(trace: Trace, selection: Selection) -> Mark:
         shown = filled(templates, trace, selection)
         checks = checked(trace, shown)
-        words = [f"inputs recomputed, largest error {number(largest_error(checks.values()))}"] if checks else []
+        words = [inputs_recomputed(checks)] if checks else []
         if against:
-            compared, compare = against
+            compared, compare = look_up(against[0]), against[1]
             checks[compared] = found = compare(trace, selection)
-            words.insert(0, f"{compared}, off by {number(found.error)}")
-        source = f"worked out from {listed(shown)}"
+            words.insert(0, _("{compared}, off by {error}", compared=compared, error=number(found.error)))
+        source = _("worked out from {values}", values=listed(shown))
         return Mark.of(checks, "; ".join(words) or source, source, trace.dtype)
 
     return mark
@@ -107,17 +117,22 @@ def compared(*templates: str) -> Marking:
 
     def mark(trace: Trace, selection: Selection) -> Mark:
         shown = filled([*templates, "rope.angles"], trace, selection)
-        runs = {"the changed run": trace, "the unchanged run": trace.baseline}
-        checks = {f"{name} of {whose}": c for whose, run in runs.items() for name, c in checked(run, shown).items()}
-        words = f"inputs recomputed, largest error {number(largest_error(checks.values()))}"
-        return Mark.of(checks, words, f"{listed(shown)}, changed and unchanged", trace.dtype)
+        checks = {_("{name} of the changed run", name=name): c for name, c in checked(trace, shown).items()}
+        before = checked(trace.baseline, shown)
+        checks |= {_("{name} of the unchanged run", name=name): c for name, c in before.items()}
+        details = _("{values}, changed and unchanged", values=listed(shown))
+        return Mark.of(checks, inputs_recomputed(checks), details, trace.dtype)
 
     return mark
 
 
+def inputs_recomputed(checks: Mapping[str, Check]) -> str:
+    return _("inputs recomputed, largest error {error}", error=number(largest_error(checks.values())))
+
+
 def given(words: str, details: str = "") -> Marking:
-    """For a picture of what was not computed."""
-    return lambda trace, selection: Mark("unchecked", words, details)
+    """For a picture of what was not computed; `words` are looked up."""
+    return lambda trace, selection: Mark("unchecked", look_up(words), details)
 
 
 def cell(template: str, *axes: str) -> Inspect:
@@ -157,4 +172,4 @@ def without_layer(name: str) -> str:
 def listed(names: Iterable[str]) -> str:
     """As in "a, b and c", each once."""
     *first, last = list(dict.fromkeys(names)) or [""]
-    return f"{', '.join(first)} and {last}" if first else last
+    return _("{first} and {last}", first=", ".join(first), last=last) if first else last

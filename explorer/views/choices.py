@@ -1,14 +1,15 @@
 """What can be chosen of a run, field by field of the selection."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from explorer.analysis.attention import PATTERNS
-from explorer.analysis.heads import HEAD_SCORES
+from explorer.analysis.heads import HEAD_SCORES, SCORE_NAMES
 from explorer.analysis.lens import LENSES
 from explorer.analysis.next_token import rank_of, ranking
 from explorer.explain.notation import visible
+from explorer.language import N_, _, look_up
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 
@@ -30,7 +31,7 @@ class Choice:
 
 def choices(fields: Sequence[str], trace: Trace, selection: Selection) -> list[Choice]:
     """The lists of a view's controls."""
-    return [Choice(field, TITLES[field], OPTIONS[field](trace, selection)) for field in fields]
+    return [Choice(field, look_up(TITLES[field]), OPTIONS[field](trace, selection)) for field in fields]
 
 
 def numbered(size: int) -> list[tuple[int, str]]:
@@ -52,39 +53,52 @@ def next_tokens(trace: Trace, selection: Selection) -> list[tuple[int, str]]:
         ranks.add(int((order == trace.token_ids[selection.query + 1]).argmax()) + 1)
 
     def text(rank: int) -> str:
+        token = visible(trace.vocabulary[order[rank - 1]])
         now = rank if trace.baseline is None else rank_of(trace, selection.query, order[rank - 1])
-        return f"{rank}.  {visible(trace.vocabulary[order[rank - 1]])}" + f" (now {now:,}.)" * (now != rank)
+        if now == rank:
+            return f"{rank}.  {token}"
+        return _("{rank}.  {token} (now {now:,}.)", rank=rank, token=token, now=now)
 
     return [(rank, text(rank)) for rank in sorted(ranks)]
 
 
 def depths(trace: Trace, selection: Selection) -> list[tuple[int, str]]:
-    return [(0, "0  embedding"), *((i + 1, f"{i + 1}  after block {i}") for i in range(trace.config.num_layers))]
+    blocks = range(trace.config.num_layers)
+    return [(0, _("0  embedding")), *((i + 1, _("{depth}  after block {block}", depth=i + 1, block=i)) for i in blocks)]
 
 
 def windows(trace: Trace, selection: Selection) -> list[tuple[int, str]]:
     narrower = [count for count in WINDOWS if count < len(trace)]
-    return [(0, f"all {len(trace)} tokens"), *((count, f"{count} around the chosen") for count in narrower)]
+    around = ((count, _("{count} around the chosen", count=count)) for count in narrower)
+    return [(0, _("all {count} tokens", count=len(trace))), *around]
+
+
+def looked_up(table: Mapping[str, str]) -> list[tuple[str, str]]:
+    return [(name, look_up(words)) for name, words in table.items()]
+
+
+def head_scores() -> list[tuple[str, str]]:
+    return [(name, f"{look_up(SCORE_NAMES[name])}: {does}") for name, does in looked_up(HEAD_SCORES)]
 
 
 WINDOWS = (16, 32, 64, 128)  # tokens
 LISTED = 20  # next tokens
 OF_TOKENS = ("query", "key", "target", "rival")  # what the logits suffice for
 TITLES = {
-    "layer": "layer",
-    "head": "head",
-    "query": "query",
-    "key": "key",
-    "tap": "value",
-    "neuron": "neuron",
-    "depth": "depth",
-    "target": "explain",
-    "rival": "against",
-    "pattern": "large picture",
-    "window": "in sight",
-    "head_score": "score",
-    "first_token": "first token",
-    "lens": "colour",
+    "layer": N_("layer"),
+    "head": N_("head"),
+    "query": N_("query"),
+    "key": N_("key"),
+    "tap": N_("value"),
+    "neuron": N_("neuron"),
+    "depth": N_("depth"),
+    "target": N_("explain"),
+    "rival": N_("against"),
+    "pattern": N_("large picture"),
+    "window": N_("in sight"),
+    "head_score": N_("score"),
+    "first_token": N_("first token"),
+    "lens": N_("colour"),
 }
 OPTIONS: dict[str, Callable[[Trace, Selection], list[tuple[Any, str]]]] = {
     "layer": lambda trace, selection: numbered(trace.config.num_layers),
@@ -95,12 +109,10 @@ OPTIONS: dict[str, Callable[[Trace, Selection], list[tuple[Any, str]]]] = {
     "neuron": lambda trace, selection: numbered(trace.config.d_ff),
     "depth": depths,
     "target": next_tokens,
-    "pattern": lambda trace, selection: list(PATTERNS.items()),
+    "pattern": lambda trace, selection: looked_up(PATTERNS),
     "window": windows,
-    "head_score": lambda trace, selection: [
-        (name, f"{name.replace('_', ' ')}: {s}") for name, s in HEAD_SCORES.items()
-    ],
-    "first_token": lambda trace, selection: [("shown", "counts"), ("hidden", "left out")],
-    "lens": lambda trace, selection: list(LENSES.items()),
-    "rival": lambda trace, selection: [(0, "nothing"), *next_tokens(trace, selection)],
+    "head_score": lambda trace, selection: head_scores(),
+    "first_token": lambda trace, selection: [("shown", _("counts")), ("hidden", _("left out"))],
+    "lens": lambda trace, selection: looked_up(LENSES),
+    "rival": lambda trace, selection: [(0, _("nothing")), *next_tokens(trace, selection)],
 }

@@ -1,8 +1,12 @@
 """The token whose prediction is explained: which it is, and what kinds of parts add to its logit."""
 
+from collections.abc import Callable
+
+from explorer.analysis.attribution import Attribution, by_kind
 from explorer.analysis.next_token import ranking
 from explorer.explain.analysed.attribution import sum_of_parts
-from explorer.explain.notation import quoted
+from explorer.explain.notation import number, quoted
+from explorer.language import N_, _, look_up
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 
@@ -10,11 +14,11 @@ from explorer.tracing.trace import Trace
 PARTS = ("embed", "position_embed", "blocks.*.attn.z", "blocks.*.ffn.out", "blocks.*.resid_mid", "blocks.*.resid_post")
 
 KINDS = {  # of parts, as `by_kind` has them -> as shown
-    "token": "embedding",
-    "position": "position",
-    "attention": "attention",
-    "feed_forward": "feed-forward",
-    "shift": "β of the norms",
+    "token": N_("embedding"),
+    "position": N_("position"),
+    "attention": N_("attention"),
+    "feed_forward": N_("feed-forward"),
+    "shift": N_("β of the norms"),
 }
 
 
@@ -30,13 +34,20 @@ def explained_token(trace: Trace, selection: Selection) -> int:
     return explained(trace, selection)[0]
 
 
-def logit_of(trace: Trace, token_id: int, rival_id: int | None) -> str:
-    """As in "the logit of “a”", or "the logit of “a” less that of “b”"."""
-    less = "" if rival_id is None else f" less that of {quoted(trace.vocabulary[rival_id])}"
-    return f"the logit of {quoted(trace.vocabulary[token_id])}{less}"
+def logit_of(trace: Trace, token_id: int, rival_id: int | None, written: Callable[[str], str] = quoted) -> str:
+    """As in "the logit of “a”", or "the logit of “a” less that of “b”", with tokens as they are `written`."""
+    token = written(trace.vocabulary[token_id])
+    if rival_id is None:
+        return _("the logit of {token}", token=token)
+    return _("the logit of {token} less that of {rival}", token=token, rival=written(trace.vocabulary[rival_id]))
+
+
+def sum_of_kinds(trace: Trace, taken: Attribution) -> str:
+    """As in "embedding 0.21 + attention 1.5 + feed-forward 3.02"."""
+    return " + ".join(f"{look_up(KINDS[kind])} {number(part)}" for kind, part in by_kind(trace, taken).items())
 
 
 SUM = (
-    "the sum of all parts against the captured logit",
+    N_("the sum of all parts against the captured logit"),
     lambda trace, s: sum_of_parts(trace, s.query, *explained(trace, s)),
 )

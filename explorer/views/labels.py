@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from explorer.language import N_, _, look_up
 from model.config import ModelConfig
 
 
@@ -9,23 +10,30 @@ def shared_head(config: ModelConfig, head: int) -> str:
     """Whose keys and values a head reads, as in "kv head 2, shared by heads 4 to 5"; "" where each has its own."""
     size = config.num_heads // config.kv_heads
     group = head // size
-    return f"kv head {group}, shared by heads {group * size} to {group * size + size - 1}" if size > 1 else ""
+    if size == 1:
+        return ""
+    first = group * size
+    return _("kv head {group}, shared by heads {first} to {last}", group=group, first=first, last=first + size - 1)
 
 
 def whose(config: ModelConfig, value: np.ndarray, head: int) -> str:
     """Which part of a value a head is the head's: (H, …), or (G, …) of keys and values that are shared."""
-    return f"head {head}" if len(value) == config.num_heads else shared_head(config, head)
+    return _("head {head}", head=head) if len(value) == config.num_heads else shared_head(config, head)
 
 
 def compared(config: ModelConfig) -> str:
     """What the scores are products of, as in "the normalised and turned q and k"."""
-    done = ["normalised"] * config.qk_norm + ["turned"] * (config.position == "rope")
-    return f"the {' and '.join(done)} q and k" if done else "q and k"
+    turned = config.position == "rope"
+    if config.qk_norm:
+        return _("the normalised and turned q and k") if turned else _("the normalised q and k")
+    return _("the turned q and k") if turned else _("q and k")
 
 
 def dimensions_of_pair(config: ModelConfig) -> str:
     """Which dimensions turn together."""
-    return {"adjacent": "2i and 2i + 1", "half_split": f"i and i + {config.d_head // 2}"}[config.rope_layout]
+    if config.rope_layout == "adjacent":
+        return _("2i and 2i + 1")
+    return _("i and i + {half}", half=config.d_head // 2)
 
 
 def slowed(config: ModelConfig) -> str:
@@ -33,12 +41,23 @@ def slowed(config: ModelConfig) -> str:
     scaling = config.rope_scaling
     if scaling is None:
         return ""
-    times, original = f"{scaling.factor:g} times", f"{scaling.original_context_length:,} positions"
-    return {
-        "linear": f"slowed for longer texts: every pair turns {times} slower (linear scaling)",
-        "ntk": f"slowed for longer texts: pair 0 as it was, the last pair {times} slower, those between less "
-        "(NTK-aware scaling)",
-        "llama3": f"slowed for longer texts: pairs that turn less than {scaling.low_frequency_factor:g} times in "
-        f"{original} turn {times} slower, those that turn more than {scaling.high_frequency_factor:g} times as they "
-        "did (Llama 3 scaling)",
-    }[scaling.kind]
+    return look_up(
+        SLOWED[scaling.kind],
+        factor=scaling.factor,
+        original=scaling.original_context_length,
+        low=scaling.low_frequency_factor,
+        high=scaling.high_frequency_factor,
+    )
+
+
+SLOWED = {
+    "linear": N_("slowed for longer texts: every pair turns {factor:g} times slower (linear scaling)"),
+    "ntk": N_(
+        "slowed for longer texts: pair 0 as it was, the last pair {factor:g} times slower, those between less "
+        "(NTK-aware scaling)"
+    ),
+    "llama3": N_(
+        "slowed for longer texts: pairs that turn less than {low:g} times in {original:,} positions turn {factor:g} "
+        "times slower, those that turn more than {high:g} times as they did (Llama 3 scaling)"
+    ),
+}

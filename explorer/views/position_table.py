@@ -4,6 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.explain.notation import number
+from explorer.language import _
 from explorer.tracing.trace import Trace
 from explorer.views.style import SELECTED, figure, positions, token_axis
 
@@ -19,14 +20,17 @@ def position_table(trace: Trace, query: int, dim: int | None = None) -> go.Figur
             zmin=-largest,
             zmax=largest,
             autocolorscale=True,
-            hovertemplate="position %{y}, dimension %{x}<br>%{z:.4g}<extra></extra>",
+            hovertemplate=_("position %{y}, dimension %{x}<br>%{z:.4g}<extra></extra>"),
         ),
-        alt=(
-            f"What is added at each of {len(values)} positions, by {values.shape[1]} dimensions: "
-            f"{number(values.min())} to {number(values.max())}."
+        alt=_(
+            "What is added at each of {positions} positions, by {dimensions} dimensions: {least} to {most}.",
+            positions=len(values),
+            dimensions=values.shape[1],
+            least=number(values.min()),
+            most=number(values.max()),
         ),
-        xaxis={"title": {"text": "dimension"}, "showgrid": False},
-        yaxis={**token_axis(trace.tokens, "position", most=24), "autorange": "reversed"},
+        xaxis={"title": {"text": _("dimension")}, "showgrid": False},
+        yaxis={**token_axis(trace.tokens, _("position"), most=24), "autorange": "reversed"},
     )
     fig.add_hrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 1})
     if dim is not None and dim < values.shape[1]:

@@ -4,20 +4,24 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.explain.notation import number
+from explorer.language import _
 from explorer.views.style import ATTENTION, figure
 
 
-def score_parts(parts: np.ndarray, score: float, part: str, alt: str, **xaxis) -> go.Figure:
-    """A bar a part (n,), and beside them how well they add up to the score; `part` is what one is, as in "pair"."""
+def score_parts(parts: np.ndarray, score: float, hover: str, alt: str, **xaxis) -> go.Figure:
+    """A bar a part (n,), and beside them how well they add up to the score; `hover` is told of each."""
+    total = parts.sum()
     return figure(
         go.Bar(
             x=np.arange(len(parts)),
             y=parts,
             marker={"color": ATTENTION},
-            hovertemplate=f"{part} %{{x}}<br>adds %{{y:.4f}}<extra></extra>",
+            hovertemplate=hover,
         ),
         alt=alt,
         xaxis={"showgrid": False, **xaxis},
-        yaxis={"title": {"text": f"sum {number(parts.sum())}, off by {number(abs(parts.sum() - score))}"}},
+        yaxis={
+            "title": {"text": _("sum {total}, off by {error}", total=number(total), error=number(abs(total - score)))}
+        },
         bargap=0.2,
     )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from explorer.analysis.residual import Stage
+from explorer.language import _
 
 
 def layers_of(places: Sequence[Stage], columns: int) -> np.ndarray:
@@ -18,7 +19,7 @@ def stage_axis(places: Sequence[Stage], most: int = 40) -> dict:
     return {
         "type": "category",
         "tickvals": names[:: -(-len(names) // most)],
-        "title": {"text": "stage: after layer and sublayer"},
+        "title": {"text": _("stage: after layer and sublayer")},
         "showgrid": False,
         "autorange": "reversed",
     }
@@ -27,7 +28,7 @@ def stage_axis(places: Sequence[Stage], most: int = 40) -> dict:
 def sublayer_axis(names: Sequence[str]) -> dict:
     """Settings of an axis of bars, one a sublayer, whose colours it explains."""
     return {
-        "title": {"text": "layer and sublayer<br>(blue: attention adds, orange: feed-forward adds)"},
+        "title": {"text": _("layer and sublayer<br>(blue: attention adds, orange: feed-forward adds)")},
         "tickvals": np.arange(len(names)),
         "ticktext": names,
         "tickangle": -45,

@@ -28,7 +28,8 @@ class SmallMultiples:
 
 @dataclass(frozen=True)
 class Panel:
-    """One picture of a view: a pure function of the run and the selection.
+    """One picture of a view: a pure function of the run and the selection. Its title and `no_inspection` are looked up
+    when they are said.
 
     Attributes:
         name: unique within its view.
@@ -72,7 +73,8 @@ class Panel:
 
 @dataclass(frozen=True)
 class View:
-    """A tab: a question about the model and the pictures that answer it.
+    """A tab: a question about the model and the pictures that answer it. Its title and words are looked up when they
+    are said.
 
     Attributes:
         name: in the URL.

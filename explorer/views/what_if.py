@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from explorer.language import N_, look_up
 from explorer.state.interventions import Base, Intervention, Scale, Shift, Zero
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -14,7 +15,7 @@ class WhatIf:
     """An intervention and the amounts it can have, for a slider; for a switch where it takes none: 0 off, 1 on.
 
     Attributes:
-        title: beside the slider; in it and in `tap`, fields of the selection stand in braces.
+        title: beside the slider, to be looked up; in it and in `tap`, fields of the selection stand in braces.
         tap, kind: of the intervention.
         default: the amount at which nothing is changed.
         minimum, maximum, step: of the amount; of its log₁₀ the step, where `log`.
@@ -51,20 +52,20 @@ class WhatIf:
         return math.log10(amount) if self.log else amount
 
 
-ROTATION_SHIFT = WhatIf("all positions shifted by", "rope.angles", Shift, maximum=512)
+ROTATION_SHIFT = WhatIf(N_("all positions shifted by"), "rope.angles", Shift, maximum=512)
 VECTOR_SHIFT = replace(ROTATION_SHIFT, tap="position_embed")
 BASE = WhatIf("θ", "rope.angles", Base, default=10_000, minimum=10, maximum=1_000_000, step=0.05, log=True)
-ROTATION_OFF = WhatIf("rotation off", "rope.angles", Zero)
-VECTORS_OFF = replace(ROTATION_OFF, title="position vectors off", tap="position_embed")
+ROTATION_OFF = WhatIf(N_("rotation off"), "rope.angles", Zero)
+VECTORS_OFF = replace(ROTATION_OFF, title=N_("position vectors off"), tap="position_embed")
 
 
 # Of what is chosen. A head is scaled where it still is one: o_proj mixes them. To silence a sublayer is to silence its
 # work and not the residual stream; a bias of its output stays.
 PART = WhatIf("", "", Scale, default=1, maximum=2, step=0.05)
-HEAD = replace(PART, title="head {head} of layer {layer} ×", tap="blocks.{layer}.attn.z", index="head")
-HEADS = replace(PART, title="all heads of layer {layer} ×", tap="blocks.{layer}.attn.z")
-FEED_FORWARD = replace(PART, title="feed-forward of layer {layer} ×", tap="blocks.{layer}.ffn.hidden")
-NEURON = replace(FEED_FORWARD, title="neuron {neuron} of layer {layer} ×", index="neuron")
+HEAD = replace(PART, title=N_("head {head} of layer {layer} ×"), tap="blocks.{layer}.attn.z", index="head")
+HEADS = replace(PART, title=N_("all heads of layer {layer} ×"), tap="blocks.{layer}.attn.z")
+FEED_FORWARD = replace(PART, title=N_("feed-forward of layer {layer} ×"), tap="blocks.{layer}.ffn.hidden")
+NEURON = replace(FEED_FORWARD, title=N_("neuron {neuron} of layer {layer} ×"), index="neuron")
 
 
 def offered(what_ifs: Sequence[WhatIf], trace: Trace, selection: Selection) -> list[tuple[WhatIf, float]]:
@@ -75,7 +76,7 @@ def offered(what_ifs: Sequence[WhatIf], trace: Trace, selection: Selection) -> l
 
 def chosen(what_if: WhatIf, selection: Selection) -> WhatIf:
     known = selection.as_dict()
-    title, tap = what_if.title.format(**known), what_if.tap.format(**known)
+    title, tap = look_up(what_if.title, **known), what_if.tap.format(**known)
     return replace(what_if, title=title, tap=tap, index=known.get(what_if.index, what_if.index))
 
 

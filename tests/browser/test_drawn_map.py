@@ -99,7 +99,7 @@ def parts_of(trace: Trace, found: Overview, query: int) -> Iterator[Expected]:
             yield Expected(place, f"layer {layer} head {head}, ", numbers, taken.heads[layer, head])
         if trace.config.position == "rope":
             yield Expected((plan.at(layer, 0.5), at.ROTATION), f"layer {layer}: every head’s q and k are turned", [])
-        middle = (plan.place(layer, "add attn"), np.mean(at.O_PROJ))
+        middle = (plan.place(layer, "add_attn"), np.mean(at.O_PROJ))
         yield Expected(middle, f"layer {layer} o_proj", [found.writes[layer, 0], found.adds[layer, 0]])
         box = (plan.at(layer, 0.9), np.mean(at.FEED_FORWARD))
         numbers = [found.writes[layer, 1], found.adds[layer, 1]]
@@ -107,7 +107,7 @@ def parts_of(trace: Trace, found: Overview, query: int) -> Iterator[Expected]:
         for i, (sublayer, name, end) in enumerate((("attn", "attention", "mid"), ("ffn", "feed-forward", "post"))):
             yield Expected(plan.norm(layer, sublayer), f"layer {layer} {sublayer}_norm", [found.divisors[layer, i]])
             after = stream[f"blocks.{layer}.resid_{end}"]
-            add = (plan.place(layer, f"add {sublayer}"), at.STREAM)
+            add = (plan.place(layer, f"add_{sublayer}"), at.STREAM)
             yield Expected(add, f"layer {layer}: the stream + what {name} writes", [after])
     if not post:
         yield Expected((at.FINAL_NORM, at.STREAM), "final_norm", [found.last_divisor])
@@ -194,7 +194,7 @@ def test_lines_are_as_thick_as_vectors_are_long(newcomer):
     longest = max(found.stream.max(), found.writes.max(), found.token, found.positions)
     lines = [line for line in settled(picture).evaluate(LINES) if not line["arrow"]]
     for layer in range(3):
-        for i, (kind, place) in enumerate((("attention", "add attn"), ("feed_forward", "add ffn"))):
+        for i, (kind, place) in enumerate((("attention", "add_attn"), ("feed_forward", "add_ffn"))):
             (width,) = {
                 line["width"]
                 for line in lines

@@ -1,5 +1,7 @@
 """Activations: any captured value, as it is."""
 
+from typing import NamedTuple
+
 import numpy as np
 import plotly.graph_objects as go
 
@@ -9,6 +11,7 @@ from explorer.explain.captured import derivation_of
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
 from explorer.explain.point import Point, nth
+from explorer.language import N_, _, look_up
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.checks import recomputed
@@ -17,6 +20,34 @@ from explorer.views.style import RESIDUAL, SELECTED, around, figure, positions, 
 from explorer.views.view import Panel, View
 
 MOST_COLUMNS = 1024
+
+
+class Columns(NamedTuple):
+    """What is said of the columns of a value, to be looked up: above them, of some of them, at each, and of all."""
+
+    whole: str
+    part: str
+    hover: str
+    alt: str
+
+    def title(self, shown: range, width: int) -> str:
+        if len(shown) == width:
+            return look_up(self.whole)
+        return look_up(self.part, first=shown.start, last=shown[-1], width=width)
+
+
+KEYS = Columns(
+    N_("key"),
+    N_("key ({first} to {last} of {width})"),
+    N_("position %{y}, key %{x}<br>%{z:.4g}<extra></extra>"),
+    N_("{value}: {tokens} tokens by {width} keys, {least} to {most}."),
+)
+DIMENSIONS = Columns(
+    N_("dimension"),
+    N_("dimension ({first} to {last} of {width})"),
+    N_("position %{y}, dimension %{x}<br>%{z:.4g}<extra></extra>"),
+    N_("{value}: {tokens} tokens by {width} dimensions, {least} to {most}."),
+)
 
 
 def heatmap(
@@ -31,16 +62,15 @@ def heatmap(
     width = values.shape[1]
     start = (dim or 0) // MOST_COLUMNS * MOST_COLUMNS
     part = range(start, min(start + MOST_COLUMNS, width))
-    which = f" ({start} to {part[-1]} of {width})" if len(part) < width else ""
     rows = around(query or 0, window, len(trace))
     largest = float(np.abs(values).max()) or 1.0
     signed = values.min() < 0
     if tap.endswith((".scores", ".pattern")):
-        across, columns = "key", positions(trace.tokens)[start : part.stop]
-        xaxis = {**token_axis(trace.tokens, f"key{which}", shown=part), "tickangle": -60}
+        words, columns = KEYS, positions(trace.tokens)[start : part.stop]
+        xaxis = {**token_axis(trace.tokens, words.title(part, width), shown=part), "tickangle": -60}
     else:
-        across, columns = "dimension", np.array(part)
-        xaxis = {"title": {"text": f"dimension{which}"}, "showgrid": False}
+        words, columns = DIMENSIONS, np.array(part)
+        xaxis = {"title": {"text": words.title(part, width)}, "showgrid": False}
     fig = figure(
         go.Heatmap(
             x=columns,
@@ -49,11 +79,18 @@ def heatmap(
             zmin=-largest if signed else 0,
             zmax=largest,
             autocolorscale=True,
-            hovertemplate="position %{y}, " + across + " %{x}<br>%{z:.4g}<extra></extra>",
+            hovertemplate=look_up(words.hover),
         ),
-        alt=f"{tap}: {len(values)} tokens by {width} {across}s, {number(values.min())} to {number(values.max())}.",
+        alt=look_up(
+            words.alt,
+            value=tap,
+            tokens=len(values),
+            width=width,
+            least=number(values.min()),
+            most=number(values.max()),
+        ),
         xaxis=xaxis,
-        yaxis={**token_axis(trace.tokens, "token", shown=rows), "range": [rows[-1] + 0.5, rows[0] - 0.5]},
+        yaxis={**token_axis(trace.tokens, _("token"), shown=rows), "range": [rows[-1] + 0.5, rows[0] - 0.5]},
     )
     if query is not None:
         fig.add_hrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 1})
@@ -67,17 +104,17 @@ def histogram(trace: Trace, tap: str, head: int = 0, query: int = 0) -> go.Figur
     """How often each size of value occurs: over all tokens, and at the chosen one; each sums to 1."""
     values = matrix_at(trace, tap, head).astype(np.float64)
     traces = []
-    for name, some, color in (("all tokens", values, RESIDUAL), ("the chosen token", values[query], SELECTED)):
+    for name, some, color in ((_("all tokens"), values, RESIDUAL), (_("the chosen token"), values[query], SELECTED)):
         edges, shares = histogram_of(values, some)
         bars = {"x": (edges[:-1] + edges[1:]) / 2, "y": shares}
         shape = {"mode": "lines", "line": {"shape": "hvh", "color": color}, "fill": "tozeroy"}
-        hover = "about %{x:.3g}: %{y:.1%} of the values<extra></extra>"
+        hover = _("about %{x:.3g}: %{y:.1%} of the values<extra></extra>")
         traces.append(go.Scatter(**bars, **shape, name=name, hovertemplate=hover))
     return figure(
         traces,
-        alt=f"Histogram of {tap}, over all tokens and at {quoted(trace.tokens[query])}.",
-        xaxis={"title": {"text": "value"}},
-        yaxis={"title": {"text": "share of values"}, "tickformat": ".0%", "rangemode": "tozero"},
+        alt=_("Histogram of {value}, over all tokens and at {token}.", value=tap, token=quoted(trace.tokens[query])),
+        xaxis={"title": {"text": _("value")}},
+        yaxis={"title": {"text": _("share of values")}, "tickformat": ".0%", "rangemode": "tozero"},
     )
 
 
@@ -94,33 +131,42 @@ def formula(trace: Trace, selection: Selection) -> str:
     value = trace[selection.tap]
     everything = Statistics.of(value)
     shape = " × ".join(map(str, value.shape))
-    head = f", {whose(trace.config, value, selection.head)}" if value.ndim == 3 else ""
-    return (
-        f"{selection.tap}: {shape} numbers; mean {number(everything.mean)}, "
-        f"standard deviation {number(everything.std)}, RMS {number(everything.rms)}, "
-        f"from {number(everything.smallest)} to {number(everything.largest)}, "
-        f"{everything.zeros:.1%} zeros\n"
-        f"at {quoted(trace.tokens[selection.query])} ({selection.query}){head}: "
-        f"length ‖x‖₂ = √Σx² = {number(np.linalg.norm(token.astype(np.float64)))}, "
-        f"element {dim} = {number(token[dim])}"
+    place = _("at {token} ({position})", token=quoted(trace.tokens[selection.query]), position=selection.query)
+    if value.ndim == 3:
+        place = f"{place}, {whose(trace.config, value, selection.head)}"
+    return _(
+        "{value}: {shape} numbers; mean {mean}, standard deviation {std}, RMS {rms}, from {least} to {most}, "
+        "{zeros:.1%} zeros\n{place}: length ‖x‖₂ = √Σx² = {length}, element {dim} = {element}",
+        value=selection.tap,
+        shape=shape,
+        mean=number(everything.mean),
+        std=number(everything.std),
+        rms=number(everything.rms),
+        least=number(everything.smallest),
+        most=number(everything.largest),
+        zeros=everything.zeros,
+        place=place,
+        length=number(np.linalg.norm(token.astype(np.float64))),
+        dim=dim,
+        element=number(token[dim]),
     )
 
 
 VIEW = View(
     name="activations",
-    title="Activations",
-    words=(
+    title=N_("Activations"),
+    words=N_(
         "Inside the model every token is a list of numbers, and every step makes new lists from old ones. "
         "Choose any step (the value) to see its numbers, one row a token, and below how they are spread."
     ),
     formula=formula,
     needs=("blocks.*.resid_post",),
-    otherwise=lambda config: "Nothing was captured from this model.",
+    otherwise=lambda config: _("Nothing was captured from this model."),
     controls=("tap", "head", "query", "window"),
     panels=(
         Panel(
             name="heatmap",
-            title="The chosen value: tokens × dimensions",
+            title=N_("The chosen value: tokens × dimensions"),
             draw=lambda trace, s: heatmap(trace, s.tap, s.head, s.query, s.dim, s.window),
             selects={"x": "dim", "y": "query"},
             mark=recomputed("{tap}"),
@@ -129,7 +175,7 @@ VIEW = View(
         ),
         Panel(
             name="histogram",
-            title="How its values are spread",
+            title=N_("How its values are spread"),
             draw=lambda trace, s: histogram(trace, s.tap, s.head, s.query),
             inspect=lambda trace, s, point: share(
                 trace, s.tap, s.head, nth((None, s.query), point.of("curve")), point.of("item")

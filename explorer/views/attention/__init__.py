@@ -13,6 +13,7 @@ from explorer.explain.captured import derivation_of
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
 from explorer.explain.point import Point
+from explorer.language import N_, _, look_up
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -28,7 +29,8 @@ def all_heads(trace: Trace) -> SmallMultiples:
     """The patterns of every head of every layer."""
     values = trace.stack("blocks.*.attn.pattern")  # (L, H, T, T)
     layers, heads = values.shape[:2]
-    return SmallMultiples(values, f"Attention patterns of {heads} heads in each of {layers} layers; choose one.")
+    alt = _("Attention patterns of {heads} heads in each of {layers} layers; choose one.", heads=heads, layers=layers)
+    return SmallMultiples(values, alt)
 
 
 def pattern(
@@ -46,10 +48,12 @@ def pattern(
     values = shown_pattern(trace, layer, head, kind, chosen)  # (T, T)
     places = positions(trace.tokens)
     queries, keys = (around(position or 0, window, len(trace)) for position in (query, key))
-    measure = "weight × length" if kind == "moved" else "weight"
-    whose = f"layer {layer}" if kind in ("layer_mean", "layer_max") else f"layer {layer} head {head}"
-    if kind in ("chosen_mean", "chosen_max"):
-        whose = ", ".join(f"layer {i} head {j}" for i, j in chosen) or whose
+    measure = _("weight × length") if kind == "moved" else _("weight")
+    if kind in ("layer_mean", "layer_max"):
+        whose = _("layer {layer}", layer=layer)
+    else:
+        heads = (chosen if kind in ("chosen_mean", "chosen_max") else ()) or ((layer, head),)
+        whose = ", ".join(_("layer {layer} head {head}", layer=i, head=j) for i, j in heads)
     fig = figure(
         go.Heatmap(
             x=places,
@@ -58,20 +62,25 @@ def pattern(
             zmin=0,
             zmax=float(values.max()) or 1.0 if kind == "moved" else 1,
             autocolorscale=True,
-            hovertemplate=f"query %{{y}} → key %{{x}}<br>{measure} %{{z:.3f}}<extra></extra>",
+            hovertemplate=_("query %{{y}} → key %{{x}}<br>{measure} %{{z:.3f}}<extra></extra>", measure=measure),
             hoverongaps=False,
             xgap=0.5 if len(keys) <= 48 else 0,
             ygap=0.5 if len(keys) <= 48 else 0,
             colorbar={"title": {"text": measure, "side": "right"}},
         ),
-        alt=f"Attention pattern of {whose}, {len(trace)} queries by {len(trace)} keys: {PATTERNS[kind]}.",
+        alt=_(
+            "Attention pattern of {whose}, {tokens} queries by {tokens} keys: {kind}.",
+            whose=whose,
+            tokens=len(trace),
+            kind=look_up(PATTERNS[kind]),
+        ),
         xaxis={
-            **token_axis(trace.tokens, "key (looked at)", most=24, shown=keys),
+            **token_axis(trace.tokens, _("key (looked at)"), most=24, shown=keys),
             "tickangle": -60,
             "range": [keys[0] - 0.5, keys[-1] + 0.5],
         },
         yaxis={
-            **token_axis(trace.tokens, "query (looks back)", shown=queries),
+            **token_axis(trace.tokens, _("query (looks back)"), shown=queries),
             "range": [queries[-1] + 0.5, queries[0] - 0.5],
         },
     )
@@ -92,19 +101,23 @@ def row(trace: Trace, layer: int, head: int, query: int, key: int | None = None)
     strongest = int(weights.argmax())
     tokens = trace.tokens[: query + 1]
     places = positions(tokens)
-    hover = "key %{hovertext}<br>weight %{y:.3f}<extra></extra>"
+    hover = _("key %{hovertext}<br>weight %{y:.3f}<extra></extra>")
     bars = [go.Bar(x=places, y=weights, hovertext=places, hovertemplate=hover)]
     if key is not None:
         place = [places[key]]
         bars.append(go.Bar(x=place, y=[weights[key]], hovertext=place, hovertemplate=hover, marker={"color": SELECTED}))
     return figure(
         bars,
-        alt=(
-            f"Attention of {quoted(trace.tokens[query])} at position {query}: most, "
-            f"{number(weights[strongest])}, to {quoted(tokens[strongest])} at {strongest}."
+        alt=_(
+            "Attention of {token} at position {position}: most, {weight}, to {key} at {strongest}.",
+            token=quoted(trace.tokens[query]),
+            position=query,
+            weight=number(weights[strongest]),
+            key=quoted(tokens[strongest]),
+            strongest=strongest,
         ),
-        xaxis={**token_axis(tokens, "key"), "tickangle": -60},
-        yaxis={"range": [0, 1], "title": {"text": "weight"}},
+        xaxis={**token_axis(tokens, _("key")), "tickangle": -60},
+        yaxis={"range": [0, 1], "title": {"text": _("weight")}},
         bargap=0.15,
         barmode="overlay",
         showlegend=False,
@@ -115,14 +128,27 @@ def formula(trace: Trace, selection: Selection) -> str:
     layer, head, query, key = selection.layer, selection.head, selection.query, selection.key
     cell = attention_cell(trace, layer, head, query, key)
     d = trace.config.d_head
-    shared = shared_head(trace.config, head)
-    return (
-        f"layer {layer} head {head}{shared and f' (k and v of {shared})'}, "
-        f"query {quoted(trace.tokens[query])} ({query}) → "
-        f"key {quoted(trace.tokens[key])} ({key})\n"
-        f"score  = q·k / √d = {number(cell.dot)} / √{d} = {number(cell.score)}\n"
-        f"weight = e^(score − max) / Σ e^(scores − max) = {number(cell.exp_score)} / {number(cell.exp_total)} "
-        f"= {number(cell.weight)}   recomputed from {compared(trace.config)}, off by {number(cell.error)}"
+    whose = _("layer {layer} head {head}", layer=layer, head=head)
+    if shared := shared_head(trace.config, head):
+        whose = _("{whose} (k and v of {shared})", whose=whose, shared=shared)
+    return _(
+        "{whose}, query {query} ({query_position}) → key {key} ({key_position})\n"
+        "score  = q·k / √d = {dot} / √{d} = {score}\n"
+        "weight = e^(score − max) / Σ e^(scores − max) = {exp_score} / {exp_total} = {weight}   recomputed from "
+        "{vectors}, off by {error}",
+        whose=whose,
+        query=quoted(trace.tokens[query]),
+        query_position=query,
+        key=quoted(trace.tokens[key]),
+        key_position=key,
+        dot=number(cell.dot),
+        d=d,
+        score=number(cell.score),
+        exp_score=number(cell.exp_score),
+        exp_total=number(cell.exp_total),
+        weight=number(cell.weight),
+        vectors=compared(trace.config),
+        error=number(cell.error),
     )
 
 
@@ -147,7 +173,7 @@ def inspect_line(trace: Trace, selection: Selection, point: Point) -> Derivation
     """A token at the left as the query of the chosen key, one at the right as the key of the chosen query."""
     query, key = (point.row, selection.key) if point.column == 0 else (selection.query, point.row)
     if point.column > 1 or max(query, key) >= len(trace):
-        raise NoSuchPoint(f"there is no token {max(query, key)}")
+        raise NoSuchPoint(_("there is no token {position}", position=max(query, key)))
     return (
         derivation_of(trace, PATTERN.format(layer=selection.layer), (selection.head, query, key))
         if key <= query
@@ -157,20 +183,20 @@ def inspect_line(trace: Trace, selection: Selection, point: Point) -> Derivation
 
 VIEW = View(
     name="attention",
-    title="Attention",
-    words=(
+    title=N_("Attention"),
+    words=N_(
         "Each head lets every token look back at the tokens before it and fetch something from them. "
         "Choose a small picture to see that head large, then a cell to see how much the token of that row (the "
         "query) takes from the token of that column (the key)."
     ),
     formula=formula,
     needs=("blocks.*.attn.pattern",),
-    otherwise=lambda config: "This model has no attention.",
+    otherwise=lambda config: _("This model has no attention."),
     controls=("layer", "head", "query", "key", "pattern", "window", "head_score", "first_token"),
     panels=(
         Panel(
             name="heads",
-            title="All heads: rows are layers, columns are heads; shift-click chooses several",
+            title=N_("All heads: rows are layers, columns are heads; shift-click chooses several"),
             draw=lambda trace, selection: all_heads(trace),
             kind="head_grid",
             once=True,
@@ -181,7 +207,7 @@ VIEW = View(
         ),
         Panel(
             name="pattern",
-            title="The chosen head: who looks at whom",
+            title=N_("The chosen head: who looks at whom"),
             draw=lambda trace, s: pattern(trace, s.layer, s.head, s.query, s.key, s.pattern, s.window, s.chosen_heads),
             selects={"x": "key", "y": "query"},
             mark=mark_of_pattern,
@@ -193,7 +219,7 @@ VIEW = View(
         ),
         Panel(
             name="row",
-            title="The chosen query: its weights, which sum to 1",
+            title=N_("The chosen query: its weights, which sum to 1"),
             draw=lambda trace, s: row(trace, s.layer, s.head, s.query, s.key),
             selects={"x": "key"},
             mark=recomputed(PATTERN),
@@ -202,7 +228,7 @@ VIEW = View(
         ),
         Panel(
             name="stages",
-            title="The chosen query's numbers, from products to what is fetched",
+            title=N_("The chosen query's numbers, from products to what is fetched"),
             draw=lambda trace, s: ladder(trace, s.layer, s.head, s.query, s.key),
             selects={"x": "key"},
             mark=recomputed("blocks.{layer}.attn.scores", PATTERN, "blocks.{layer}.attn.v"),
@@ -212,7 +238,7 @@ VIEW = View(
         ),
         Panel(
             name="dimensions",
-            title="The chosen cell's score, dimension by dimension",
+            title=N_("The chosen cell's score, dimension by dimension"),
             draw=lambda trace, s: dimensions(trace, s.layer, s.head, s.query, s.key),
             inspect=lambda trace, s, point: dimension(trace, s.layer, s.head, s.query, s.key, point.of("item")),
             mark=mark_of_dimensions,
@@ -220,7 +246,7 @@ VIEW = View(
         ),
         Panel(
             name="scores",
-            title="What each head does: choose a score above",
+            title=N_("What each head does: choose a score above"),
             draw=lambda trace, s: head_map(trace, s.head_score, s.first_token == "hidden", s.layer, s.head),
             selects={"x": "head", "y": "layer"},
             mark=worked_out("blocks.*.attn.pattern"),
@@ -232,7 +258,7 @@ VIEW = View(
         ),
         Panel(
             name="lines",
-            title="The chosen head as lines: every query to the keys it looks at",
+            title=N_("The chosen head as lines: every query to the keys it looks at"),
             draw=lambda trace, s: lines(trace, s.layer, s.head, s.query, s.key),
             selects={"customdata": ("query", "key")},
             inspect=inspect_line,

@@ -5,8 +5,9 @@ import plotly.graph_objects as go
 
 from explorer.analysis.attention import score_by_dimension, stages
 from explorer.analysis.chance import Chance, chance
-from explorer.analysis.heads import HEAD_SCORES, head_scores
+from explorer.analysis.heads import HEAD_SCORES, SCORE_NAMES, head_scores
 from explorer.explain.notation import number, quoted
+from explorer.language import N_, _, look_up, ngettext
 from explorer.tracing.trace import Trace
 from explorer.views.score_parts import score_parts
 from explorer.views.style import MONO, SELECTED, figure, label, positions
@@ -23,7 +24,7 @@ def head_map(trace: Trace, name: str, hide_first: bool, layer: int, head: int) -
     by_chance = chance(trace, name, hide_first)
     counts = by_chance is not None
     exceeds = by_chance.is_exceeded(scores) if counts else None
-    words = name.replace("_", " ")
+    called = look_up(SCORE_NAMES[name])
     fig = figure(
         go.Heatmap(
             z=scores,
@@ -33,56 +34,74 @@ def head_map(trace: Trace, name: str, hide_first: bool, layer: int, head: int) -
             text=np.where(exceeds, np.char.mod("%.2f", scores), np.char.mod("(%.2f)", scores)) if counts else None,
             texttemplate="%{text}" if counts and scores.shape[1] <= 12 else None,
             hovertext=told(by_chance, exceeds) if counts else None,
-            hovertemplate="layer %{y} head %{x}<br>score %{z:.3f}<br>%{hovertext}<extra></extra>",
+            hovertemplate=_("layer %{y} head %{x}<br>score %{z:.3f}<br>%{hovertext}<extra></extra>"),
             xgap=1,
             ygap=1,
-            colorbar={"title": {"text": "score", "side": "right"}},
+            colorbar={"title": {"text": _("score"), "side": "right"}},
         ),
-        alt=(
-            f"The {words} score of {scores.size} heads, {number(scores.min())} to {number(scores.max())}: "
-            f"how much each {HEAD_SCORES[name]}. Attention spread evenly would score {number(by_chance.even)}; "
-            f"{exceeds.sum()} heads score more than chance would give."
-            if counts
-            else f"No {words} score: {WHY_NONE}."
-        ),
-        xaxis={"title": {"text": f"head{yardstick(by_chance)}"}, "dtick": 1, "showgrid": False},
-        yaxis={"title": {"text": "layer"}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
+        alt=_(
+            "The {score} score of {heads} heads, {least} to {most}: how much each {does}. Attention spread evenly "
+            "would score {even}; {exceeding} heads score more than chance would give.",
+            score=called,
+            heads=scores.size,
+            least=number(scores.min()),
+            most=number(scores.max()),
+            does=look_up(HEAD_SCORES[name]),
+            even=number(by_chance.even),
+            exceeding=exceeds.sum(),
+        )
+        if counts
+        else _("No {score} score: {why}.", score=called, why=look_up(WHY_NONE)),
+        xaxis={"title": {"text": yardstick(by_chance)}, "dtick": 1, "showgrid": False},
+        yaxis={"title": {"text": _("layer")}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
     )
     corners = {"x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
     fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
     if not counts:
-        fig.add_annotation(text=WHY_NONE, xref="paper", yref="paper", x=0.5, y=0.5, showarrow=False)
+        fig.add_annotation(text=look_up(WHY_NONE), xref="paper", yref="paper", x=0.5, y=0.5, showarrow=False)
     return fig
 
 
-WHY_NONE = "no token of this prompt occurs twice"
-
-
-LEFT_OUT = "the first token’s never: it sees itself alone"
+WHY_NONE = N_("no token of this prompt occurs twice")
 
 
 def yardstick(by_chance: Chance | None) -> str:
-    """What the scores are to be held against, below the axis."""
+    """The axis of heads, and what the scores are to be held against below it."""
     if by_chance is None:
-        return ""
-    queries = f"{by_chance.queries} quer{'y counts' if by_chance.queries == 1 else 'ies count'}"
-    said = f"<br>attention spread evenly would<br>score {number(by_chance.even)} here ({queries},<br>{LEFT_OUT})"
-    return said if by_chance.within is None else f"{said};<br>in brackets: no more than by chance"
+        return _("head")
+    said = ngettext(
+        "head<br>attention spread evenly would<br>score {even} here ({count} query counts,<br>the first token’s never: "
+        "it sees itself alone)",
+        "head<br>attention spread evenly would<br>score {even} here ({count} queries count,<br>the first token’s "
+        "never: it sees itself alone)",
+        by_chance.queries,
+        even=number(by_chance.even),
+    )
+    return said if by_chance.within is None else _("{said};<br>in brackets: no more than by chance", said=said)
 
 
 def told(by_chance: Chance, exceeds: np.ndarray) -> list[list[str]]:
     """What hovering over each head tells of chance."""
-    even = f"attention spread evenly would score {number(by_chance.even)}"
+    even = _("attention spread evenly would score {even}", even=number(by_chance.even))
     if by_chance.within is None:
         return [[even] * exceeds.shape[1]] * len(exceeds)
     return [
         [
-            f"{even};<br>weights as sharp as this head’s, but anywhere,<br>stay within {number(most)} in 19 of 20 "
-            f"tries: {'more than chance' if more else 'this may be chance'}"
+            look_up(MORE if more else MAY_BE_CHANCE, even=even, most=number(most))
             for most, more in zip(*row, strict=True)
         ]
         for row in zip(by_chance.within, exceeds, strict=True)
     ]
+
+
+MORE = N_(
+    "{even};<br>weights as sharp as this head’s, but anywhere,<br>stay within {most} in 19 of 20 tries: more than "
+    "chance"
+)
+MAY_BE_CHANCE = N_(
+    "{even};<br>weights as sharp as this head’s, but anywhere,<br>stay within {most} in 19 of 20 tries: this may be "
+    "chance"
+)
 
 
 def ladder(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:
@@ -97,11 +116,11 @@ def ladder(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figu
     masked = np.where(steps.allowed, steps.scores, -np.inf)
     rows = {
         "q·k": steps.dots,
-        f"score = q·k / √{trace.config.d_head}": steps.scores,
-        "masked: no key after the query": masked,
-        "weight = softmax": steps.weights,
-        "length of Wₒ v": steps.lengths,
-        "moved = weight × length": steps.weights * steps.lengths,
+        _("score = q·k / √{d}", d=trace.config.d_head): steps.scores,
+        _("masked: no key after the query"): masked,
+        _("weight = softmax"): steps.weights,
+        _("length of Wₒ v"): steps.lengths,
+        _("moved = weight × length"): steps.weights * steps.lengths,
     }
     values = np.stack([row[part] for row in rows.values()])  # (6, n)
     finite = np.where(np.isfinite(values), values, np.nan)
@@ -119,20 +138,23 @@ def ladder(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figu
             texttemplate="%{text}",
             textfont={"family": MONO, "size": 11},
             hovertext=[positions(trace.tokens)[start : shown.stop]] * len(rows),
-            hovertemplate="%{y}<br>key %{hovertext}: %{text}<extra></extra>",
+            hovertemplate=_("%{y}<br>key %{hovertext}: %{text}<extra></extra>"),
             xgap=1,
             ygap=1,
         ),
-        alt=(
-            f"From products to weights: {quoted(trace.tokens[query])} gives {quoted(trace.tokens[key])} "
-            f"a score of {number(steps.scores[key])} and a weight of {number(steps.weights[key])}."
+        alt=_(
+            "From products to weights: {query} gives {key} a score of {score} and a weight of {weight}.",
+            query=quoted(trace.tokens[query]),
+            key=quoted(trace.tokens[key]),
+            score=number(steps.scores[key]),
+            weight=number(steps.weights[key]),
         ),
         xaxis={
             "tickvals": list(shown),
             "ticktext": [label(trace.tokens[i]) for i in shown],
             "tickfont": {"family": MONO, "size": 11},
             "tickangle": -60,
-            "title": {"text": f"key{left_out(steps.weights, shown)}"},
+            "title": {"text": keys_shown(steps.weights, shown)},
             "showgrid": False,
         },
         yaxis={"autorange": "reversed", "showgrid": False},
@@ -141,16 +163,20 @@ def ladder(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figu
     return fig
 
 
-def left_out(weights: np.ndarray, shown: range) -> str:
-    """How much of a query's attention goes to keys that are not shown, as in "; 16 others have 0.31 of the weight"."""
+def keys_shown(weights: np.ndarray, shown: range) -> str:
+    """The axis of keys, and how much of a query's attention goes to those that are not shown."""
     rest = len(weights) - len(shown)
     if not rest:
-        return ""
-    elsewhere = number(np.delete(weights, shown).sum(dtype=np.float64))
-    others = f"1 other has {elsewhere} of the weight"
-    if rest > 1:
-        others = f"{rest} others have {elsewhere} of the weight together"
-    return f" ({shown.start} to {shown[-1]} of {len(weights)}; the {others})"
+        return _("key")
+    return ngettext(
+        "key ({first} to {last} of {total}; the {count} other has {elsewhere} of the weight)",
+        "key ({first} to {last} of {total}; the {count} others have {elsewhere} of the weight together)",
+        rest,
+        first=shown.start,
+        last=shown[-1],
+        total=len(weights),
+        elsewhere=number(np.delete(weights, shown).sum(dtype=np.float64)),
+    )
 
 
 def dimensions(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:
@@ -160,7 +186,7 @@ def dimensions(trace: Trace, layer: int, head: int, query: int, key: int) -> go.
     return score_parts(
         parts,
         score,
-        part="dimension",
-        alt=f"{len(parts)} products of q and k that add up to the score {number(score)}.",
-        title={"text": "dimension i of q and k, which adds qᵢ kᵢ / √d"},
+        hover=_("dimension %{x}<br>adds %{y:.4f}<extra></extra>"),
+        alt=_("{count} products of q and k that add up to the score {score}.", count=len(parts), score=number(score)),
+        title={"text": _("dimension i of q and k, which adds qᵢ kᵢ / √d")},
     )

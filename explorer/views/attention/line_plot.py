@@ -4,6 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.explain.notation import quoted
+from explorer.language import _
 from explorer.tracing.trace import Trace
 from explorer.views.style import ATTENTION, MONO, RESIDUAL, SELECTED, figure, label
 
@@ -41,7 +42,7 @@ def lines(trace: Trace, layer: int, head: int, query: int, key: int = 0) -> go.F
                 )
     names = [label(trace.tokens[i]) for i in shown]
     weights = trace[f"blocks.{layer}.attn.pattern"][head]
-    for x, side, word in ((0, "middle left", "query"), (1, "middle right", "key")):
+    for x, side, token_at in ((0, "middle left", query_at), (1, "middle right", key_at)):
         chosen = key if x else query
         told = [weight_told(weights, *((query, i) if x else (i, key))) for i in shown]
         traces.append(
@@ -55,24 +56,28 @@ def lines(trace: Trace, layer: int, head: int, query: int, key: int = 0) -> go.F
                 textfont={"family": MONO, "size": 11},
                 customdata=[(max(query, i), i) if x else (i, min(i, key)) for i in shown],
                 hovertext=[
-                    f"{word} {i} {name}<br>{weight}" for i, name, weight in zip(shown, names, told, strict=True)
+                    f"{token_at(i, name)}<br>{weight}" for i, name, weight in zip(shown, names, told, strict=True)
                 ],
                 hovertemplate="%{hovertext}<extra></extra>",
                 showlegend=False,
             )
         )
-    part = "" if len(shown) == len(trace) else f" (tokens {shown.start} to {end - 1} of {len(trace)})"
+    part, whose = "", _("layer {layer} head {head}", layer=layer, head=head)
+    if len(shown) < len(trace):
+        part = _("tokens {first} to {last} of {total}", first=shown.start, last=end - 1, total=len(trace))
+        whose = f"{whose} ({part})"
+    chosen = quoted(trace.tokens[query])
     fig = figure(
         traces,
-        alt=f"Lines from queries to keys of layer {layer} head {head}{part}; {quoted(trace.tokens[query])} is chosen.",
+        alt=_("Lines from queries to keys of {whose}; {token} is chosen.", whose=whose, token=chosen),
         xaxis={
             "range": [-0.35, 1.35],
             "tickvals": [0, 1],
-            "ticktext": ["query", "key"],
+            "ticktext": [_("query"), _("key")],
             "side": "top",
             "showgrid": False,
             "zeroline": False,
-            "title": {"text": part.strip(" ()")},
+            "title": {"text": part},
         },
         yaxis={"visible": False, "range": [end - 0.5, shown.start - 0.5]},
     )
@@ -83,5 +88,14 @@ def lines(trace: Trace, layer: int, head: int, query: int, key: int = 0) -> go.F
 def weight_told(weights: np.ndarray, query: int, key: int) -> str:
     """The weight from a query to a key, at the end that is pointed at."""
     if key > query:
-        return "not seen: after the query"
-    return f"from query {query} to key {key}: weight {weights[query, key]:.3f}"
+        return _("not seen: after the query")
+    weight = weights[query, key]
+    return _("from query {query} to key {key}: weight {weight:.3f}", query=query, key=key, weight=weight)
+
+
+def query_at(position: int, token: str) -> str:
+    return _("query {position} {token}", position=position, token=token)
+
+
+def key_at(position: int, token: str) -> str:
+    return _("key {position} {token}", position=position, token=token)

@@ -8,6 +8,7 @@ from explorer.explain.analysed.change import attention_elsewhere, run_again, str
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
 from explorer.explain.point import Point
+from explorer.language import N_, _, look_up
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -37,25 +38,39 @@ def unchanged(trace: Trace) -> Trace:
 def formula(trace: Trace, selection: Selection) -> str:
     query, token_id = selection.query, explained_token(trace, selection)
     before = log_probability(unchanged(trace), query, token_id)
-    whose = f"probability of {quoted(trace.vocabulary[token_id])} after {quoted(trace.tokens[query])} ({query})"
+    limit = change.resolution(trace) if trace.baseline else resolution(trace.dtype)
     if trace.baseline:
         after = log_probability(trace, query, token_id)
-        first, then = f"{change.words(trace)}:\n", f"\n{change.outcome(trace, query)}"
+        template, notes = CHANGED, [change.outcome(trace, query)]
     else:
         after = before + ablation(trace, query, token_id).heads[selection.layer, selection.head]
-        first, then = "", f"\n{BIASES}" * trace.config.bias
-        whose += f", without head {selection.head} of layer {selection.layer}"
-    limit = change.resolution(trace) if trace.baseline else resolution(trace.dtype)
-    bits = change.told(after - before, limit * max(1.0, abs(before)), trace.dtype, " bits")
-    times = number(2 ** (after - before))
-    return f"{first}{whose}: {number(2**before)} → {number(2**after)}, log₂ {times} = {bits}{then}"
+        template, notes = SILENCED, [look_up(BIASES)] * trace.config.bias
+    said = look_up(
+        template,
+        changes=change.words(trace),
+        token=quoted(trace.vocabulary[token_id]),
+        query=quoted(trace.tokens[query]),
+        position=query,
+        head=selection.head,
+        layer=selection.layer,
+        before=number(2**before),
+        after=number(2**after),
+        times=number(2 ** (after - before)),
+        bits=change.told(after - before, limit * max(1.0, abs(before)), trace.dtype, N_("{value} bits")),
+    )
+    return "\n".join([said, *notes])
 
 
-BIASES = "silenced is what a part makes of the tokens; the biases of W_O and of the feed-forward’s output stay"
+CHANGED = N_("{changes}:\nprobability of {token} after {query} ({position}): {before} → {after}, log₂ {times} = {bits}")
+SILENCED = N_(
+    "probability of {token} after {query} ({position}), without head {head} of layer {layer}: {before} → {after}, log₂ "
+    "{times} = {bits}"
+)
+BIASES = N_("silenced is what a part makes of the tokens; the biases of W_O and of the feed-forward’s output stay")
 
 
 AGAIN = (
-    "log₂ p, run again with nothing silenced, against the captured logits",
+    N_("log₂ p, run again with nothing silenced, against the captured logits"),
     lambda trace, s: run_again(unchanged(trace), s.query, explained_token(trace, s)),
 )
 
@@ -67,7 +82,7 @@ def mark_of_ablation(trace: Trace, selection: Selection) -> Mark:
 def inspect_head(trace: Trace, selection: Selection, point: Point) -> Derivation:
     run = unchanged(trace)
     if point.column >= run.config.num_heads:
-        raise NoSuchPoint(f"there is no head {point.column}")
+        raise NoSuchPoint(_("there is no head {head}", head=point.column))
     return without(run, selection.query, explained_token(trace, selection), point.column, point.row)
 
 
@@ -79,8 +94,8 @@ def inspect_sublayer(trace: Trace, selection: Selection, point: Point) -> Deriva
 
 VIEW = View(
     name="experiments",
-    title="Experiments",
-    words=(
+    title=N_("Experiments"),
+    words=N_(
         "What is a part of the model good for? Take it away and see (ablation): each cell below is one head silenced "
         "alone, and by how many bits that changes the log-probability of the explained token, blue where it needs the "
         "head. Click a cell, then silence, weaken or strengthen that head with its slider, or change something else: "
@@ -88,13 +103,13 @@ VIEW = View(
     ),
     formula=formula,
     needs=("blocks.*.attn.pattern", "blocks.*.attn.z", "blocks.*.ffn.hidden", "blocks.*.resid_post", "logits"),
-    otherwise=lambda config: "Too little was captured of this model to change it.",
+    otherwise=lambda config: _("Too little was captured of this model to change it."),
     controls=("query", "target", "layer", "head", "neuron"),
     what_ifs=(HEAD, HEADS, FEED_FORWARD, NEURON, ROTATION_SHIFT, VECTOR_SHIFT, BASE, ROTATION_OFF),
     panels=(
         Panel(
             name="heads",
-            title="Each head silenced alone: change of the explained token’s log₂ probability",
+            title=N_("Each head silenced alone: change of the explained token’s log₂ probability"),
             draw=lambda trace, s: heads(unchanged(trace), s.query, explained_token(trace, s), s.layer, s.head),
             selects={"x": "head", "y": "layer"},
             mark=mark_of_ablation,
@@ -103,7 +118,7 @@ VIEW = View(
         ),
         Panel(
             name="next_token_change",
-            title="What the change did to the next token after the query",
+            title=N_("What the change did to the next token after the query"),
             draw=lambda trace, s: change.next_tokens(trace, s.query),
             inspect=change.inspect_next_token,
             compares=True,
@@ -112,7 +127,7 @@ VIEW = View(
         ),
         Panel(
             name="sublayers",
-            title="All heads of a layer silenced, or its feed-forward",
+            title=N_("All heads of a layer silenced, or its feed-forward"),
             draw=lambda trace, s: sublayers(unchanged(trace), s.query, explained_token(trace, s)),
             inspect=inspect_sublayer,
             selects={"customdata": "layer"},
@@ -121,7 +136,7 @@ VIEW = View(
         ),
         Panel(
             name="spread",
-            title="How far the change moved each token’s residual stream, from the embedding down",
+            title=N_("How far the change moved each token’s residual stream, from the embedding down"),
             draw=lambda trace, s: spread(trace, s.query),
             compares=True,
             selects={"x": "query", "customdata": "layer"},
@@ -131,7 +146,7 @@ VIEW = View(
         ),
         Panel(
             name="other_heads",
-            title="Which heads look elsewhere because of it",
+            title=N_("Which heads look elsewhere because of it"),
             draw=lambda trace, s: other_heads(trace, s.layer, s.head),
             compares=True,
             selects={"x": "head", "y": "layer"},
@@ -141,7 +156,7 @@ VIEW = View(
         ),
         Panel(
             name="pattern_change",
-            title="The chosen head’s pattern: changed − unchanged weights",
+            title=N_("The chosen head’s pattern: changed − unchanged weights"),
             draw=lambda trace, s: change.patterns(trace, s.layer, s.head, s.query, s.key),
             compares=True,
             selects={"x": "key", "y": "query"},
@@ -151,7 +166,7 @@ VIEW = View(
         ),
         Panel(
             name="text_change",
-            title="Which tokens of the text it made harder (up) or easier to predict",
+            title=N_("Which tokens of the text it made harder (up) or easier to predict"),
             draw=lambda trace, s: text_change(trace, s.query),
             inspect=lambda trace, s, point: surprisal_moved(trace, point.column),
             compares=True,

@@ -3,10 +3,11 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.analysis.ablation import Ablation, ablation
-from explorer.analysis.residual import SUBLAYERS
+from explorer.analysis.ablation import ablation
+from explorer.analysis.residual import stages
 from explorer.analysis.rounding import resolution
 from explorer.explain.notation import added, number, quoted
+from explorer.language import _
 from explorer.tracing.trace import Trace
 from explorer.views.change import say
 from explorer.views.stage_axes import sublayer_axis
@@ -18,7 +19,7 @@ def heads(trace: Trace, query: int, token_id: int, layer: int | None = None, hea
     found = ablation(trace, query, token_id)
     values = found.heads  # (L, H)
     limit, largest = resolution(trace.dtype) * max(1.0, -found.before), float(np.abs(values).max())
-    none = largest <= limit
+    none, chance = largest <= limit, number(2**found.before)
     most = np.unravel_index(np.abs(values).argmax(), values.shape)
     fig = figure(
         go.Heatmap(
@@ -29,26 +30,39 @@ def heads(trace: Trace, query: int, token_id: int, layer: int | None = None, hea
             text=[[added(value) for value in row] for row in values],
             customdata=2 ** (found.before + values),
             texttemplate="%{text}" if values.shape[1] <= 12 else None,
-            hovertemplate=(
-                "without layer %{y} head %{x}<br>%{text} bits: "
-                f"probability {number(2**found.before)} → %{{customdata:.3g}}<extra></extra>"
+            hovertemplate=_(
+                "without layer %{{y}} head %{{x}}<br>%{{text}} bits: probability {before} → %{{customdata:.3g}}"
+                "<extra></extra>",
+                before=chance,
             ),
             xgap=1,
             ygap=1,
-            colorbar={"title": {"text": "bits, without it", "side": "right"}},
+            colorbar={"title": {"text": _("bits, without it"), "side": "right"}},
         ),
-        alt=(
-            f"Change of the probability of {told(trace, query, token_id, found)} when each of {values.size} heads is "
-            f"silenced alone: most without layer {most[0]} head {most[1]}, {added(values[most])} bits."
+        alt=_(
+            "Change of the probability of {token} after {query}, {probability}, when each of {heads} heads is silenced "
+            "alone: most without layer {layer} head {head}, {bits} bits.",
+            token=quoted(trace.vocabulary[token_id]),
+            query=quoted(trace.tokens[query]),
+            probability=chance,
+            heads=values.size,
+            layer=most[0],
+            head=most[1],
+            bits=added(values[most]),
         ),
-        xaxis={"title": {"text": "head"}, "dtick": 1, "showgrid": False},
-        yaxis={"title": {"text": "layer"}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
+        xaxis={"title": {"text": _("head")}, "dtick": 1, "showgrid": False},
+        yaxis={"title": {"text": _("layer")}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
     )
     if layer is not None:
         corners = {"x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
         fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
     if none:
-        say(fig, f"without any head it is as likely, as far as {trace.dtype} can tell ({number(limit)} bits)")
+        alike = _(
+            "without any head it is as likely, as far as {dtype} can tell ({limit} bits)",
+            dtype=trace.dtype,
+            limit=number(limit),
+        )
+        say(fig, alike)
     return fig
 
 
@@ -56,8 +70,8 @@ def sublayers(trace: Trace, query: int, token_id: int) -> go.Figure:
     """The same without all heads of a layer, or without its feed-forward."""
     found = ablation(trace, query, token_id)
     values = found.sublayers.ravel()  # (2 L,)
-    names = [f"{layer} {part}" for layer in range(len(found.sublayers)) for part in SUBLAYERS.values()]
-    chances = number(2**found.before)
+    names = [stage.name for stage in stages(trace, normed=False)[1:]]
+    chance = number(2**found.before)
     most = int(np.abs(values).argmax())
     return figure(
         go.Bar(
@@ -65,24 +79,30 @@ def sublayers(trace: Trace, query: int, token_id: int) -> go.Figure:
             y=values,
             customdata=np.arange(len(names)) // 2,
             text=[
-                f"without {name}: {added(value)} bits<br>probability {chances} → {number(2 ** (found.before + value))}"
+                _(
+                    "without {part}: {bits} bits<br>probability {before} → {after}",
+                    part=name,
+                    bits=added(value),
+                    before=chance,
+                    after=number(2 ** (found.before + value)),
+                )
                 for name, value in zip(names, values, strict=True)
             ],
             textposition="none",
             marker={"color": [ATTENTION, FEED_FORWARD] * len(found.sublayers)},
             hovertemplate="%{text}<extra></extra>",
         ),
-        alt=(
-            f"Change of the probability of {told(trace, query, token_id, found)} without each sublayer: most without "
-            f"{names[most]}, {added(values[most])} bits."
+        alt=_(
+            "Change of the probability of {token} after {query}, {probability}, without each sublayer: most without "
+            "{part}, {bits} bits.",
+            token=quoted(trace.vocabulary[token_id]),
+            query=quoted(trace.tokens[query]),
+            probability=chance,
+            part=names[most],
+            bits=added(values[most]),
         ),
-        xaxis={**sublayer_axis(names), "title": {"text": "without (blue: all heads, orange: feed-forward)"}},
-        yaxis={"title": {"text": "change of log₂ probability, bits"}},
+        xaxis={**sublayer_axis(names), "title": {"text": _("without (blue: all heads, orange: feed-forward)")}},
+        yaxis={"title": {"text": _("change of log₂ probability, bits")}},
         bargap=0.3,
         hovermode="x",  # a short bar is hard to hit
     )
-
-
-def told(trace: Trace, query: int, token_id: int, found: Ablation) -> str:
-    chance = number(2**found.before)
-    return f"{quoted(trace.vocabulary[token_id])} after {quoted(trace.tokens[query])}, {chance},"

@@ -7,8 +7,9 @@ from explorer.analysis.change import attention_moved, resolution, stream_change,
 from explorer.analysis.next_token import surprisal
 from explorer.analysis.residual import stages
 from explorer.explain.notation import number, quoted
+from explorer.language import _
 from explorer.tracing.trace import Trace
-from explorer.views.change import say, told, words
+from explorer.views.change import say, told, told_most, words
 from explorer.views.stage_axes import layers_of, stage_axis
 from explorer.views.style import SELECTED, figure, positions, token_axis
 
@@ -19,6 +20,7 @@ def spread(trace: Trace, query: int | None = None) -> go.Figure:
     """How far the residual stream of every token (column) moved at every stage (row); a frame around the chosen one."""
     places, values = stages(trace), stream_change(trace)  # (S, T)
     largest, limit = float(values.max()), resolution(trace)
+    measure = _("× its length (larger ones alike)") if largest > MOST else _("× its length")
     fig = figure(
         go.Heatmap(
             x=positions(trace.tokens),
@@ -28,21 +30,28 @@ def spread(trace: Trace, query: int | None = None) -> go.Figure:
             zmax=min(largest, MOST) if largest > limit else MOST,
             autocolorscale=True,
             customdata=layers_of(places, len(trace)),
-            hovertemplate="token %{x}, stream at %{y}<br>moved by %{z:.3g} × its length<extra></extra>",
-            colorbar={"title": {"text": "× its length" + " (larger ones alike)" * (largest > MOST), "side": "right"}},
+            hovertemplate=_("token %{x}, stream at %{y}<br>moved by %{z:.3g} × its length<extra></extra>"),
+            colorbar={"title": {"text": measure, "side": "right"}},
         ),
-        alt=(
-            f"How far {words(trace)} moved the residual stream of {len(trace)} tokens at {len(places)} stages: by "
-            f"{told(largest, limit, trace.dtype, before='at most ')} times its length; in the end most at "
-            f"{quoted(trace.tokens[values[-1].argmax()])}."
+        alt=_(
+            "How far {changes} moved the residual stream of {tokens} tokens at {stages} stages: by {most} times its "
+            "length; in the end most at {token}.",
+            changes=words(trace),
+            tokens=len(trace),
+            stages=len(places),
+            most=told_most(largest, limit, trace.dtype),
+            token=quoted(trace.tokens[values[-1].argmax()]),
         ),
-        xaxis={**token_axis(trace.tokens, "token", most=24), "tickangle": -60},
+        xaxis={**token_axis(trace.tokens, _("token"), most=24), "tickangle": -60},
         yaxis=stage_axis(places),
     )
     if query is not None:
         fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 2})
     if largest <= limit:
-        say(fig, f"no vector moves as far as {trace.dtype} can tell ({number(limit)} × its length)")
+        none = _(
+            "no vector moves as far as {dtype} can tell ({limit} × its length)", dtype=trace.dtype, limit=number(limit)
+        )
+        say(fig, none)
     return fig
 
 
@@ -58,23 +67,32 @@ def other_heads(trace: Trace, layer: int | None = None, head: int = 0) -> go.Fig
             autocolorscale=True,
             text=[[f"{value:.2f}" for value in row] for row in values],
             texttemplate="%{text}" if values.shape[1] <= 12 else None,
-            hovertemplate="layer %{y} head %{x}<br>%{z:.3g} of its attention moved<extra></extra>",
+            hovertemplate=_("layer %{y} head %{x}<br>%{z:.3g} of its attention moved<extra></extra>"),
             xgap=1,
             ygap=1,
-            colorbar={"title": {"text": "share of attention moved", "side": "right"}},
+            colorbar={"title": {"text": _("share of attention moved"), "side": "right"}},
         ),
-        alt=(
-            f"Share of each head's attention that went to other tokens by {words(trace)}: most, "
-            f"{told(values[most], limit, trace.dtype)}, of layer {most[0]} head {most[1]}."
+        alt=_(
+            "Share of each head's attention that went to other tokens by {changes}: most, {share}, of layer {layer} "
+            "head {head}.",
+            changes=words(trace),
+            share=told(values[most], limit, trace.dtype),
+            layer=most[0],
+            head=most[1],
         ),
-        xaxis={"title": {"text": "head"}, "dtick": 1, "showgrid": False},
-        yaxis={"title": {"text": "layer"}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
+        xaxis={"title": {"text": _("head")}, "dtick": 1, "showgrid": False},
+        yaxis={"title": {"text": _("layer")}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
     )
     if layer is not None:
         corners = {"x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
         fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
     if values.max() <= limit:
-        say(fig, f"no head looks elsewhere by as much as {trace.dtype} can tell ({number(limit)} of its attention)")
+        none = _(
+            "no head looks elsewhere by as much as {dtype} can tell ({limit} of its attention)",
+            dtype=trace.dtype,
+            limit=number(limit),
+        )
+        say(fig, none)
     return fig
 
 
@@ -83,31 +101,38 @@ def text_change(trace: Trace, query: int | None = None) -> go.Figure:
     values = surprisal_change(trace)  # (T,)
     bits = [surprisal(run) for run in (trace.baseline, trace)]
     names = positions(trace.tokens)
-    title, alt = "surprisal, changed − unchanged, bits", "Only one token, which nothing precedes: no surprisal."
+    title = _("surprisal, changed − unchanged, bits")
+    alt = _("Only one token, which nothing precedes: no surprisal.")
     limits = resolution(trace) * np.maximum(1, bits[0])
     nothing = len(trace) > 1 and bool((np.abs(values[1:]) <= limits[1:]).all())
     if len(trace) > 1:
         before, after = (number(np.nanmean(run)) for run in bits)
-        title += f"<br>mean {before} → {after}"
+        title = _("surprisal, changed − unchanged, bits<br>mean {before} → {after}", before=before, after=after)
         worst = 1 + int(np.abs(values[1:]).argmax())  # of what is not a number the first
-        alt = (
-            f"Change of each token's surprisal by {words(trace)}: mean {before} → {after} bits a token; most, "
-            f"{told(values[worst], limits[worst], trace.dtype)}, of {quoted(trace.tokens[worst])} at {worst}."
+        alt = _(
+            "Change of each token's surprisal by {changes}: mean {before} → {after} bits a token; most, {most}, of "
+            "{token} at {position}.",
+            changes=words(trace),
+            before=before,
+            after=after,
+            most=told(values[worst], limits[worst], trace.dtype),
+            token=quoted(trace.tokens[worst]),
+            position=worst,
         )
     each = [
-        f"{name}: {number(before)} → {number(after)} bits"
+        _("{token}: {before} → {after} bits", token=name, before=number(before), after=number(after))
         for name, before, after in zip(names[1:], *(run[1:] for run in bits), strict=True)
     ]
     fig = figure(
         go.Bar(
             x=names,
             y=values,
-            text=[f"{names[0]}: nothing precedes it", *each],
+            text=[_("{token}: nothing precedes it", token=names[0]), *each],
             textposition="none",
             hovertemplate="%{text}<extra></extra>",
         ),
         alt=alt,
-        xaxis={**token_axis(trace.tokens, "token"), "tickangle": -60, "range": [-0.5, len(trace) - 0.5]},
+        xaxis={**token_axis(trace.tokens, _("token")), "tickangle": -60, "range": [-0.5, len(trace) - 0.5]},
         yaxis={"title": {"text": title}} | ({"range": [-1, 1]} if nothing else {}),
         bargap=0.15,
         hovermode="x",  # a short bar is hard to hit
@@ -116,5 +141,10 @@ def text_change(trace: Trace, query: int | None = None) -> go.Figure:
         column = {"x0": query - 0.5, "x1": query + 0.5, "y0": 0, "y1": 1, "yref": "paper"}
         fig.add_shape(type="rect", **column, line={"color": SELECTED, "width": 1})
     if nothing:
-        say(fig, f"no token is harder or easier by as much as {trace.dtype} can tell ({number(limits[worst])} bits)")
+        none = _(
+            "no token is harder or easier by as much as {dtype} can tell ({limit} bits)",
+            dtype=trace.dtype,
+            limit=number(limits[worst]),
+        )
+        say(fig, none)
     return fig

@@ -5,12 +5,12 @@ import plotly.graph_objects as go
 
 from explorer.analysis.feed_forward import ACTIVATIONS, Neurons, neuron, neurons, pushed
 from explorer.explain.notation import number, quoted
+from explorer.language import _
 from explorer.tracing.trace import Trace
 from explorer.views.style import FEED_FORWARD, MONO, RESIDUAL, SELECTED, figure, label, positions, token_axis
 
 MOST_NEURONS = 20
 MOST_TOKENS = 10  # each way
-WRITES = "<br>writes a vector of length %{text}"
 PALE = "rgba(230, 159, 0, 0.45)"  # the feed-forward's orange; a legend shows no opacity of its own
 
 
@@ -21,14 +21,14 @@ def strongest(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
     name = ACTIVATIONS[trace.config.ffn][0]
     if all_neurons.up is None:
         steps = [
-            (f"before {name}", all_neurons.pre, RESIDUAL),
-            (f"hidden = {name}(before)", all_neurons.hidden, FEED_FORWARD),
+            (_("before {activation}", activation=name), all_neurons.pre, RESIDUAL),
+            (_("hidden = {activation}(before)", activation=name), all_neurons.hidden, FEED_FORWARD),
         ]
     else:
         steps = [
-            (f"gate, after {name}", all_neurons.active, PALE),
+            (_("gate, after {activation}", activation=name), all_neurons.active, PALE),
             ("up", all_neurons.up, RESIDUAL),
-            ("hidden = gate × up", all_neurons.hidden, FEED_FORWARD),
+            (_("hidden = gate × up"), all_neurons.hidden, FEED_FORWARD),
         ]
     fig = figure(
         [
@@ -40,25 +40,32 @@ def strongest(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
                 text=[number(length) for length in all_neurons.written[shown]],
                 textposition="none",
                 marker={"color": color},
-                hovertemplate=f"{step}: %{{y:.4g}}{WRITES * (values is all_neurons.hidden)}<extra></extra>",
+                hovertemplate=_("{step}: %{{y:.4g}}<br>writes a vector of length %{{text}}<extra></extra>", step=step)
+                if values is all_neurons.hidden
+                else f"{step}: %{{y:.4g}}<extra></extra>",
             )
             for step, values, color in steps
         ],
-        alt=(
-            f"The neurons of layer {layer}, {trace.config.d_ff} in all, that write most "
-            f"at {quoted(trace.tokens[query])}: most is neuron {shown[0]}, with a hidden value of "
-            f"{number(all_neurons.hidden[shown[0]])}; the chosen neuron {chosen} has "
-            f"{number(all_neurons.hidden[chosen])}."
+        alt=_(
+            "The neurons of layer {layer}, {count} in all, that write most at {token}: most is neuron {most}, with a "
+            "hidden value of {value}; the chosen neuron {chosen} has {chosen_value}.",
+            layer=layer,
+            count=trace.config.d_ff,
+            token=quoted(trace.tokens[query]),
+            most=shown[0],
+            value=number(all_neurons.hidden[shown[0]]),
+            chosen=chosen,
+            chosen_value=number(all_neurons.hidden[chosen]),
         ),
         xaxis={
-            "title": {"text": "neuron (the one that writes most first)"},
+            "title": {"text": _("neuron (the one that writes most first)")},
             "tickvals": places,
             "ticktext": [str(n) for n in shown],
             "tickfont": {"family": MONO, "size": 11},
             "tickangle": -45,
             "showgrid": False,
         },
-        yaxis={"title": {"text": "value"}},
+        yaxis={"title": {"text": _("value")}},
         barmode="group",
         bargap=0.3,
         hovermode="x",  # a short bar is hard to hit
@@ -83,13 +90,14 @@ def curve(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
     """Every neuron at a token as a dot on the activation function; the more it writes, the larger."""
     all_neurons = neurons(trace, layer, query)
     name, activation = ACTIVATIONS[trace.config.ffn]
-    before = "gate" if all_neurons.up is not None else "up"
+    weights = "gate_proj" if all_neurons.up is not None else "up_proj"
+    title = _("into {activation}: {weights}(x)<br>(larger dots write more)", activation=name, weights=weights)
     ends = min(-2.0, float(all_neurons.pre.min())), max(2.0, float(all_neurons.pre.max()))
     line = np.linspace(*ends, 241)
     others = np.delete(np.arange(trace.config.d_ff), chosen)
     written = np.where(np.isfinite(all_neurons.written), all_neurons.written, 0)  # no dot is as large as what is none
     sizes = 4 + 12 * np.sqrt(written / max(float(written.max()), 1e-12))
-    hover = f"neuron %{{customdata}}<br>{name}(%{{x:.4g}}) = %{{y:.4g}}<extra></extra>"
+    hover = _("neuron %{{customdata}}<br>{activation}(%{{x:.4g}}) = %{{y:.4g}}<extra></extra>", activation=name)
     dots = [
         go.Scatter(
             x=all_neurons.pre[which],
@@ -99,11 +107,11 @@ def curve(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
             marker={"color": color, "size": size, "opacity": opacity, "line": {"width": 0}},
             name=words,
             hovertemplate=hover,
-            showlegend=words == f"neuron {chosen}",
+            showlegend=color == SELECTED,
         )
         for which, words, color, size, opacity in (
-            (others, "the others", FEED_FORWARD, sizes[others], 0.5),
-            (np.array([chosen]), f"neuron {chosen}", SELECTED, 13, 1),
+            (others, _("the others"), FEED_FORWARD, sizes[others], 0.5),
+            (np.array([chosen]), _("neuron {neuron}", neuron=chosen), SELECTED, 13, 1),
         )
     ]
     along = go.Scatter(
@@ -111,13 +119,19 @@ def curve(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
     )
     return figure(
         [along, *dots],
-        alt=(
-            f"{trace.config.d_ff} neurons at {quoted(trace.tokens[query])} on the curve of {name}: "
-            f"{(all_neurons.pre > 0).mean():.0%} of them above 0; neuron {chosen} goes in as "
-            f"{number(all_neurons.pre[chosen])} and comes out as {number(all_neurons.active[chosen])}."
+        alt=_(
+            "{count} neurons at {token} on the curve of {activation}: {above:.0%} of them above 0; neuron {neuron} "
+            "goes in as {before} and comes out as {after}.",
+            count=trace.config.d_ff,
+            token=quoted(trace.tokens[query]),
+            activation=name,
+            above=(all_neurons.pre > 0).mean(),
+            neuron=chosen,
+            before=number(all_neurons.pre[chosen]),
+            after=number(all_neurons.active[chosen]),
         ),
-        xaxis={"title": {"text": f"into {name}: {before}_proj(x)<br>(larger dots write more)"}, "zeroline": True},
-        yaxis={"title": {"text": f"out of {name}"}, "zeroline": True},
+        xaxis={"title": {"text": title}, "zeroline": True},
+        yaxis={"title": {"text": _("out of {activation}", activation=name)}, "zeroline": True},
     )
 
 
@@ -132,20 +146,24 @@ def across_tokens(trace: Trace, layer: int, chosen: int, query: int) -> go.Figur
             y=values,
             marker={"color": [SELECTED if i == query else FEED_FORWARD for i in range(len(values))]},
             hovertext=places,
-            hovertemplate="token %{hovertext}<br>hidden %{y:.4g}<extra></extra>",
+            hovertemplate=_("token %{hovertext}<br>hidden %{y:.4g}<extra></extra>"),
         ),
-        alt=(
-            f"Hidden value of layer {layer}'s neuron {chosen} at {len(values)} tokens: furthest from 0, "
-            f"{number(values[most])}, at {quoted(trace.tokens[most])}."
+        alt=_(
+            "Hidden value of layer {layer}'s neuron {neuron} at {tokens} tokens: furthest from 0, {value}, at {token}.",
+            layer=layer,
+            neuron=chosen,
+            tokens=len(values),
+            value=number(values[most]),
+            token=quoted(trace.tokens[most]),
         ),
-        xaxis={**token_axis(trace.tokens, "token", most=24), "tickangle": -60},
-        yaxis={"title": {"text": f"hidden value of neuron {chosen}"}},
+        xaxis={**token_axis(trace.tokens, _("token"), most=24), "tickangle": -60},
+        yaxis={"title": {"text": _("hidden value of neuron {neuron}", neuron=chosen)}},
         bargap=0.15,
         hovermode="x",
     )
     fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 1})
     if not values.any():
-        note = {"text": "0 at every token: dead in this run", "yref": "paper", "y": 0.75}
+        note = {"text": _("0 at every token: dead in this run"), "yref": "paper", "y": 0.75}
         fig.add_annotation(xref="paper", x=0.5, showarrow=False, **note)
     return fig
 
@@ -164,28 +182,32 @@ def promoted(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
     shown = most_pushed(push)
     each = len(shown) // 2
     names = [trace.vocabulary[token_id] for token_id in shown]
-    turned = ",<br>below 0, so that all turns round" if hidden < 0 else ""
+    title = _("logit for each 1 of the hidden value,<br>norm gains folded in; here {hidden}", hidden=number(hidden))
+    if hidden < 0:
+        title = _("{title},<br>below 0, so that all turns round", title=title)
     fig = figure(
         go.Bar(
             x=push[shown],
             y=np.arange(len(shown)),
             orientation="h",
             text=[
-                f"{label(name)}<br>adds {number(hidden * by)} here" for name, by in zip(names, push[shown], strict=True)
+                _("{token}<br>adds {value} here", token=label(name), value=number(hidden * by))
+                for name, by in zip(names, push[shown], strict=True)
             ],
             textposition="none",
             marker={"color": FEED_FORWARD},
-            hovertemplate="%{text}<br>%{x:.4g} for each 1 of the hidden value<extra></extra>",
+            hovertemplate=_("%{text}<br>%{x:.4g} for each 1 of the hidden value<extra></extra>"),
         ),
-        alt=(
-            f"Neuron {chosen} of layer {layer} promotes {', '.join(quoted(name) for name in names[:3])} most and "
-            f"suppresses {', '.join(quoted(name) for name in names[:-4:-1])}; hidden value here {number(hidden)}."
+        alt=_(
+            "Neuron {neuron} of layer {layer} promotes {raised} most and suppresses {lowered}; hidden value here "
+            "{value}.",
+            neuron=chosen,
+            layer=layer,
+            raised=", ".join(quoted(name) for name in names[:3]),
+            lowered=", ".join(quoted(name) for name in names[:-4:-1]),
+            value=number(hidden),
         ),
-        xaxis={
-            "title": {
-                "text": f"logit for each 1 of the hidden value,<br>norm gains folded in; here {number(hidden)}{turned}"
-            }
-        },
+        xaxis={"title": {"text": title}},
         yaxis={
             "tickvals": list(range(len(shown))),
             "ticktext": [label(name) for name in names],

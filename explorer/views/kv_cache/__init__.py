@@ -1,22 +1,25 @@
 """KV cache: what a step finds stored, and what it computes."""
 
+from functools import reduce
+
 import numpy as np
 import plotly.graph_objects as go
 
-from explorer.analysis.kv_cache import cached_lengths, cached_name, step_flops, whole_lengths
-from explorer.explain.analysed.kv_cache import NAMES, computed, length, megabytes
+from explorer.analysis.kv_cache import cached_lengths, cached_name, whole_lengths
+from explorer.explain.analysed.kv_cache import computed, length, megabytes
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
 from explorer.explain.point import Point
+from explorer.language import N_, _, look_up
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.checks import Mark, given, worked_out
+from explorer.views.kv_cache.formula import formula
 from explorer.views.kv_cache.savings import size, work
 from explorer.views.style import SELECTED, figure, positions, token_axis
 from explorer.views.view import Panel, View
 from model.config import ModelConfig
-from model.counting import kv_cache_bytes_per_token
 
 
 def so_far(lengths: np.ndarray, query: int) -> np.ndarray:
@@ -26,8 +29,8 @@ def so_far(lengths: np.ndarray, query: int) -> np.ndarray:
     return known
 
 
-def heatmap(trace: Trace, lengths: np.ndarray, rows: list[str], what: str, query: int, alt: str) -> go.Figure:
-    """Lengths (N, T) up to the query, the step's own column framed."""
+def heatmap(trace: Trace, lengths: np.ndarray, rows: list[str], hover: str, query: int, alt: str) -> go.Figure:
+    """Lengths (N, T) up to the query, the step's own column framed; `hover` is told of each."""
     fig = figure(
         go.Heatmap(
             x=positions(trace.tokens),
@@ -36,12 +39,12 @@ def heatmap(trace: Trace, lengths: np.ndarray, rows: list[str], what: str, query
             zmin=0,
             zmax=lengths.max(),
             autocolorscale=True,
-            hovertemplate=f"%{{y}}, position %{{x}}<br>length of {what} %{{z:.4g}}<extra></extra>",
+            hovertemplate=hover,
             hoverongaps=False,
-            colorbar={"title": {"text": "length ‖x‖₂", "side": "right"}},
+            colorbar={"title": {"text": _("length ‖x‖₂"), "side": "right"}},
         ),
         alt=alt,
-        xaxis=token_axis(trace.tokens, "position: stored, now (framed), not yet"),
+        xaxis=token_axis(trace.tokens, _("position: stored, now (framed), not yet")),
         yaxis={"type": "category", "autorange": "reversed", "showgrid": False},
     )
     fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 1.5})
@@ -54,15 +57,25 @@ def cells(trace: Trace, query: int) -> go.Figure:
     fig = heatmap(
         trace,
         whole_lengths(trace, "k"),
-        [f"layer {layer}" for layer in range(layers)],
-        "its keys",
+        [_("layer {layer}", layer=layer) for layer in range(layers)],
+        _("%{y}, position %{x}<br>length of its keys %{z:.4g}<extra></extra>"),
         query,
-        f"The cache at the step of {quoted(trace.tokens[query])}: in each of {layers} layers keys and values of "
-        f"{query} positions are stored, those of position {query} are computed now, {rest} not yet.",
+        _(
+            "The cache at the step of {token}: in each of {layers} layers keys and values of {position} positions are "
+            "stored, those of position {position} are computed now, {rest} not yet.",
+            token=quoted(trace.tokens[query]),
+            layers=layers,
+            position=query,
+            rest=rest,
+        ),
     )
-    parts = [("stored", (query - 1) / 2, query), ("now", query, 1), ("not yet", query + (rest + 1) / 2, rest)]
-    for text, middle, columns in parts:
-        if text == "now" or columns > len(trace) / 6:  # where there is room
+    room = len(trace) / 6
+    for text, middle, fits in (
+        (_("stored"), (query - 1) / 2, query > room),
+        (_("now"), query, True),
+        (_("not yet"), query + (rest + 1) / 2, rest > room),
+    ):
+        if fits:
             fig.add_annotation(text=text, x=middle, y=1, yref="paper", yanchor="bottom", showarrow=False)
     return fig
 
@@ -73,41 +86,46 @@ def heads(trace: Trace, layer: int, part: str, query: int) -> go.Figure:
     return heatmap(
         trace,
         lengths,
-        [f"kv head {group}" for group in range(len(lengths))],
-        f"the {NAMES[part]}",
+        [_("kv head {group}", group=group) for group in range(len(lengths))],
+        look_up(HOVER[part]),
         query,
-        f"Lengths of the {NAMES[part]}s that layer {layer} has stored by position {query}, of {len(lengths)} kv heads: "
-        f"at {quoted(trace.tokens[query])} {' and '.join(map(number, lengths[:4, query]))}.",
+        look_up(
+            ALT[part],
+            layer=layer,
+            position=query,
+            groups=len(lengths),
+            token=quoted(trace.tokens[query]),
+            lengths=reduce(both, map(number, lengths[:4, query])),
+        ),
     )
 
 
-def formula(trace: Trace, selection: Selection) -> str:
-    config, query = trace.config, selection.query
-    stored, each = query + 1, kv_cache_bytes_per_token(config)
-    layers, groups, width = config.num_layers, config.kv_heads, config.d_head
-    with_cache, without = step_flops(config, query)
-    lines = [
-        f"the step of {quoted(trace.tokens[query])} ({query}): {query} positions are stored, 1 is computed; without a "
-        f"cache all {stored} would be: {number(without / with_cache)} times the floating-point operations "
-        f"({number(without / 1e6)} instead of {number(with_cache / 1e6)} million)",
-        "counted are products of matrices, of each position’s scores those with itself and the positions before it: "
-        "scores that the causal mask hides do not count, though a program may work them out and throw them away",
-        f"bytes a position = 2 (key, value) · layers · kv heads · d · 4 = 2·{layers}·{groups}·{width}·4 = {each:,}",
-        f"in the cache after it: {stored} · {each:,} = {stored * each:,} bytes; at the end of the context: "
-        f"{config.context_length:,} · {each:,} = {config.context_length * each:,}",
-        f"steps 1 to {stored}: {stored:,} positions computed instead of n (n + 1) / 2 = "
-        f"{stored * (stored + 1) // 2:,}, (n + 1) / 2 = {number((stored + 1) / 2)} times as many",
-    ]
-    if groups < config.num_heads:
-        lines.append(
-            f"{config.num_heads} query heads share {groups} kv heads: it takes "
-            f"{config.num_heads // groups} times less than {config.num_heads * each // groups:,} bytes a position"
-        )
-    return "\n".join(lines)
+def both(first: str, last: str) -> str:
+    return _("{first} and {last}", first=first, last=last)
+
+
+HOVER = {
+    "k": N_("%{y}, position %{x}<br>length of the key %{z:.4g}<extra></extra>"),
+    "v": N_("%{y}, position %{x}<br>length of the value %{z:.4g}<extra></extra>"),
+}
+ALT = {
+    "k": N_(
+        "Lengths of the keys that layer {layer} has stored by position {position}, of {groups} kv heads: at {token} "
+        "{lengths}."
+    ),
+    "v": N_(
+        "Lengths of the values that layer {layer} has stored by position {position}, of {groups} kv heads: at {token} "
+        "{lengths}."
+    ),
+}
+TITLES = {
+    "k": N_("The chosen layer's keys as they are stored, by kv head"),
+    "v": N_("The chosen layer's values as they are stored, by kv head"),
+}
 
 
 def otherwise(config: ModelConfig) -> str:
-    return "This model's keys and values were not captured."
+    return _("This model's keys and values were not captured.")
 
 
 def mark_of(part: str):
@@ -123,8 +141,8 @@ def mark_of_all(trace: Trace, selection: Selection) -> Mark:
 
 def panel_of_heads(part: str) -> Panel:
     return Panel(
-        name=f"{NAMES[part]}s",
-        title=f"The chosen layer's {NAMES[part]}s as they are stored, by kv head",
+        name={"k": "keys", "v": "values"}[part],
+        title=TITLES[part],
         draw=lambda trace, s: heads(trace, s.layer, part, s.query),
         selects={"x": "query"},
         mark=mark_of(part),
@@ -137,14 +155,14 @@ def panel_of_heads(part: str) -> Panel:
 def inspect_size(trace: Trace, selection: Selection, point: Point) -> Derivation:
     stored = point.of("item") + 1
     if stored > trace.config.context_length:
-        raise NoSuchPoint(f"the context has no {stored} positions")
+        raise NoSuchPoint(_("the context has no {stored} positions", stored=stored))
     return megabytes(trace, stored, shared=point.of("curve") == 0)
 
 
 VIEW = View(
     name="kv_cache",
-    title="KV cache",
-    words=(
+    title=N_("KV cache"),
+    words=N_(
         "To write a token the model needs the keys and values of all tokens before it. They never change, so each is "
         "computed once and kept: this memory is the KV cache. Choose a token to see what its step finds stored, what "
         "it computes and adds, and what that saves; a prompt is read in one go, as if its steps were one."
@@ -156,7 +174,7 @@ VIEW = View(
     panels=(
         Panel(
             name="cells",
-            title="The cache at the chosen token's step: length of each layer's keys, position by position",
+            title=N_("The cache at the chosen token's step: length of each layer's keys, position by position"),
             draw=lambda trace, s: cells(trace, s.query),
             selects={"x": "query", "y": "layer"},
             mark=mark_of_all,
@@ -167,19 +185,19 @@ VIEW = View(
         panel_of_heads("v"),
         Panel(
             name="size",
-            title="How large the cache grows",
+            title=N_("How large the cache grows"),
             draw=lambda trace, s: size(trace, s.query),
             inspect=inspect_size,
-            mark=given("nothing captured is shown: counted from the model's shape, 4 bytes a number"),
+            mark=given(N_("nothing captured is shown: counted from the model's shape, 4 bytes a number")),
             height=280,
             width="half",
         ),
         Panel(
             name="work",
-            title="What is computed with the cache, and what would be without",
+            title=N_("What is computed with the cache, and what would be without"),
             draw=lambda trace, s: work(trace, s.query),
             inspect=lambda trace, s, point: computed(trace, point.of("item") + 1, cached=point.of("curve") == 0),
-            mark=given("nothing captured is shown: counted, n positions against n (n + 1) / 2"),
+            mark=given(N_("nothing captured is shown: counted, n positions against n (n + 1) / 2")),
             height=280,
             width="half",
         ),

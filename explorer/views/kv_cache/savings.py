@@ -4,6 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.kv_cache import megabytes_stored, positions_computed
+from explorer.language import _
 from explorer.tracing.trace import Trace
 from explorer.views.style import ATTENTION, RESIDUAL, SELECTED, figure
 from model.counting import kv_cache_bytes_per_token
@@ -14,9 +15,9 @@ def size(trace: Trace, query: int) -> go.Figure:
     config = trace.config
     filled = np.arange(1, config.context_length + 1)
     each = kv_cache_bytes_per_token(config)
-    lines = [("as it is", True, ATTENTION, "solid")]
+    lines = [(_("as it is"), True, ATTENTION, "solid")]
     if config.kv_heads < config.num_heads:
-        lines.append(("if no heads shared", False, RESIDUAL, "dot"))
+        lines.append((_("if no heads shared"), False, RESIDUAL, "dot"))
     fig = figure(
         [
             go.Scatter(
@@ -25,14 +26,20 @@ def size(trace: Trace, query: int) -> go.Figure:
                 name=name,
                 mode="lines",
                 line={"color": color, "dash": dash},
-                hovertemplate="%{x} positions<br>%{y:.4g} MB<extra></extra>",
+                hovertemplate=_("%{x} positions<br>%{y:.4g} MB<extra></extra>"),
             )
             for name, shared, color, dash in lines
         ],
-        alt=f"The cache grows by {each:,} bytes a position: {(query + 1) * each:,} bytes after this step, "
-        f"{config.context_length * each:,} at the end of the context of {config.context_length}.",
-        xaxis={"title": {"text": "positions stored"}, "showgrid": False},
-        yaxis={"title": {"text": "MB in the cache"}, "rangemode": "tozero"},
+        alt=_(
+            "The cache grows by {each:,} bytes a position: {now:,} bytes after this step, {most:,} at the end of the "
+            "context of {context}.",
+            each=each,
+            now=(query + 1) * each,
+            most=config.context_length * each,
+            context=config.context_length,
+        ),
+        xaxis={"title": {"text": _("positions stored")}, "showgrid": False},
+        yaxis={"title": {"text": _("MB in the cache")}, "rangemode": "tozero"},
         showlegend=len(lines) > 1,
     )
     fig.add_vline(query + 1, line={"color": SELECTED, "width": 1.5})
@@ -50,14 +57,19 @@ def work(trace: Trace, query: int) -> go.Figure:
                 name=name,
                 mode="lines+markers" if len(trace) == 1 else "lines",
                 line={"color": color},
-                hovertemplate=f"{name}: %{{y:,}} positions computed in %{{x}} steps<extra></extra>",
+                hovertemplate=_("{cache}: %{{y:,}} positions computed in %{{x}} steps<extra></extra>", cache=name),
             )
-            for name, values, color in (("with the cache", cached, ATTENTION), ("without", uncached, RESIDUAL))
+            for name, values, color in ((_("with the cache"), cached, ATTENTION), (_("without"), uncached, RESIDUAL))
         ],
-        alt=f"By step {query + 1}, {cached[query]:,} positions were computed with the cache; without it "
-        f"{uncached[query]:,} would have been.",
-        xaxis={"title": {"text": "step (a token each)"}, "showgrid": False},
-        yaxis={"title": {"text": "positions computed so far"}, "rangemode": "tozero"},
+        alt=_(
+            "By step {step}, {cached:,} positions were computed with the cache; without it {uncached:,} would have "
+            "been.",
+            step=query + 1,
+            cached=cached[query],
+            uncached=uncached[query],
+        ),
+        xaxis={"title": {"text": _("step (a token each)")}, "showgrid": False},
+        yaxis={"title": {"text": _("positions computed so far")}, "rangemode": "tozero"},
     )
     fig.add_vline(query + 1, line={"color": SELECTED, "width": 1.5})
     return fig

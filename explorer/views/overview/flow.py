@@ -19,9 +19,9 @@ def flows(plan: Plan, found: Overview) -> Iterator[Line]:
         return Line(kind, corners, max(1.0, plan.thickest * float(length / longest)))
 
     for layer, (attention, feed_forward) in enumerate(found.writes):
-        x = plan.place(layer, "add attn")
+        x = plan.place(layer, "add_attn")
         yield flow("attention", attention, x, at.O_PROJ[1], x, at.STREAM)
-        x = plan.place(layer, "add ffn")
+        x = plan.place(layer, "add_ffn")
         yield flow("feed_forward", feed_forward, x, at.FEED_FORWARD[0], x, at.STREAM)
     start = at.TOKEN[1]
     if found.positions:
@@ -45,9 +45,9 @@ def wires(plan: Plan) -> Iterator[Line]:
         yield wire(at.FINAL_NORM, at.STREAM, at.LM_HEAD[0], at.STREAM)
     for layer in range(plan.config.num_layers):
         for name, start, end in (
-            ("read attn", at.STREAM, at.HEADS[1]),
-            ("add attn", at.HEADS[1], at.O_PROJ[0]),
-            ("read ffn", at.STREAM, at.FEED_FORWARD[0]),
+            ("read_attn", at.STREAM, at.HEADS[1]),
+            ("add_attn", at.HEADS[1], at.O_PROJ[0]),
+            ("read_ffn", at.STREAM, at.FEED_FORWARD[0]),
         ):
             x = plan.place(layer, name)
             yield wire(x, start, x, end)

@@ -9,6 +9,7 @@ import numpy as np
 from explorer.analysis.next_token import likeliest, next_token, ranking
 from explorer.analysis.overview import Overview
 from explorer.analysis.residual import SUBLAYERS
+from explorer.language import N_, _, look_up
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.overview import plan as at
@@ -17,6 +18,14 @@ from explorer.views.overview.plan import Box, Plan
 from explorer.views.style import shortened
 
 MOST_LISTED = 5  # next tokens, besides those chosen
+BEFORE = {
+    "attn": N_("layer {layer} attn_norm, before the attention"),
+    "ffn": N_("layer {layer} ffn_norm, before the feed-forward"),
+}
+ADDITIONS = {
+    "attn": N_("layer {layer}: the stream + what attention writes"),
+    "ffn": N_("layer {layer}: the stream + what feed-forward writes"),
+}
 
 
 @dataclass(frozen=True)
@@ -51,19 +60,29 @@ class Parts:
         return Part(kind, box, "\n".join(told), {"view": view} | chosen, value, written)
 
     def adds(self, value: float) -> str:
-        return f"adds {full(value)} to {self.score}"
+        return _("adds {value} to {logit}", value=full(value), logit=self.score)
 
     def embedding(self) -> Iterator[Part]:
         query, found = self.selection.query, self.found
-        token, width = self.trace.tokens[query], f"{self.trace.config.d_model} numbers"
-        told = f"embedding of {shortened(token)}: {width}, length {full(found.token)}", self.adds(found.parts.token)
-        written = f"{shortened(token, 10)}\nembedding"
+        token, width = self.trace.tokens[query], self.trace.config.d_model
+        told = _(
+            "embedding of {token}: {width} numbers, length {length}",
+            token=shortened(token),
+            width=width,
+            length=full(found.token),
+        )
+        told, written = (told, self.adds(found.parts.token)), "\n".join((shortened(token, 10), _("embedding")))
         yield self.part("token", rectangle(at.TOKEN, at.BESIDE_STREAM), "tokens", *told, written=written)
         if "position_embed" in self.trace:
-            told = f"vector of position {query}: {width}, length {full(found.positions)}"
+            told = _(
+                "vector of position {position}: {width} numbers, length {length}",
+                position=query,
+                width=width,
+                length=full(found.positions),
+            )
             told, box = (told, self.adds(found.parts.positions)), rectangle(at.TOKEN, at.POSITION)
-            yield self.part("position", box, "positions", *told, written=f"position {query}")
-            told = f"embedding + position: length {full(found.stream[0])}"
+            yield self.part("position", box, "positions", *told, written=_("position {position}", position=query))
+            told = _("embedding + position: length {length}", length=full(found.stream[0]))
             yield self.part("addition", self.plan.around(at.POSITION_ADDED, at.STREAM), "residual", told, layer=0)
 
     def attention(self, layer: int) -> Iterator[Part]:
@@ -71,7 +90,7 @@ class Parts:
         if not self.plan.post:
             yield self.norm(layer, "attn")
         if config.position == "rope":
-            told = f"layer {layer}: every head’s q and k are turned by the angles of their positions"
+            told = _("layer {layer}: every head’s q and k are turned by the angles of their positions", layer=layer)
             box = self.plan.around(self.plan.at(layer, 0.5), at.ROTATION)
             yield self.part("rotation", box, "positions", told, layer=layer)
         for head, value in enumerate(found.parts.heads[layer]):
@@ -80,8 +99,8 @@ class Parts:
                 "head",
                 box,
                 "attention",
-                f"layer {layer} head {head}",
-                f"writes a vector of length {full(found.head_writes[layer, head])}",
+                _("layer {layer} head {head}", layer=layer, head=head),
+                _("writes a vector of length {length}", length=full(found.head_writes[layer, head])),
                 self.adds(value),
                 value=float(value),
                 written=str(head) if min(right - left, lower - upper) >= 12 else "",
@@ -93,10 +112,10 @@ class Parts:
             "o_proj",
             rectangle(self.plan.o_proj(layer), at.O_PROJ),
             "attention",
-            f"layer {layer} o_proj: what all heads fetched becomes one vector",
-            f"of length {full(found.writes[layer, 0])}",
+            _("layer {layer} o_proj: what all heads fetched becomes one vector", layer=layer),
+            _("of length {length}", length=full(found.writes[layer, 0])),
             self.adds(found.adds[layer, 0]),
-            *([f"(of this its bias {full(found.parts.biases[layer])})"] if bias else []),
+            *([_("(of this its bias {value})", value=full(found.parts.biases[layer]))] if bias else []),
             written="o_proj" if self.plan.roomy else "",
             layer=layer,
         )
@@ -111,11 +130,11 @@ class Parts:
             "feed_forward",
             rectangle(self.plan.box(layer), at.FEED_FORWARD),
             "feed_forward",
-            f"layer {layer} feed-forward, {self.trace.config.d_ff:,} neurons",
-            f"writes a vector of length {full(self.found.writes[layer, 1])}",
+            _("layer {layer} feed-forward, {neurons:,} neurons", layer=layer, neurons=self.trace.config.d_ff),
+            _("writes a vector of length {length}", length=full(self.found.writes[layer, 1])),
             self.adds(self.found.adds[layer, 1]),
             value=float(self.found.adds[layer, 1]),
-            written="feed-forward" if self.plan.roomy else "",  # the row has its name at the left
+            written=_("feed-forward") if self.plan.roomy else "",  # the row has its name at the left
             layer=layer,
         )
         yield self.addition(layer, "ffn")
@@ -123,26 +142,35 @@ class Parts:
             yield self.norm(layer, "ffn")
 
     def norm(self, layer: int, sublayer: str) -> Part:
-        place = "after the addition" if self.plan.post else f"before the {SUBLAYERS[sublayer]}"
+        if self.plan.post:
+            place = _("layer {layer} {norm}, after the addition", layer=layer, norm=f"{sublayer}_norm")
+        else:
+            place = look_up(BEFORE[sublayer], layer=layer)
         divisor = full(self.found.divisors[layer, list(SUBLAYERS).index(sublayer)])
-        told = f"layer {layer} {sublayer}_norm, {place}", f"divides by {divisor}"
+        told = place, _("divides by {divisor}", divisor=divisor)
         return self.part("norm", self.plan.around(*self.plan.norm(layer, sublayer)), "residual", *told, layer=layer)
 
     def addition(self, layer: int, sublayer: str) -> Part:
-        x = self.plan.place(layer, f"add {sublayer}")
+        x = self.plan.place(layer, f"add_{sublayer}")
         stage = self.plan.changes().index(x) + 1
         before, after = (full(length) for length in self.found.stream[stage - 1 : stage + 1])
-        told = f"layer {layer}: the stream + what {SUBLAYERS[sublayer]} writes", f"length {before} → {after}"
+        told = look_up(ADDITIONS[sublayer], layer=layer), _("length {before} → {after}", before=before, after=after)
         return self.part("addition", self.plan.around(x, at.STREAM), "residual", *told, layer=layer)
 
     def end(self) -> Iterator[Part]:
         config, parts = self.trace.config, self.found.parts
         if self.found.last_divisor is not None:
-            told = ["final_norm, before the unembedding", f"divides by {full(self.found.last_divisor)}"]
-            told += [f"all norms’ shifts β: {self.adds(parts.shift)}"] * (config.norm == "layernorm")
+            divides = _("divides by {divisor}", divisor=full(self.found.last_divisor))
+            told = [_("final_norm, before the unembedding"), divides]
+            if config.norm == "layernorm":
+                told.append(_("all norms’ shifts β: {adds}", adds=self.adds(parts.shift)))
             box = self.plan.around(at.FINAL_NORM, at.STREAM)
             yield self.part("norm", box, "residual", *told, layer=config.num_layers - 1)
-        told = f"lm_head, the unembedding: {config.d_model} numbers become {config.vocab_size:,} logits"
+        told = _(
+            "lm_head, the unembedding: {width} numbers become {size:,} logits",
+            width=config.d_model,
+            size=config.vocab_size,
+        )
         told, box = (told, f"{self.score} = {full(parts.logit)}"), rectangle(at.LM_HEAD, at.BESIDE_STREAM)
         yield self.part("lm_head", box, "prediction", *told, written="lm_head")
         yield from self.next_tokens()
@@ -158,11 +186,17 @@ class Parts:
             token_id = now[row]
             middle = at.STREAM + at.ROW * (place - (len(rows) - 1) / 2)
             token = self.trace.vocabulary[token_id]
+            told = _(
+                "{token}: rank {rank:,}, probability {probability}\nlogit {logit}\nclick to explain it",
+                token=shortened(token),
+                rank=row + 1,
+                probability=full(plain[token_id]),
+                logit=full(logits[token_id]),
+            )
             yield Part(
                 "next_token",
                 rectangle(at.NEXT_TOKENS, (middle - at.ROW / 2 + 1, middle + at.ROW / 2 - 1)),
-                f"{shortened(token)}: rank {row + 1:,}, probability {full(plain[token_id])}\n"
-                f"logit {full(logits[token_id])}\nclick to explain it",
+                told,
                 {"target": int(np.flatnonzero(ranked == token_id)[0]) + 1},
                 float(plain[token_id]),
                 shortened(token, 7),

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from explorer.language import _
 from model.config import ModelConfig
 
 WIDTH, HEIGHT = 900, 416
@@ -20,13 +21,13 @@ LEGEND, LEGEND_ROW = (732, 16), 19  # its first disc, and how far apart they are
 SCALE = (722, 392, 896, 400)  # the bar of colours
 # Across a block, in shares of its width.
 PLACES = {
-    "pre": {"read attn": 0.12, "add attn": 0.48, "read ffn": 0.63, "add ffn": 0.88},
+    "pre": {"read_attn": 0.12, "add_attn": 0.48, "read_ffn": 0.63, "add_ffn": 0.88},
     "post": {
-        "read attn": 0.08,
-        "add attn": 0.36,
+        "read_attn": 0.08,
+        "add_attn": 0.36,
         "attn_norm": 0.53,
-        "read ffn": 0.64,
-        "add ffn": 0.79,
+        "read_ffn": 0.64,
+        "add_ffn": 0.79,
         "ffn_norm": 0.95,
     },
 }
@@ -57,7 +58,7 @@ class Plan:
         return self.block >= 46
 
     def title(self, layer: int) -> str:
-        return f"layer {layer}" if self.roomy else str(layer)
+        return _("layer {layer}", layer=layer) if self.roomy else str(layer)
 
     @property
     def disc(self) -> float:
@@ -88,14 +89,14 @@ class Plan:
         if self.post:
             return self.place(layer, f"{sublayer}_norm"), STREAM
         height = {"attn": ATTENTION_NORM, "ffn": FEED_FORWARD_NORM}[sublayer]
-        return self.place(layer, f"read {sublayer}"), height
+        return self.place(layer, f"read_{sublayer}"), height
 
     def box(self, layer: int) -> tuple[float, float]:
         """The left and right edge of a block's heads and feed-forward."""
         return self.at(layer, 0.05), self.at(layer, 0.95)
 
     def o_proj(self, layer: int) -> tuple[float, float]:
-        centre = self.place(layer, "add attn")
+        centre = self.place(layer, "add_attn")
         return centre - 0.19 * self.block, centre + 0.19 * self.block
 
     @property
@@ -116,5 +117,5 @@ class Plan:
 
     def changes(self) -> list[float]:
         """Where along the stream its vector changes: at the additions and, in a post-norm model, at the norms."""
-        names = ("add attn", "attn_norm", "add ffn", "ffn_norm") if self.post else ("add attn", "add ffn")
+        names = ("add_attn", "attn_norm", "add_ffn", "ffn_norm") if self.post else ("add_attn", "add_ffn")
         return [self.place(layer, name) for layer in range(self.config.num_layers) for name in names]

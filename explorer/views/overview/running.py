@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 
 from explorer.analysis.overview import Overview
 from explorer.explain.notation import number
+from explorer.language import _
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.overview import plan as at
@@ -42,9 +43,15 @@ def running_sum(trace: Trace, selection: Selection, found: Overview, score: str,
     after = np.cumsum(values)
     before = after - values
     told = [
-        f"{name} adds {full(value)}<br>{full(first)} → {full(last)}"
+        _("{part} adds {value}<br>{first} → {last}", part=name, value=full(value), first=full(first), last=full(last))
         for name, value, first, last in zip(names, values, before, after, strict=True)
     ]
+    whole = _(
+        "sum {total}<br>{score} was {logit}",
+        total=full(after[-1]),
+        score=html.escape(score, quote=False),
+        logit=full(found.parts.logit),
+    )
     clicks = [selection.as_dict() | change for change in (*chosen, {"view": "prediction"})]
     bars = go.Bar(
         x=[*x, end],
@@ -52,7 +59,7 @@ def running_sum(trace: Trace, selection: Selection, found: Overview, score: str,
         base=[*before, 0.0],
         width=min(18, 0.2 * plan.block),
         marker={"color": [*colors, RESIDUAL]},
-        text=[*told, f"sum {full(after[-1])}<br>{html.escape(score, quote=False)} was {full(found.parts.logit)}"],
+        text=[*told, whole],
         textposition="none",
         customdata=[tuple(click[field] for field in CLICK) for click in clicks],
         hovertemplate="%{text}<extra></extra>",
@@ -84,7 +91,7 @@ def running_sum(trace: Trace, selection: Selection, found: Overview, score: str,
             "fixedrange": True,
             "showgrid": False,
             "tickvals": [float(np.mean(at.TOKEN)), *(plan.at(layer, 0.5) for layer in layers), end],
-            "ticktext": ["embedding", *(plan.title(layer) for layer in layers), "logit"],
+            "ticktext": [_("embedding"), *(plan.title(layer) for layer in layers), _("logit")],
         },
         yaxis={"automargin": False, "fixedrange": True, "showgrid": False, "showticklabels": False},
     )
@@ -93,13 +100,13 @@ def running_sum(trace: Trace, selection: Selection, found: Overview, score: str,
 def steps(trace: Trace, plan: Plan, found: Overview) -> Iterator[Step]:
     """The parts of the logit in the order of the data's way."""
     parts = found.parts
-    yield Step(float(np.mean(at.TOKEN)), parts.token, EMBEDDING, "the token’s embedding", {"view": "tokens"})
+    yield Step(float(np.mean(at.TOKEN)), parts.token, EMBEDDING, _("the token’s embedding"), {"view": "tokens"})
     if "position_embed" in trace:
-        yield Step(at.POSITION_ADDED, parts.positions, EMBEDDING, "its position", {"view": "positions"})
+        yield Step(at.POSITION_ADDED, parts.positions, EMBEDDING, _("its position"), {"view": "positions"})
     for layer, (attention, feed_forward) in enumerate(found.adds):
-        x, view = plan.place(layer, "add attn"), {"view": "attention", "layer": layer}
-        yield Step(x, attention, ATTENTION, f"attention of layer {layer}", view)
-        x, view = plan.place(layer, "add ffn"), {"view": "feed_forward", "layer": layer}
-        yield Step(x, feed_forward, FEED_FORWARD, f"feed-forward of layer {layer}", view)
+        x, view = plan.place(layer, "add_attn"), {"view": "attention", "layer": layer}
+        yield Step(x, attention, ATTENTION, _("attention of layer {layer}", layer=layer), view)
+        x, view = plan.place(layer, "add_ffn"), {"view": "feed_forward", "layer": layer}
+        yield Step(x, feed_forward, FEED_FORWARD, _("feed-forward of layer {layer}", layer=layer), view)
     if trace.config.norm == "layernorm":
-        yield Step(at.FINAL_NORM, parts.shift, NORM, "the shift β of all norms", {"view": "residual"})
+        yield Step(at.FINAL_NORM, parts.shift, NORM, _("the shift β of all norms"), {"view": "residual"})

@@ -1,6 +1,7 @@
 """Positions: how the model knows where a token stands."""
 
 from explorer.explain.analysed.attention import changed_weight
+from explorer.language import N_, _
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views import change
@@ -14,12 +15,12 @@ from model.config import ModelConfig
 
 def formula(trace: Trace, selection: Selection) -> str:
     kind = rope if trace.config.position == "rope" else position_vectors
-    effect = f"\n{change.effect(trace, selection)}" if trace.baseline else ""
-    return f"{kind.formula(trace, selection)}{effect}"
+    formula = kind.formula(trace, selection)
+    return f"{formula}\n{change.effect(trace, selection)}" if trace.baseline else formula
 
 
 def otherwise(config: ModelConfig) -> str:
-    return (
+    return _(
         "Nothing tells this model where a token stands, so there is nothing to draw: all it can go by is that each "
         "token sees only itself and those before it (the causal mask)."
     )
@@ -27,8 +28,8 @@ def otherwise(config: ModelConfig) -> str:
 
 VIEW = View(
     name="positions",
-    title="Positions",
-    words=(
+    title=N_("Positions"),
+    words=N_(
         "Attention by itself sees which tokens there are and not their order, so the model is told where each stands. "
         "Either each pair of dimensions of a query or key is turned like the hand of a clock, further for later "
         "positions (rotary positions, RoPE), or a vector that stands for the position is added to the token’s own "
@@ -44,7 +45,7 @@ VIEW = View(
     panels=(
         Panel(
             name="pattern_change",
-            title="What the change did to the chosen head's pattern: changed − unchanged weights",
+            title=N_("What the change did to the chosen head's pattern: changed − unchanged weights"),
             draw=lambda trace, s: change.patterns(trace, s.layer, s.head, s.query, s.key),
             compares=True,
             selects={"x": "key", "y": "query"},
@@ -55,7 +56,7 @@ VIEW = View(
         ),
         Panel(
             name="next_token_change",
-            title="What it did to the next token after the query",
+            title=N_("What it did to the next token after the query"),
             draw=lambda trace, s: change.next_tokens(trace, s.query),
             inspect=change.inspect_next_token,
             compares=True,

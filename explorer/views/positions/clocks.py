@@ -1,15 +1,29 @@
 """The RoPE view's clocks: each pair of dimensions as the hand of one."""
 
+from typing import NamedTuple
+
 import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.rope import rotated_pairs
 from explorer.explain.notation import number
+from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
 from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, figure, label
 
 COLUMNS = 8  # clocks a row
 SPACING = 2.5  # between the centres of clocks, in radii
+
+
+class Stage(NamedTuple):
+    """What is said of hands, to be looked up: in the legend, and at their tips."""
+
+    name: str
+    hover: str
+
+
+BEFORE = Stage(N_("before"), N_("{vector}, pair {pair} before rotation<br>({first}, {second}), turned by {angle} rad"))
+AFTER = Stage(N_("after"), N_("{vector}, pair {pair} after rotation<br>({first}, {second}), turned by {angle} rad"))
 
 
 def clocks(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:
@@ -19,8 +33,8 @@ def clocks(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figu
     compare.
     """
     vectors = {
-        f"q of {label(trace.tokens[query])}": (rotated_pairs(trace, "q", layer, head, query), ATTENTION),
-        f"k of {label(trace.tokens[key])}": (rotated_pairs(trace, "k", layer, head, key), FEED_FORWARD),
+        _("q of {token}", token=label(trace.tokens[query])): (rotated_pairs(trace, "q", layer, head, query), ATTENTION),
+        _("k of {token}", token=label(trace.tokens[key])): (rotated_pairs(trace, "k", layer, head, key), FEED_FORWARD),
     }
     num_pairs = trace["rope.angles"].shape[1]
     pair = np.arange(num_pairs)
@@ -30,22 +44,22 @@ def clocks(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figu
     traces = [lines([c + circle for c in centres], color=RESIDUAL, width=0.6, hoverinfo="skip", showlegend=False)]
     for name, (pairs, color) in vectors.items():
         longest = max(np.hypot(*pairs.before.T).max(), 1e-12)
-        for stage, values, width, opacity in (("before", pairs.before, 1.5, 0.4), ("after", pairs.after, 3, 1.0)):
+        for stage, values, width, opacity in ((BEFORE, pairs.before, 1.5, 0.4), (AFTER, pairs.after, 3, 1.0)):
             tips = centres + values / longest
             hover = [
-                f"{name}, pair {i} {stage} rotation<br>({number(a)}, {number(b)}), turned by {number(angle)} rad"
+                look_up(stage.hover, vector=name, pair=i, first=number(a), second=number(b), angle=number(angle))
                 for i, ((a, b), angle) in enumerate(zip(values, pairs.angles, strict=True))
             ]
             arrows = [np.stack([c, tip]) for c, tip in zip(centres, tips, strict=True)]
-            group = {"legendgroup": f"{name} {stage}", "opacity": opacity}
+            group = {"legendgroup": f"{name} {stage.name}", "opacity": opacity}
             traces.append(lines(arrows, color=color, width=width, hoverinfo="skip", showlegend=False, **group))
             traces.append(
                 go.Scatter(
                     x=tips[:, 0],
                     y=tips[:, 1],
                     mode="markers",
-                    marker={"color": color, "size": 5 if stage == "before" else 8},
-                    name=f"{name}, {stage}",
+                    marker={"color": color, "size": 5 if stage is BEFORE else 8},
+                    name=f"{name}, {look_up(stage.name)}",
                     text=hover,
                     hovertemplate="%{text}<extra></extra>",
                     **group,
@@ -54,12 +68,17 @@ def clocks(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figu
     rows = -(-num_pairs // COLUMNS)
     return figure(
         traces,
-        alt=f"{num_pairs} pairs of dimensions of q and k in layer {layer} head {head}, before and after rotation.",
+        alt=_(
+            "{pairs} pairs of dimensions of q and k in layer {layer} head {head}, before and after rotation.",
+            pairs=num_pairs,
+            layer=layer,
+            head=head,
+        ),
         xaxis={"visible": False, "range": [-1.3, SPACING * (COLUMNS - 1) + 1.3]},
         yaxis={"visible": False, "range": [-SPACING * (rows - 1) - 1.4, 1.6], "scaleanchor": "x"},
         legend={"y": 1.02},
         annotations=[
-            {"x": x, "y": y + 1.2, "text": f"pair {i}", "showarrow": False, "font": {"size": 10}}
+            {"x": x, "y": y + 1.2, "text": _("pair {pair}", pair=i), "showarrow": False, "font": {"size": 10}}
             for i, (x, y) in enumerate(centres)
         ],
     )

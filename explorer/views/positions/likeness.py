@@ -5,6 +5,7 @@ import plotly.graph_objects as go
 
 from explorer.analysis.positions import by_distance, cosine_of_waves, cosines
 from explorer.explain.notation import number
+from explorer.language import _
 from explorer.tracing.trace import Trace
 from explorer.views.style import EMBEDDING, RESIDUAL, SELECTED, figure, positions, token_axis
 
@@ -22,15 +23,18 @@ def alike(trace: Trace, query: int, key: int) -> go.Figure:
             zmin=-1,
             zmax=1,
             autocolorscale=True,
-            hovertemplate="query %{y} and key %{x}<br>cosine %{z:.3f}<extra></extra>",
-            colorbar={"title": {"text": "cosine", "side": "right"}},
+            hovertemplate=_("query %{y} and key %{x}<br>cosine %{z:.3f}<extra></extra>"),
+            colorbar={"title": {"text": _("cosine"), "side": "right"}},
         ),
-        alt=(
-            f"Cosines between the vectors of {len(found)} positions: {number(found[query, key])} between those of "
-            f"{query} and {key}."
+        alt=_(
+            "Cosines between the vectors of {positions} positions: {cosine} between those of {query} and {key}.",
+            positions=len(found),
+            cosine=number(found[query, key]),
+            query=query,
+            key=key,
         ),
-        xaxis={**token_axis(trace.tokens, "key’s position", most=24), "tickangle": -60},
-        yaxis={**token_axis(trace.tokens, "query’s position", most=24), "autorange": "reversed"},
+        xaxis={**token_axis(trace.tokens, _("key’s position"), most=24), "tickangle": -60},
+        yaxis={**token_axis(trace.tokens, _("query’s position"), most=24), "autorange": "reversed"},
     )
     corners = {"x0": key - 0.5, "x1": key + 0.5, "y0": query - 0.5, "y1": query + 0.5}
     fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
@@ -51,12 +55,17 @@ def by_distances(trace: Trace, query: int, key: int) -> go.Figure:
             y=found.mean,
             mode="lines+markers",
             line={"color": EMBEDDING},
-            name="mean over this run (band: all pairs)",
+            name=_("mean over this run (band: all pairs)"),
             text=[
-                f"from {number(least)} to {number(most)} over {len(trace) - distance} pairs"
+                _(
+                    "from {least} to {most} over {pairs} pairs",
+                    least=number(least),
+                    most=number(most),
+                    pairs=len(trace) - distance,
+                )
                 for distance, (least, most) in enumerate(zip(found.least, found.most, strict=True))
             ],
-            hovertemplate="distance %{x}<br>mean cosine %{y:.3f}, %{text}<extra></extra>",
+            hovertemplate=_("distance %{x}<br>mean cosine %{y:.3f}, %{text}<extra></extra>"),
             showlegend=True,
         ),
     ]
@@ -64,16 +73,19 @@ def by_distances(trace: Trace, query: int, key: int) -> go.Figure:
     if config.position == "sinusoidal":
         far = np.arange(config.context_length)
         line = {"color": RESIDUAL, "width": 1, "dash": "dot"}
-        formula = {"x": far, "y": cosine_of_waves(far, config.d_model), "name": "2/D · Σ cos(distance · ω)"}
+        formula = {"x": far, "y": cosine_of_waves(far, config.d_model), "name": _("2/D · Σ cos(distance · ω)")}
         traces.append(go.Scatter(**formula, mode="lines", line=line, hoverinfo="skip", showlegend=True))
     fig = figure(
         traces,
-        alt=(
-            f"Cosines by distance: {number(found.mean[here])} at the {here} positions between the chosen two; "
-            f"they differ by at most {number((found.most - found.least).max())} between pairs as far apart."
+        alt=_(
+            "Cosines by distance: {cosine} at the {distance} positions between the chosen two; they differ by at most "
+            "{most} between pairs as far apart.",
+            cosine=number(found.mean[here]),
+            distance=here,
+            most=number((found.most - found.least).max()),
         ),
-        xaxis={"title": {"text": "distance in tokens"}, "showgrid": False},
-        yaxis={"title": {"text": "cosine"}},
+        xaxis={"title": {"text": _("distance in tokens")}, "showgrid": False},
+        yaxis={"title": {"text": _("cosine")}},
     )
     fig.add_vline(here, line={"color": SELECTED, "width": 1})
     return fig

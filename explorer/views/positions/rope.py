@@ -10,6 +10,7 @@ from explorer.explain.captured import derivation_of
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
 from explorer.explain.point import Point
+from explorer.language import N_, _, look_up
 from explorer.state.errors import NoSuchPoint
 from explorer.state.interventions import Base, Shift
 from explorer.state.selection import Selection
@@ -34,20 +35,24 @@ def angles(trace: Trace, query: int | None = None, key: int | None = None) -> go
             zmin=-np.pi,
             zmax=np.pi,
             autocolorscale=True,
-            hovertemplate="position %{y}, pair %{x}<br>angle %{customdata:.4g} rad<extra></extra>",
+            hovertemplate=_("position %{y}, pair %{x}<br>angle %{customdata:.4g} rad<extra></extra>"),
             colorbar={
-                "title": {"text": "angle within a turn", "side": "right"},
+                "title": {"text": _("angle within a turn"), "side": "right"},
                 "tickvals": [-np.pi, 0, np.pi],
                 "ticktext": ["−π", "0", "π"],
             },
         ),
-        alt=f"Rotation angles of {len(trace)} positions by {pairs} pairs of dimensions, fast pairs left.",
+        alt=_(
+            "Rotation angles of {positions} positions by {pairs} pairs of dimensions, fast pairs left.",
+            positions=len(trace),
+            pairs=pairs,
+        ),
         xaxis={
-            "title": {"text": "pair of dimensions (fast → slow)"},
+            "title": {"text": _("pair of dimensions (fast → slow)")},
             "showgrid": False,
             "tickangle": 0,
         },
-        yaxis={**token_axis(trace.tokens, "position"), "autorange": "reversed"},
+        yaxis={**token_axis(trace.tokens, _("position")), "autorange": "reversed"},
     )
     for position, dash in ((query, "solid"), (key, "dot")):
         if position is not None:
@@ -63,14 +68,32 @@ def formula(trace: Trace, selection: Selection) -> str:
     norms = np.linalg.norm(pairs.before), np.linalg.norm(pairs.after)
     shared = shared_head(trace.config, selection.head)
     lines = (
-        f"{angle(trace)}; pair i: dimensions {dimensions_of_pair(trace.config)}",
+        _(
+            "{angle}; pair i: dimensions {dimensions}",
+            angle=angle(trace),
+            dimensions=dimensions_of_pair(trace.config),
+        ),
         slowed(trace.config),
-        f"query {quoted(trace.tokens[query])} ({query}): pair 0 turns by {number(pairs.angles[0])} rad, "
-        f"pair {slow} by {number(pairs.angles[slow])} rad; "
-        f"its distance to key {quoted(trace.tokens[key])} ({key}) is {query - key}",
-        f"k is that of {shared}" if shared else "",
-        f"‖q‖ = {number(norms[0])} before, {number(norms[1])} after: turning changes no length   "
-        f"recomputed from q and the angles, off by {number(pairs.error)}",
+        _(
+            "query {query} ({query_position}): pair 0 turns by {first} rad, pair {slow} by {last} rad; its distance to "
+            "key {key} ({key_position}) is {distance}",
+            query=quoted(trace.tokens[query]),
+            query_position=query,
+            first=number(pairs.angles[0]),
+            slow=slow,
+            last=number(pairs.angles[slow]),
+            key=quoted(trace.tokens[key]),
+            key_position=key,
+            distance=query - key,
+        ),
+        _("k is that of {shared}", shared=shared) if shared else "",
+        _(
+            "‖q‖ = {before} before, {after} after: turning changes no length   recomputed from q and the angles, off "
+            "by {error}",
+            before=number(norms[0]),
+            after=number(norms[1]),
+            error=number(pairs.error),
+        ),
     )
     return "\n".join(filter(None, lines))
 
@@ -79,10 +102,17 @@ def angle(trace: Trace) -> str:
     """By how much a pair is turned, with what was changed of it."""
     config, edits = trace.config, [edit for edit in trace.edits if edit.tap == "rope.angles"]
     amounts = {type(edit): edit.amount for edit in edits}
-    position = f"(position + {amounts[Shift]:g})" if Shift in amounts else "position"
+    template = SHIFTED if Shift in amounts else ANGLE
     theta = amounts.get(Base, config.rope_theta)
-    then = "".join(f", then {edit.words(config)}" for edit in edits if not isinstance(edit, Shift | Base))
-    return f"angle(position, pair) = {position} · θ^(−2·pair/d), θ = {theta:.10g}, d = {config.d_head}{then}"
+    said = look_up(template, shift=amounts.get(Shift), theta=theta, d=config.d_head)
+    for edit in edits:
+        if not isinstance(edit, Shift | Base):
+            said = _("{angle}, then {change}", angle=said, change=edit.words(config))
+    return said
+
+
+ANGLE = N_("angle(position, pair) = position · θ^(−2·pair/d), θ = {theta:.10g}, d = {d}")
+SHIFTED = N_("angle(position, pair) = (position + {shift:g}) · θ^(−2·pair/d), θ = {theta:.10g}, d = {d}")
 
 
 MARK_OF_PAIRS = worked_out(
@@ -91,7 +121,7 @@ MARK_OF_PAIRS = worked_out(
     "rope.angles",
     "blocks.{layer}.attn.scores",
     against=(
-        "the sum of the pairs against the captured score",
+        N_("the sum of the pairs against the captured score"),
         lambda trace, s: scores.sum_of_pairs(trace, s.layer, s.head, s.query, s.key),
     ),
 )
@@ -99,7 +129,7 @@ MARK_OF_PAIRS = worked_out(
 
 def inspect_distance(trace: Trace, selection: Selection, point: Point) -> Derivation:
     if point.column >= trace.config.context_length:
-        raise NoSuchPoint(f"no two positions are {point.column} apart")
+        raise NoSuchPoint(_("no two positions are {distance} apart", distance=point.column))
     return scores.at_distance(trace, selection.layer, selection.head, selection.query, selection.key, point.column)
 
 
@@ -119,7 +149,7 @@ def hand(selection: Selection, curve: int) -> tuple[str, int, str]:
         2 + 4 * i + 2 * j: (*vector, when) for i, vector in enumerate(vectors) for j, when in enumerate(("", "_rot"))
     }
     if curve not in tips:
-        raise NoSuchPoint(f"line {curve} has no tips")
+        raise NoSuchPoint(_("line {line} has no tips", line=curve))
     return tips[curve]
 
 
@@ -127,7 +157,7 @@ TURNED = ("rope.angles",)
 PANELS = (
     Panel(
         name="clocks",
-        title="The chosen head's q and k, pair by pair, before (faint) and after rotation",
+        title=N_("The chosen head's q and k, pair by pair, before (faint) and after rotation"),
         draw=lambda trace, s: clocks(trace, s.layer, s.head, s.query, s.key),
         inspect=inspect_hand,
         needs=TURNED,
@@ -140,7 +170,7 @@ PANELS = (
     ),
     Panel(
         name="pairs",
-        title="What each pair adds to the score of the chosen query and key",
+        title=N_("What each pair adds to the score of the chosen query and key"),
         draw=lambda trace, s: by_pair(trace, s.layer, s.head, s.query, s.key),
         inspect=lambda trace, s, point: scores.pair(trace, s.layer, s.head, s.query, s.key, point.of("item")),
         needs=TURNED,
@@ -150,7 +180,7 @@ PANELS = (
     ),
     Panel(
         name="distances",
-        title="The same q and k at other distances",
+        title=N_("The same q and k at other distances"),
         draw=lambda trace, s: by_distance(trace, s.layer, s.head, s.query, s.key),
         inspect=inspect_distance,
         needs=TURNED,
@@ -160,7 +190,7 @@ PANELS = (
     ),
     Panel(
         name="angles",
-        title="Angle by position and pair",
+        title=N_("Angle by position and pair"),
         draw=lambda trace, s: angles(trace, s.query, s.key),
         selects={"y": "query"},
         needs=TURNED,
@@ -171,7 +201,7 @@ PANELS = (
     ),
     Panel(
         name="wavelengths",
-        title="How far a pair goes for a whole turn",
+        title=N_("How far a pair goes for a whole turn"),
         draw=lambda trace, s: wavelengths(trace),
         inspect=lambda trace, s, point: scores.wavelength(trace, point.of("item")),
         needs=TURNED,

@@ -5,6 +5,7 @@ import plotly.graph_objects as go
 
 from explorer.analysis.rope import frequencies, score_by_distance, score_by_pair
 from explorer.explain.notation import number, quoted
+from explorer.language import _
 from explorer.tracing.trace import Trace
 from explorer.views.score_parts import score_parts
 from explorer.views.style import ATTENTION, RESIDUAL, SELECTED, figure
@@ -17,9 +18,14 @@ def by_pair(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Fig
     return score_parts(
         parts,
         score,
-        part="pair",
-        alt=f"{len(parts)} pairs add up to the score {number(score)} of {quoted(trace.tokens[key])}.",
-        title={"text": "pair of dimensions (fast → slow)"},
+        hover=_("pair %{x}<br>adds %{y:.4f}<extra></extra>"),
+        alt=_(
+            "{pairs} pairs add up to the score {score} of {key}.",
+            pairs=len(parts),
+            score=number(score),
+            key=quoted(trace.tokens[key]),
+        ),
+        title={"text": _("pair of dimensions (fast → slow)")},
         dtick=1,
     )
 
@@ -36,7 +42,7 @@ def by_distance(trace: Trace, layer: int, head: int, query: int, key: int) -> go
                 y=scores,
                 mode="lines",
                 line={"color": ATTENTION},
-                hovertemplate="distance %{x}<br>score %{y:.3f}<extra></extra>",
+                hovertemplate=_("distance %{x}<br>score %{y:.3f}<extra></extra>"),
                 showlegend=False,
             ),
             go.Scatter(
@@ -44,16 +50,22 @@ def by_distance(trace: Trace, layer: int, head: int, query: int, key: int) -> go
                 y=[scores[here]],
                 mode="markers",
                 marker={"color": SELECTED, "size": 10},
-                hovertemplate="in this run: distance %{x}<br>score %{y:.3f}<extra></extra>",
+                hovertemplate=_("in this run: distance %{x}<br>score %{y:.3f}<extra></extra>"),
                 showlegend=False,
             ),
         ],
-        alt=(
-            f"The score of {quoted(trace.tokens[query])} and {quoted(trace.tokens[key])} by their distance: "
-            f"{number(scores[here])} at {here}, as in this run; at most {number(scores.max())} at {scores.argmax()}."
+        alt=_(
+            "The score of {query} and {key} by their distance: {score} at {distance}, as in this run; at most {most} "
+            "at {furthest}.",
+            query=quoted(trace.tokens[query]),
+            key=quoted(trace.tokens[key]),
+            score=number(scores[here]),
+            distance=here,
+            most=number(scores.max()),
+            furthest=scores.argmax(),
         ),
-        xaxis={"title": {"text": "distance in tokens"}, "showgrid": False},
-        yaxis={"title": {"text": "score q·k / √d"}},
+        xaxis={"title": {"text": _("distance in tokens")}, "showgrid": False},
+        yaxis={"title": {"text": _("score q·k / √d")}},
     )
 
 
@@ -67,19 +79,21 @@ def wavelengths(trace: Trace) -> go.Figure:
             x=np.arange(len(turn)),
             y=turn,
             marker={"color": RESIDUAL},
-            hovertemplate="pair %{x}<br>a turn in %{y:.4g} positions<extra></extra>",
+            hovertemplate=_("pair %{x}<br>a turn in %{y:.4g} positions<extra></extra>"),
         ),
-        alt=(
-            f"{int((turn <= context).sum())} of {len(turn)} pairs make a whole turn within the context of {context}."
-            if len(trace) > 1
-            else "One token alone shows no speed: type two."
-        ),
-        xaxis={"title": {"text": "pair of dimensions (fast → slow)"}, "showgrid": False, "dtick": 1},
-        yaxis={"title": {"text": "positions a turn"}, "type": "log", "dtick": 1},
+        alt=_(
+            "{turning} of {pairs} pairs make a whole turn within the context of {context}.",
+            turning=int((turn <= context).sum()),
+            pairs=len(turn),
+            context=context,
+        )
+        if len(trace) > 1
+        else _("One token alone shows no speed: type two."),
+        xaxis={"title": {"text": _("pair of dimensions (fast → slow)")}, "showgrid": False, "dtick": 1},
+        yaxis={"title": {"text": _("positions a turn")}, "type": "log", "dtick": 1},
         bargap=0.2,
     )
     fig.add_hline(context, line={"color": SELECTED, "dash": "dot"})
-    fig.add_annotation(
-        text=f"context {context}", xref="paper", x=0, y=np.log10(context), yshift=8, showarrow=False, xanchor="left"
-    )
+    said = _("context {tokens}", tokens=context)
+    fig.add_annotation(text=said, xref="paper", x=0, y=np.log10(context), yshift=8, showarrow=False, xanchor="left")
     return fig

@@ -10,6 +10,7 @@ from explorer.explain.captured.edits import first_position
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
 from explorer.explain.point import Point, nth
+from explorer.language import N_, _, look_up
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -41,21 +42,26 @@ def curves(trace: Trace, query: int, dim: int = 0) -> go.Figure:
                 marker={"color": color, "size": 6},
                 customdata=np.arange(len(run)),
                 hovertext=positions(trace.tokens),
-                hovertemplate=f"token %{{hovertext}}, dimension {dimension}<br>%{{y:.4g}}<extra></extra>",
+                hovertemplate=_(
+                    "token %{{hovertext}}, dimension {dimension}<br>%{{y:.4g}}<extra></extra>", dimension=dimension
+                ),
             )
         )
         top, share = 1 - i / len(dimensions), 1 / len(dimensions)
-        title = {"text": f"dim {dimension}", "font": {"size": 11}}
+        title = {"text": _("dim {dimension}", dimension=dimension), "font": {"size": 11}}
         axes[f"yaxis{i + 1}" if i else "yaxis"] = {"domain": [top - 0.85 * share, top], "nticks": 3, "title": title}
-    kind = {"sinusoidal": "waves", "learned": "learned numbers"}[trace.config.position]
     fig = figure(
         lines,
-        alt=(
-            f"{len(dimensions)} dimensions of what is added at {len(table)} positions, {kind}: dimension "
-            f"{dimensions[0]} is {number(run[query, dimensions[0]])} at {quoted(trace.tokens[query])}."
+        alt=look_up(
+            CURVES[trace.config.position],
+            dimensions=len(dimensions),
+            positions=len(table),
+            dimension=dimensions[0],
+            value=number(run[query, dimensions[0]]),
+            token=quoted(trace.tokens[query]),
         ),
         xaxis={
-            "title": {"text": "position (dots: this run)"},
+            "title": {"text": _("position (dots: this run)")},
             "showgrid": False,
             "anchor": f"y{len(dimensions)}" if len(dimensions) > 1 else "y",
             "range": [-1, min(len(table), max(SHOWN_POSITIONS, start + 2 * len(run)))],
@@ -66,6 +72,18 @@ def curves(trace: Trace, query: int, dim: int = 0) -> go.Figure:
     )
     here = {"x0": start + query, "x1": start + query, "y0": 0, "y1": 1, "yref": "paper"}
     return fig.add_shape(type="line", **here, line={"color": SELECTED, "width": 1})
+
+
+CURVES = {
+    "sinusoidal": N_(
+        "{dimensions} dimensions of what is added at {positions} positions, waves: dimension {dimension} is {value} at "
+        "{token}."
+    ),
+    "learned": N_(
+        "{dimensions} dimensions of what is added at {positions} positions, learned numbers: dimension {dimension} is "
+        "{value} at {token}."
+    ),
+}
 
 
 def shown_dimensions(trace: Trace, dim: int) -> list[int]:
@@ -83,18 +101,21 @@ def shares(trace: Trace, query: int) -> go.Figure:
             go.Bar(
                 x=places,
                 y=values,
-                name=NAMES[part],
+                name=look_up(NAMES[part]),
                 marker={"color": color},
-                hovertemplate=f"token %{{x}}<br>length of {NAMES[part]} %{{y:.4g}}<extra></extra>",
+                hovertemplate=look_up(HOVER[part]),
             )
             for part, values, color in zip(PARTS, found, (EMBEDDING, FAINT, RESIDUAL), strict=True)
         ],
-        alt=(
-            f"Lengths at {quoted(trace.tokens[query])}: {number(found[0, query])} of the token’s own vector, "
-            f"{number(found[1, query])} of its position’s, {number(found[2, query])} of their sum."
+        alt=_(
+            "Lengths at {token}: {own} of the token’s own vector, {position} of its position’s, {sum} of their sum.",
+            token=quoted(trace.tokens[query]),
+            own=number(found[0, query]),
+            position=number(found[1, query]),
+            sum=number(found[2, query]),
         ),
-        xaxis={**token_axis(trace.tokens, "token", most=24), "tickangle": -60},
-        yaxis={"title": {"text": "length ‖x‖₂"}, "rangemode": "tozero"},
+        xaxis={**token_axis(trace.tokens, _("token"), most=24), "tickangle": -60},
+        yaxis={"title": {"text": _("length ‖x‖₂")}, "rangemode": "tozero"},
         barmode="group",
         bargap=0.3,
         hovermode="x",  # a short bar is hard to hit
@@ -103,33 +124,54 @@ def shares(trace: Trace, query: int) -> go.Figure:
     return fig
 
 
-NAMES = {"token": "the token’s own vector", "position": "the position’s", "sum": "their sum"}
+NAMES = {"token": N_("the token’s own vector"), "position": N_("the position’s"), "sum": N_("their sum")}
+HOVER = {
+    "token": N_("token %{x}<br>length of the token’s own vector %{y:.4g}<extra></extra>"),
+    "position": N_("token %{x}<br>length of the position’s %{y:.4g}<extra></extra>"),
+    "sum": N_("token %{x}<br>length of their sum %{y:.4g}<extra></extra>"),
+}
 
 
 def formula(trace: Trace, selection: Selection) -> str:
     """What is added, what it makes of the chosen token, and how alike the chosen two positions are."""
     config, query, key = trace.config, selection.query, selection.key
-    added = {
-        "sinusoidal": f"position_embed[m, 2i] = sin(m / 10000^(2i/D)), [m, 2i + 1] = its cosine; D = {config.d_model}",
-        "learned": f"position_embed[m] = row m of {config.context_length} × {config.d_model} learned numbers",
-    }[config.position]
+    added = look_up(ADDITIONS[config.position], positions=config.context_length, width=config.d_model)
     token, position, total = lengths(trace)[:, query]
     found, distance = cosines(trace)[query, key], query - key
-    alone = ""
-    if config.position == "sinusoidal":
-        by_waves = cosine_of_waves(np.array([distance]), config.d_model)[0]
-        alone = f"; of waves it depends on the distance alone: 2/D · Σ cos({distance} · ω) = {number(by_waves)}"
-    return (
-        f"{added}\n{quoted(trace.tokens[query])} ({query}): ‖token + position‖ = {number(total)}, of lengths "
-        f"{number(token)} and {number(position)}\n"
-        f"cosine of positions {query} and {key} = p·p′ / (‖p‖ ‖p′‖) = {number(found)}{alone}"
+    summed = _(
+        "{token} ({position}): ‖token + position‖ = {total}, of lengths {own} and {added}",
+        token=quoted(trace.tokens[query]),
+        position=query,
+        total=number(total),
+        own=number(token),
+        added=number(position),
     )
+    likeness = _(
+        "cosine of positions {query} and {key} = p·p′ / (‖p‖ ‖p′‖) = {cosine}",
+        query=query,
+        key=key,
+        cosine=number(found),
+    )
+    if config.position == "sinusoidal":
+        likeness = _(
+            "{likeness}; of waves it depends on the distance alone: 2/D · Σ cos({distance} · ω) = {cosine}",
+            likeness=likeness,
+            distance=distance,
+            cosine=number(cosine_of_waves(np.array([distance]), config.d_model)[0]),
+        )
+    return "\n".join((added, summed, likeness))
+
+
+ADDITIONS = {
+    "sinusoidal": N_("position_embed[m, 2i] = sin(m / 10000^(2i/D)), [m, 2i + 1] = its cosine; D = {width}"),
+    "learned": N_("position_embed[m] = row m of {positions} × {width} learned numbers"),
+}
 
 
 def inspect_curve(trace: Trace, selection: Selection, point: Point) -> Derivation:
     line, is_dot = divmod(point.of("curve"), 2)
     if not is_dot:
-        raise NoSuchPoint("only the dots are of this run")
+        raise NoSuchPoint(_("only the dots are of this run"))
     dimension = nth(shown_dimensions(trace, selection.dim), line)
     return derivation_of(trace, "position_embed", (point.of("item"), dimension))
 
@@ -138,7 +180,7 @@ ADDED = ("position_embed",)
 PANELS = (
     Panel(
         name="vectors",
-        title="The vector that is added for each position",
+        title=N_("The vector that is added for each position"),
         draw=lambda trace, s: position_table(trace, s.query, s.dim),
         needs=ADDED,
         selects={"x": "dim", "y": "query"},
@@ -149,7 +191,7 @@ PANELS = (
     ),
     Panel(
         name="curves",
-        title="A few of its dimensions along the positions; choose one in the picture before",
+        title=N_("A few of its dimensions along the positions; choose one in the picture before"),
         draw=lambda trace, s: curves(trace, s.query, s.dim),
         needs=ADDED,
         selects={"customdata": "query"},
@@ -160,7 +202,7 @@ PANELS = (
     ),
     Panel(
         name="alike",
-        title="How alike the vectors of two positions are",
+        title=N_("How alike the vectors of two positions are"),
         draw=lambda trace, s: alike(trace, s.query, s.key),
         needs=ADDED,
         selects={"x": "key", "y": "query"},
@@ -171,7 +213,7 @@ PANELS = (
     ),
     Panel(
         name="by_distance",
-        title="The same by how far apart the two are",
+        title=N_("The same by how far apart the two are"),
         draw=lambda trace, s: by_distances(trace, s.query, s.key),
         needs=ADDED,
         mark=worked_out("position_embed"),
@@ -181,7 +223,7 @@ PANELS = (
     ),
     Panel(
         name="shares",
-        title="What the sum is made of: how long the token’s own vector is, the position’s, and their sum",
+        title=N_("What the sum is made of: how long the token’s own vector is, the position’s, and their sum"),
         draw=lambda trace, s: shares(trace, s.query),
         needs=ADDED,
         selects={"x": "query"},

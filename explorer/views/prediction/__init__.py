@@ -1,6 +1,6 @@
 """Prediction: how the next token comes to be likely."""
 
-from explorer.analysis.attribution import attribution, by_kind
+from explorer.analysis.attribution import attribution
 from explorer.analysis.next_token import next_token, rank_of
 from explorer.analysis.norms import norm_scale
 from explorer.explain.analysed import rollout as shares
@@ -10,11 +10,12 @@ from explorer.explain.analysed.prediction import predicted, probability_of_actua
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
 from explorer.explain.point import Point, nth
+from explorer.language import N_, _
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.checks import Mark, worked_out
-from explorer.views.explained import KINDS, PARTS, SUM, explained, explained_token, logit_of
+from explorer.views.explained import PARTS, SUM, explained, explained_token, logit_of, sum_of_kinds
 from explorer.views.prediction.logit_lens import lens, path
 from explorer.views.prediction.logit_parts import heads, parts, parts_in_order
 from explorer.views.prediction.text import actual, followed
@@ -26,37 +27,56 @@ def formula(trace: Trace, selection: Selection) -> str:
     token_id, rival_id = explained(trace, selection)
     taken = attribution(trace, query, token_id, rival_id)
     plain = next_token(trace, query).plain
-    added = " + ".join(f"{KINDS[kind]} {number(part)}" for kind, part in by_kind(trace, taken).items())
-    token = quoted(trace.vocabulary[token_id])
-    return (
-        f"after {quoted(trace.tokens[query])} ({query}): the model’s probability of {token} "
-        f"= e^logit / Σ e^logits = {number(plain[token_id])}, rank {rank_of(trace, query, token_id):,}\n"
-        f"{logit_of(trace, token_id, rival_id)} = {added} = {number(taken.total)}\n"
-        f"captured {number(taken.logit)}, off by {number(taken.error)}; {norms(trace, query)}"
-        f"{TIED * trace.config.tie_embeddings}"
-    )
+    lines = [
+        _(
+            "after {query} ({position}): the model’s probability of {token} = e^logit / Σ e^logits = {probability}, "
+            "rank {rank:,}",
+            query=quoted(trace.tokens[query]),
+            position=query,
+            token=quoted(trace.vocabulary[token_id]),
+            probability=number(plain[token_id]),
+            rank=rank_of(trace, query, token_id),
+        ),
+        f"{logit_of(trace, token_id, rival_id)} = {sum_of_kinds(trace, taken)} = {number(taken.total)}",
+        _(
+            "captured {captured}, off by {error}; {norms}",
+            captured=number(taken.logit),
+            error=number(taken.error),
+            norms=norms(trace, query),
+        ),
+    ]
+    if trace.config.tie_embeddings:
+        lines.append(
+            _(
+                "embedding and unembedding are one table here, so that before the first block most tokens predict "
+                "themselves"
+            )
+        )
+    return "\n".join(lines)
 
 
 def norms(trace: Trace, query: int) -> str:
     """How lens and parts deal with the model's norms."""
     if trace.config.norm_placement == "post":
-        return (
+        return _(
             "each part goes through every norm after it, divided by what the whole was\n"
             "the lens reads the stream as each norm leaves it, as the unembedding does in the end (post-norm)"
         )
-    squares = "var x" if trace.config.norm == "layernorm" else "mean x²"
     scale = norm_scale(trace, trace[f"blocks.{trace.config.num_layers - 1}.resid_post"][query])
-    return f"each part goes through the final norm, divided by the whole’s √({squares} + ε) = {number(scale)}"
-
-
-TIED = "\nembedding and unembedding are one table here, so that before the first block most tokens predict themselves"
+    if trace.config.norm == "layernorm":
+        return _(
+            "each part goes through the final norm, divided by the whole’s √(var x + ε) = {scale}", scale=number(scale)
+        )
+    return _(
+        "each part goes through the final norm, divided by the whole’s √(mean x² + ε) = {scale}", scale=number(scale)
+    )
 
 
 def mark_of_lens(trace: Trace, selection: Selection) -> Mark:
     """It reads every depth as the model reads the last, which can be compared."""
     after = ("resid_mid", "resid_post") if trace.config.norm_placement == "pre" else ("attn_norm", "ffn_norm")
     names = ("blocks.0.resid_pre", *(f"blocks.*.{name}" for name in after))
-    against = "at the last depth against the captured logits", lambda trace, s: last_depth(trace, s.query)
+    against = N_("at the last depth against the captured logits"), lambda trace, s: last_depth(trace, s.query)
     return worked_out(*names, "logits", against=against)(trace, selection)
 
 
@@ -70,13 +90,13 @@ def inspect_lens(trace: Trace, s: Selection, point: Point) -> Derivation:
 def inspect_path(trace: Trace, s: Selection, point: Point) -> Derivation:
     tokens = [token_id for token_id in explained(trace, s) if token_id is not None]
     if point.of("curve") >= len(tokens):
-        raise NoSuchPoint("there is no such token")
+        raise NoSuchPoint(_("there is no such token"))
     return lens_cell(trace, point.of("item"), s.query, tokens[point.of("curve")], "target")
 
 
 def inspect_rollout(trace: Trace, s: Selection, point: Point) -> Derivation:
     if point.column > s.query:
-        raise NoSuchPoint("no bar is after the query")
+        raise NoSuchPoint(_("no bar is after the query"))
     return shares.share(trace, s.query, point.column)
 
 
@@ -92,8 +112,8 @@ def inspect_actual(trace: Trace, s: Selection, point: Point) -> Derivation:
 
 VIEW = View(
     name="prediction",
-    title="Prediction",
-    words=(
+    title=N_("Prediction"),
+    words=N_(
         "What would the model say next if it stopped early? Each cell below has the likeliest next token after the "
         "token of that column, read off at the depth of that row (the logit lens). Further down, the score of one next "
         "token, its logit, is taken apart into what every part of the model added to it (direct logit attribution). "
@@ -101,12 +121,12 @@ VIEW = View(
     ),
     formula=formula,
     needs=("embed", "blocks.*.resid_post", "blocks.*.attn.pattern", "blocks.*.attn.z", "blocks.*.ffn.out", "logits"),
-    otherwise=lambda config: "Too little was captured of this model to follow its prediction.",
+    otherwise=lambda config: _("Too little was captured of this model to follow its prediction."),
     controls=("query", "target", "rival", "lens"),
     panels=(
         Panel(
             name="lens",
-            title="The likeliest next token at every depth (logit lens): from the embedding down to the last block",
+            title=N_("The likeliest next token at every depth (logit lens): from the embedding down to the last block"),
             draw=lambda trace, s: lens(trace, s.query, explained_token(trace, s), s.lens),
             selects={"x": "query"},
             mark=mark_of_lens,
@@ -116,7 +136,7 @@ VIEW = View(
         ),
         Panel(
             name="path",
-            title="The explained token's probability, depth by depth",
+            title=N_("The explained token's probability, depth by depth"),
             draw=lambda trace, s: path(trace, s.query, *explained(trace, s)),
             inspect=inspect_path,
             mark=mark_of_lens,
@@ -125,7 +145,7 @@ VIEW = View(
         ),
         Panel(
             name="rollout",
-            title="Where it came from, by attention alone (attention rollout)",
+            title=N_("Where it came from, by attention alone (attention rollout)"),
             draw=lambda trace, s: followed(trace, s.query, s.key),
             inspect=inspect_rollout,
             selects={"x": "key"},
@@ -135,7 +155,7 @@ VIEW = View(
         ),
         Panel(
             name="parts",
-            title="What each part added to the logit (direct logit attribution)",
+            title=N_("What each part added to the logit (direct logit attribution)"),
             draw=lambda trace, s: parts(trace, s.query, *explained(trace, s), s.layer),
             inspect=inspect_part,
             selects={"customdata": "layer"},
@@ -145,7 +165,7 @@ VIEW = View(
         ),
         Panel(
             name="heads",
-            title="The blue bars, head by head",
+            title=N_("The blue bars, head by head"),
             draw=lambda trace, s: heads(trace, s.query, *explained(trace, s), s.layer, s.head),
             selects={"x": "head", "y": "layer"},
             mark=MARK_OF_PARTS,
@@ -155,7 +175,7 @@ VIEW = View(
         ),
         Panel(
             name="actual",
-            title="The token that does come next: its probability and rank, position by position",
+            title=N_("The token that does come next: its probability and rank, position by position"),
             draw=lambda trace, s: actual(trace, s.query),
             inspect=inspect_actual,
             selects={"x": "query"},

@@ -5,6 +5,7 @@ import plotly.graph_objects as go
 
 from explorer.analysis.lens import LENSES, depths, ranks, readings, tracked
 from explorer.explain.notation import number, quoted
+from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
 from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label, positions, token_axis
 
@@ -25,7 +26,11 @@ def lens(trace: Trace, query: int, token_id: int, kind: str = "probability") -> 
     names = depths(trace)
     chances = tracked(trace, shown, token_id)
     places = ranks(trace, shown, token_id) if kind == "rank" else None
-    part = "" if len(shown) == len(trace) else f" ({shown.start} to {shown[-1]} of {len(trace)})"
+    title = _("after this token")
+    if len(shown) < len(trace):
+        title = _(
+            "after this token ({first} to {last} of {total})", first=shown.start, last=shown[-1], total=len(trace)
+        )
     last = read.top[-1, query - shown.start, 0]
     fig = figure(
         go.Heatmap(
@@ -41,16 +46,27 @@ def lens(trace: Trace, query: int, token_id: int, kind: str = "probability") -> 
             xgap=1,
             ygap=1,
         ),
-        alt=(
-            f"Logit lens: the likeliest next token at {len(names)} depths after {len(shown)} positions, coloured by "
-            f"{LENSES[kind]}. After {quoted(trace.tokens[query])} it is {quoted(trace.vocabulary[last])} in the end."
+        alt=_(
+            "Logit lens: the likeliest next token at {depths} depths after {positions} positions, coloured by "
+            "{colour}. After {token} it is {last} in the end.",
+            depths=len(names),
+            positions=len(shown),
+            colour=look_up(LENSES[kind]),
+            token=quoted(trace.tokens[query]),
+            last=quoted(trace.vocabulary[last]),
         ),
         xaxis={
-            **token_axis(trace.tokens, f"after this token{part}", shown=shown),
+            **token_axis(trace.tokens, title, shown=shown),
             "tickangle": -60,
             "range": [shown.start - 0.5, shown.stop - 0.5],
         },
-        yaxis={"type": "category", "autorange": "reversed", "showgrid": False, "title": {"text": "depth"}, "dtick": 1},
+        yaxis={
+            "type": "category",
+            "autorange": "reversed",
+            "showgrid": False,
+            "title": {"text": _("depth")},
+            "dtick": 1,
+        },
     )
     column = {"x0": query - 0.5, "x1": query + 0.5, "y0": -0.5, "y1": len(names) - 0.5}
     fig.add_shape(type="rect", **column, line={"color": SELECTED, "width": 2})
@@ -66,7 +82,7 @@ def page_of(query: int, length: int) -> range:
 def colours(trace: Trace, kind: str, read, chances: np.ndarray, places: np.ndarray | None) -> dict:
     """The heatmap's values and colour bar: the fuller the colour, the likelier; or for entropy the more open."""
     size = trace.config.vocab_size
-    bar = {"title": {"text": LENSES[kind], "side": "right"}}
+    bar = {"title": {"text": look_up(LENSES[kind]), "side": "right"}}
     if kind == "rank":  # its logarithm, from the last to the first
         shown = [10**power for power in range(len(str(size)))]
         ticks = {"tickvals": np.log(size / np.array(shown)), "ticktext": [f"{rank:,}" for rank in shown]}
@@ -90,20 +106,26 @@ def told(trace: Trace, shown: range, token_id: int, read, chances: np.ndarray, p
     def cell(depth: int, column: int) -> str:
         likeliest = zip(read.top[depth, column], read.probabilities[depth, column], strict=True)
         lines = [f"{rank}. {names[i]}  {p:.3f}" for rank, (i, p) in enumerate(likeliest, 1)]
-        rank = "" if places is None else f", rank {places[depth, column]:,}"
-        return (
-            f"after {before[column]}, {where[depth]}<br>" + "<br>".join(lines) + f"<br>entropy "
-            f"{read.entropy[depth, column]:.2f} bits<br>explained: {explained}  {number(chances[depth, column])}{rank}"
-        )
+        chance = number(chances[depth, column])
+        if places is None:
+            last = _("explained: {token}  {probability}", token=explained, probability=chance)
+        else:
+            rank = places[depth, column]
+            last = _("explained: {token}  {probability}, rank {rank:,}", token=explained, probability=chance, rank=rank)
+        first = _("after {token}, {depth}", token=before[column], depth=where[depth])
+        entropy = _("entropy {bits:.2f} bits", bits=read.entropy[depth, column])
+        return "<br>".join([first, *lines, entropy, last])
 
     before = positions(trace.tokens)[shown.start : shown.stop]
-    where = [depth_in_words(name) for name in depths(trace)]
+    where = depths_in_words(trace)
     return [[cell(depth, column) for column in range(len(shown))] for depth in range(len(where))]
 
 
-def depth_in_words(name: str) -> str:
-    layer, _, part = name.partition(" ")
-    return f"after the {part} of layer {layer}" if part else "at the embedding"
+def depths_in_words(trace: Trace) -> list[str]:
+    """Where the lens reads, as within a sentence."""
+    after = N_("after the attention of layer {layer}"), N_("after the feed-forward of layer {layer}")
+    layers = range(trace.config.num_layers)
+    return [_("at the embedding"), *(look_up(words, layer=layer) for layer in layers for words in after)]
 
 
 def path(trace: Trace, query: int, token_id: int, rival_id: int | None = None) -> go.Figure:
@@ -116,7 +138,7 @@ def path(trace: Trace, query: int, token_id: int, rival_id: int | None = None) -
     for i, color, dash in ((token_id, SELECTED, "solid"), (rival_id, RESIDUAL, "dash")):
         if i is None:
             continue
-        told = zip(map(depth_in_words, names), ranks(trace, here, i)[:, 0], chances[i], strict=True)
+        told = zip(depths_in_words(trace), ranks(trace, here, i)[:, 0], chances[i], strict=True)
         traces.append(
             go.Scatter(
                 x=across,
@@ -124,27 +146,44 @@ def path(trace: Trace, query: int, token_id: int, rival_id: int | None = None) -
                 mode="lines+markers",
                 line={"color": color, "dash": dash},
                 name=f"“{label(trace.vocabulary[i])}”",
-                text=[f"{where}<br>probability {number(p)}, rank {rank:,}" for where, rank, p in told],
+                text=[
+                    _(
+                        "{depth}<br>probability {probability}, rank {rank:,}",
+                        depth=where,
+                        probability=number(p),
+                        rank=rank,
+                    )
+                    for where, rank, p in told
+                ],
                 hovertemplate="%{text}<extra></extra>",
                 showlegend=True,
             )
         )
     size = trace.config.vocab_size
-    alike = {"x": [0, len(names) - 1], "y": [1 / size, 1 / size], "name": f"all {size:,} tokens alike"}
+    alike = {"x": [0, len(names) - 1], "y": [1 / size, 1 / size], "name": _("all {size:,} tokens alike", size=size)}
     traces.append(
         go.Scatter(**alike, mode="lines", line={"color": RESIDUAL, "width": 1, "dash": "dot"}, hoverinfo="skip")
     )
     fainter = min(chance.min() for chance in chances.values()) < FAINTEST
-    less = "<br>(what is less is drawn at 10⁻⁹)" * bool(fainter)
+    title = _("probability<br>(what is less is drawn at 10⁻⁹)") if fainter else _("probability")
     ends = (chances[token_id][0], chances[token_id][-1])
     return figure(
         traces,
-        alt=(
-            f"Probability of {quoted(trace.vocabulary[token_id])} after {quoted(trace.tokens[query])} by depth: "
-            f"{number(ends[0])} at the embedding, {number(ends[1])} at the end."
+        alt=_(
+            "Probability of {token} after {query} by depth: {first} at the embedding, {last} at the end.",
+            token=quoted(trace.vocabulary[token_id]),
+            query=quoted(trace.tokens[query]),
+            first=number(ends[0]),
+            last=number(ends[1]),
         ),
-        xaxis={"tickvals": across, "ticktext": names, "tickangle": -60, "title": {"text": "depth"}, "showgrid": False},
-        yaxis={"type": "log", "dtick": 1, "exponentformat": "power", "title": {"text": f"probability{less}"}},
+        xaxis={
+            "tickvals": across,
+            "ticktext": names,
+            "tickangle": -60,
+            "title": {"text": _("depth")},
+            "showgrid": False,
+        },
+        yaxis={"type": "log", "dtick": 1, "exponentformat": "power", "title": {"text": title}},
     )
 
 

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 
 from explorer.analysis.attribution import Attribution, attribution
 from explorer.explain.notation import added, number, quoted
+from explorer.language import _
 from explorer.tracing.trace import Trace
 from explorer.views.explained import logit_of
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, SELECTED, figure
@@ -21,7 +22,6 @@ def parts(trace: Trace, query: int, token_id: int, rival_id: int | None = None, 
     taken = attribution(trace, query, token_id, rival_id)
     bars = list(components(trace, taken))
     names, values, colours, told, layers = zip(*bars, strict=True)
-    what = logit_of(trace, token_id, rival_id)
     most = int(np.argmax(np.abs(values)))
     return figure(
         go.Bar(
@@ -33,9 +33,14 @@ def parts(trace: Trace, query: int, token_id: int, rival_id: int | None = None, 
             customdata=[layer if of is None else of for of in layers],
             hovertemplate="%{text}<extra></extra>",
         ),
-        alt=(
-            f"{len(bars)} parts that add up to {what} after {quoted(trace.tokens[query])}, {number(taken.logit)}; "
-            f"the largest: {told[most]}, {signed(values[most])}."
+        alt=_(
+            "{count} parts that add up to {logit} after {token}, {value}; the largest: {part}, {adds}.",
+            count=len(bars),
+            logit=logit_of(trace, token_id, rival_id),
+            token=quoted(trace.tokens[query]),
+            value=number(taken.logit),
+            part=told[most],
+            adds=signed(values[most]),
         ),
         xaxis={
             "tickvals": np.arange(len(bars)),
@@ -44,29 +49,30 @@ def parts(trace: Trace, query: int, token_id: int, rival_id: int | None = None, 
             "showgrid": False,
             "title": {"text": legend(trace)},
         },
-        yaxis={"title": {"text": f"adds; sum {number(taken.total)}, off by {number(taken.error)}"}},
+        yaxis={
+            "title": {
+                "text": _("adds; sum {total}, off by {error}", total=number(taken.total), error=number(taken.error))
+            }
+        },
         bargap=0.2,
     )
 
 
 def components(trace: Trace, taken: Attribution) -> Iterator[tuple[str, float, str, str, int | None]]:
     """The bars from left to right: on the axis, value, colour, in words, and the layer it belongs to."""
-    yield "embedding", taken.token, EMBEDDING, "the token's embedding", None
+    yield _("embedding"), taken.token, EMBEDDING, _("the token's embedding"), None
     if "position_embed" in trace:
-        yield "position", taken.positions, EMBEDDING, "the position added to it", None
+        yield _("position"), taken.positions, EMBEDDING, _("the position added to it"), None
     for layer, heads in enumerate(taken.heads):
-        yield f"{layer} attention", heads.sum(), ATTENTION, f"the {len(heads)} heads of layer {layer}", layer
+        told = _("the {count} heads of layer {layer}", count=len(heads), layer=layer)
+        yield _("{layer} attention", layer=layer), heads.sum(), ATTENTION, told, layer
         if f"blocks.{layer}.attn.o_proj.bias" in trace.weights:
-            yield f"{layer} bias", taken.biases[layer], ATTENTION, f"the bias of W_O of layer {layer}", layer
-        yield (
-            f"{layer} feed-forward",
-            taken.feed_forward[layer],
-            FEED_FORWARD,
-            f"the feed-forward of layer {layer}",
-            layer,
-        )
+            told = _("the bias of W_O of layer {layer}", layer=layer)
+            yield _("{layer} bias", layer=layer), taken.biases[layer], ATTENTION, told, layer
+        told = _("the feed-forward of layer {layer}", layer=layer)
+        yield _("{layer} feed-forward", layer=layer), taken.feed_forward[layer], FEED_FORWARD, told, layer
     if trace.config.norm == "layernorm":
-        yield "β", taken.shift, NORM, "the shift β of the norms", None
+        yield "β", taken.shift, NORM, _("the shift β of the norms"), None
 
 
 def parts_in_order(trace: Trace) -> list[tuple[str, int]]:
@@ -81,9 +87,11 @@ def parts_in_order(trace: Trace) -> list[tuple[str, int]]:
 
 def legend(trace: Trace) -> str:
     """What the colours of the bars mean."""
-    embedding = "embedding and position" if "position_embed" in trace else "embedding"
-    shift = ", purple: the norms’ shift" if trace.config.norm == "layernorm" else ""
-    return f"green: {embedding}, blue: attention,<br>orange: feed-forward{shift}"
+    if "position_embed" in trace:
+        said = _("green: embedding and position, blue: attention,<br>orange: feed-forward")
+    else:
+        said = _("green: embedding, blue: attention,<br>orange: feed-forward")
+    return _("{colours}, purple: the norms’ shift", colours=said) if trace.config.norm == "layernorm" else said
 
 
 def heads(
@@ -101,17 +109,22 @@ def heads(
             autocolorscale=True,
             text=[[added(value) for value in row] for row in values],
             texttemplate="%{text}" if values.shape[1] <= 12 else None,
-            hovertemplate="layer %{y} head %{x}<br>adds %{z:.4f}<extra></extra>",
+            hovertemplate=_("layer %{y} head %{x}<br>adds %{z:.4f}<extra></extra>"),
             xgap=1,
             ygap=1,
-            colorbar={"title": {"text": "adds", "side": "right"}},
+            colorbar={"title": {"text": _("adds"), "side": "right"}},
         ),
-        alt=(
-            f"What {values.size} heads add to {logit_of(trace, token_id, rival_id)} after "
-            f"{quoted(trace.tokens[query])}: most, {signed(values[most])}, layer {most[0]} head {most[1]}."
+        alt=_(
+            "What {heads} heads add to {logit} after {token}: most, {adds}, layer {layer} head {head}.",
+            heads=values.size,
+            logit=logit_of(trace, token_id, rival_id),
+            token=quoted(trace.tokens[query]),
+            adds=signed(values[most]),
+            layer=most[0],
+            head=most[1],
         ),
-        xaxis={"title": {"text": "head"}, "dtick": 1, "showgrid": False},
-        yaxis={"title": {"text": "layer"}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
+        xaxis={"title": {"text": _("head")}, "dtick": 1, "showgrid": False},
+        yaxis={"title": {"text": _("layer")}, "dtick": 1, "showgrid": False, "autorange": "reversed"},
     )
     if layer is not None:
         corners = {"x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
@@ -120,4 +133,5 @@ def heads(
 
 
 def signed(value: float) -> str:
-    return f"{'adds' if value >= 0 else 'takes'} {number(abs(value))}"
+    size = number(abs(value))
+    return _("adds {value}", value=size) if value >= 0 else _("takes {value}", value=size)

@@ -16,9 +16,10 @@ from explorer.explain.captured import derivation_of
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
 from explorer.explain.point import Point, nth
+from explorer.language import N_, _, look_up
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
-from explorer.views.checks import Mark, given, recomputed, worked_out
+from explorer.views.checks import Mark, given, listed, recomputed, worked_out
 from explorer.views.residual.normalisation import before_and_after, gains, norm_scales
 from explorer.views.residual.stages import stage_by_stage, standing_out
 from explorer.views.residual.stream import directions, lengths, norms
@@ -29,24 +30,40 @@ def formula(trace: Trace, selection: Selection) -> str:
     layer, query = selection.layer, selection.query
     epsilon = f"{trace.config.norm_eps:g}".replace("-", "−")
     layernorm = trace.config.norm == "layernorm"
-    whole = "LayerNorm(x) = (x − mean x) / σ · γ + β" if layernorm else "RMSNorm(x) = x / RMS · g"
-    divided = "σ = √(var x + ε)" if layernorm else "RMS = √(mean x² + ε)"
-    lines = [f"layer {layer}, {quoted(trace.tokens[query])} ({query}); {whole}"]
+    whole = _("LayerNorm(x) = (x − mean x) / σ · γ + β") if layernorm else "RMSNorm(x) = x / RMS · g"
+    token = quoted(trace.tokens[query])
+    lines = [_("layer {layer}, {token} ({position}); {norm}", layer=layer, token=token, position=query, norm=whole)]
     for sublayer in SUBLAYERS:
         reading = norm_reading(trace, layer, sublayer)
         scale = float(reading.scales[query])
-        square = number(scale**2 - trace.config.norm_eps)
-        mean = f"mean x = {number(reading.means[query])}, " * layernorm
-        lines.append(
-            f"{sublayer}_norm of x = {reading.before.split('.')[-1]}: {mean}{divided} = √({square} + {epsilon}) "
-            f"= {number(scale)}   recomputed, off by {number(reading.error)}"
+        divided = look_up(
+            DIVIDED[trace.config.norm],
+            mean=number(reading.means[query]),
+            square=number(scale**2 - trace.config.norm_eps),
+            epsilon=epsilon,
+            scale=number(scale),
         )
+        line = _(
+            "{norm} of x = {value}: {divided}   recomputed, off by {error}",
+            norm=f"{sublayer}_norm",
+            value=reading.before.split(".")[-1],
+            divided=divided,
+            error=number(reading.error),
+        )
+        lines.append(line)
     added = updates(trace, query)
-    lines.append(
-        f"stream + what is added{' (before each norm)' * (trace.config.norm_placement == 'post')}: "
-        f"{len(added.names)} sums at this token, off by {number(added.error)}"
-    )
+    lines.append(look_up(SUMS[trace.config.norm_placement], sums=len(added.names), error=number(added.error)))
     return "\n".join(lines)
+
+
+DIVIDED = {
+    "layernorm": N_("mean x = {mean}, σ = √(var x + ε) = √({square} + {epsilon}) = {scale}"),
+    "rmsnorm": N_("RMS = √(mean x² + ε) = √({square} + {epsilon}) = {scale}"),
+}
+SUMS = {
+    "pre": N_("stream + what is added: {sums} sums at this token, off by {error}"),
+    "post": N_("stream + what is added (before each norm): {sums} sums at this token, off by {error}"),
+}
 
 
 WRITTEN = ("blocks.*.attn.out", "blocks.*.ffn.out")
@@ -73,8 +90,8 @@ def mark_of_norms(trace: Trace, selection: Selection) -> Mark:
 
 
 def mark_of_gains(trace: Trace, selection: Selection) -> Mark:
-    norms = " and ".join(f"blocks.{selection.layer}.{sublayer}_norm.weight" for sublayer in SUBLAYERS)
-    return given("weights as learned", norms)(trace, selection)
+    norms = listed(f"blocks.{selection.layer}.{sublayer}_norm.weight" for sublayer in SUBLAYERS)
+    return given(N_("weights as learned"), norms)(trace, selection)
 
 
 def inspect_length(trace: Trace, s: Selection, point: Point) -> Derivation:
@@ -103,8 +120,8 @@ def inspect_normalised(trace: Trace, s: Selection, point: Point) -> Derivation:
 
 VIEW = View(
     name="residual",
-    title="Residual stream",
-    words=(
+    title=N_("Residual stream"),
+    words=N_(
         "Every token has one vector, a list of numbers, that runs through the whole model: the residual stream. "
         "Attention and feed-forward each read a normalised copy of it and add something to it; here is how long it "
         "grows, which way each addition points, and what the norms make of it. "
@@ -112,12 +129,12 @@ VIEW = View(
     ),
     formula=formula,
     needs=("blocks.*.resid_mid", "blocks.*.resid_post"),
-    otherwise=lambda config: "Nothing was captured from this model.",
+    otherwise=lambda config: _("Nothing was captured from this model."),
     controls=("layer", "query"),
     panels=(
         Panel(
             name="lengths",
-            title="How long the stream is: stage by stage down the model, token by token across",
+            title=N_("How long the stream is: stage by stage down the model, token by token across"),
             draw=lambda trace, s: lengths(trace, s.query),
             selects={"x": "query", "customdata": "layer"},
             mark=mark_of_stages,
@@ -126,7 +143,7 @@ VIEW = View(
         ),
         Panel(
             name="norms",
-            title="The chosen token: its length, and what each sublayer adds",
+            title=N_("The chosen token: its length, and what each sublayer adds"),
             draw=lambda trace, s: norms(trace, s.query),
             inspect=inspect_length,
             mark=mark_of_updates,
@@ -135,7 +152,7 @@ VIEW = View(
         ),
         Panel(
             name="directions",
-            title="Which way it adds: along the stream, across it or against it",
+            title=N_("Which way it adds: along the stream, across it or against it"),
             draw=lambda trace, s: directions(trace, s.query),
             inspect=lambda trace, s, point: direction(trace, point.of("item"), s.query),
             selects={"customdata": "layer"},
@@ -145,7 +162,7 @@ VIEW = View(
         ),
         Panel(
             name="scales",
-            title="The chosen layer's two norms: what they divide each token by",
+            title=N_("The chosen layer's two norms: what they divide each token by"),
             draw=lambda trace, s: norm_scales(trace, s.layer, s.query),
             inspect=inspect_scale,
             selects={"x": "query"},
@@ -155,16 +172,16 @@ VIEW = View(
         ),
         Panel(
             name="gains",
-            title="And what they multiply each dimension by after: the gains",
+            title=N_("And what they multiply each dimension by after: the gains"),
             draw=lambda trace, s: gains(trace, s.layer),
-            no_inspection="weights as they were learned: no other number gives them",
+            no_inspection=N_("weights as they were learned: no other number gives them"),
             mark=mark_of_gains,
             height=340,
             width="half",
         ),
         Panel(
             name="normalised",
-            title="The chosen token's numbers before and after the chosen layer's norms",
+            title=N_("The chosen token's numbers before and after the chosen layer's norms"),
             draw=lambda trace, s: before_and_after(trace, s.layer, s.query),
             inspect=inspect_normalised,
             mark=mark_of_norms,
@@ -172,7 +189,7 @@ VIEW = View(
         ),
         Panel(
             name="similarity",
-            title="How the chosen token's direction changes: cosines between stages",
+            title=N_("How the chosen token's direction changes: cosines between stages"),
             draw=lambda trace, s: stage_by_stage(trace, s.query),
             selects={"customdata": "layer"},
             mark=mark_of_stages,
@@ -182,7 +199,7 @@ VIEW = View(
         ),
         Panel(
             name="outliers",
-            title="Outlier dimensions: the largest mean |value| over the tokens",
+            title=N_("Outlier dimensions: the largest mean |value| over the tokens"),
             draw=lambda trace, s: standing_out(trace),
             once=True,
             selects={"customdata": "layer"},

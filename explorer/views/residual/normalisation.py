@@ -5,22 +5,44 @@ import plotly.graph_objects as go
 
 from explorer.analysis.residual import SUBLAYERS, NormReading, norm_reading
 from explorer.explain.notation import number, quoted
+from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
 from explorer.views.style import NORM, RESIDUAL, SELECTED, figure, positions, token_axis
 
 DASHES = {"attn": "solid", "ffn": "dot"}
+
+ALT = {
+    "rmsnorm": N_(
+        "The root mean square that layer {layer}'s norms divide tokens by: at {token} {attn} for attn_norm and {ffn} "
+        "for ffn_norm."
+    ),
+    "layernorm": N_(
+        "The standard deviation that layer {layer}'s norms divide tokens by: at {token} {attn} for attn_norm and {ffn} "
+        "for ffn_norm."
+    ),
+}
+DIVIDED_BY = {
+    "rmsnorm": N_("divided by"),
+    "layernorm": N_("divided by (grey: the mean,<br>taken off before)"),
+}
+WHEN = {"before": N_("before the norm"), "after": N_("after the norm")}
+HOVER = {
+    "before": N_("dimension %{{x}}<br>before {norm}: %{{y:.4g}}<extra></extra>"),
+    "after": N_("dimension %{{x}}<br>after {norm}: %{{y:.4g}}<extra></extra>"),
+}
 
 
 def norm_scales(trace: Trace, layer: int, query: int) -> go.Figure:
     """What each norm of a layer divides every token by, and of LayerNorm the mean that it takes off before."""
     layernorm = trace.config.norm == "layernorm"
     places = positions(trace.tokens)
-    lines, found = [], {}
+    lines, divisors = [], []
     for sublayer in SUBLAYERS:
-        found[sublayer] = reading = norm_reading(trace, layer, sublayer)
-        shown = [(f"{sublayer}_norm: {'√(var + ε)' if layernorm else 'RMS'}", reading.scales, NORM)]
+        reading, norm = norm_reading(trace, layer, sublayer), f"{sublayer}_norm"
+        divisors.append(number(reading.scales[query]))
+        shown = [(f"{norm}: {'√(var + ε)' if layernorm else 'RMS'}", reading.scales, NORM)]
         if layernorm:
-            shown.append((f"{sublayer}_norm: mean", reading.means, RESIDUAL))
+            shown.append((_("{norm}: mean", norm=norm), reading.means, RESIDUAL))
         for name, values, color in shown:
             lines.append(
                 go.Scatter(
@@ -31,22 +53,16 @@ def norm_scales(trace: Trace, layer: int, query: int) -> go.Figure:
                     line={"color": color, "dash": DASHES[sublayer]},
                     marker={"size": 5},
                     hovertext=places,
-                    hovertemplate=f"token %{{hovertext}}<br>{name} %{{y:.4g}}<extra></extra>",
+                    hovertemplate=_("token %{{hovertext}}<br>{name} %{{y:.4g}}<extra></extra>", name=name),
                 )
             )
-    divisor = "standard deviation" if layernorm else "root mean square"
     fig = figure(
         lines,
-        alt=(
-            f"The {divisor} that layer {layer}'s norms divide tokens by: at {quoted(trace.tokens[query])} "
-            + " and ".join(f"{number(found[name].scales[query])} for {name}_norm" for name in SUBLAYERS)
-            + "."
+        alt=look_up(
+            ALT[trace.config.norm], layer=layer, token=quoted(trace.tokens[query]), attn=divisors[0], ffn=divisors[1]
         ),
-        xaxis={**token_axis(trace.tokens, "token", most=24), "tickangle": -60},
-        yaxis={
-            "title": {"text": "divided by" + " (grey: the mean,<br>taken off before)" * layernorm},
-            "rangemode": "tozero",
-        },
+        xaxis={**token_axis(trace.tokens, _("token"), most=24), "tickangle": -60},
+        yaxis={"title": {"text": look_up(DIVIDED_BY[trace.config.norm])}, "rangemode": "tozero"},
         hovermode="x",
     )
     fig.add_vline(query, line={"color": SELECTED, "width": 1})
@@ -66,16 +82,25 @@ def gains(trace: Trace, layer: int) -> go.Figure:
                 name=f"{sublayer}_norm",
                 mode="lines",
                 line={"color": NORM, "dash": DASHES[sublayer]},
-                hovertemplate=f"{sublayer}_norm, dimension %{{customdata}}<br>gain %{{y:.4g}}<extra></extra>",
+                hovertemplate=_(
+                    "{norm}, dimension %{{customdata}}<br>gain %{{y:.4g}}<extra></extra>", norm=f"{sublayer}_norm"
+                ),
             )
         )
+    ranges = (
+        _("{norm} from {least} to {most}", norm=line.name, least=number(min(line.y)), most=number(max(line.y)))
+        for line in lines
+    )
     return figure(
         lines,
-        alt=f"Gains of layer {layer}'s norms over {trace.config.d_model} dimensions: "
-        + ", ".join(f"{line.name} from {number(min(line.y))} to {number(max(line.y))}" for line in lines)
-        + ".",
-        xaxis={"title": {"text": "dimensions, largest gain first"}, "showgrid": False},
-        yaxis={"title": {"text": "gain"}, "rangemode": "tozero"},
+        alt=_(
+            "Gains of layer {layer}'s norms over {dimensions} dimensions: {ranges}.",
+            layer=layer,
+            dimensions=trace.config.d_model,
+            ranges=", ".join(ranges),
+        ),
+        xaxis={"title": {"text": _("dimensions, largest gain first")}, "showgrid": False},
+        yaxis={"title": {"text": _("gain")}, "rangemode": "tozero"},
     )
 
 
@@ -90,19 +115,25 @@ def before_and_after(trace: Trace, layer: int, query: int) -> go.Figure:
                 go.Bar(
                     x=np.arange(trace.config.d_model),
                     y=trace[tap][query],
-                    name=f"{when} the norm",
+                    name=look_up(WHEN[when]),
                     yaxis=f"y{row}",
                     marker={"color": color, "line": {"width": 0}, "opacity": 0.6 if when == "before" else 1},
-                    hovertemplate=f"dimension %{{x}}<br>{when} {sublayer}_norm: %{{y:.4g}}<extra></extra>",
+                    hovertemplate=look_up(HOVER[when], norm=f"{sublayer}_norm"),
                     showlegend=row == 1,
                 )
             )
     return figure(
         traces,
-        alt=f"{trace.config.d_model} numbers of {quoted(trace.tokens[query])} before and after the norms of layer "
-        f"{layer}: length {described(trace, readings[0], query)} at attn_norm, "
-        f"{described(trace, readings[1], query)} at ffn_norm.",
-        xaxis={"title": {"text": "dimension"}, "showgrid": False, "anchor": "y2"},
+        alt=_(
+            "{count} numbers of {token} before and after the norms of layer {layer}: length {attn} at attn_norm, {ffn} "
+            "at ffn_norm.",
+            count=trace.config.d_model,
+            token=quoted(trace.tokens[query]),
+            layer=layer,
+            attn=described(trace, readings[0], query),
+            ffn=described(trace, readings[1], query),
+        ),
+        xaxis={"title": {"text": _("dimension")}, "showgrid": False, "anchor": "y2"},
         yaxis={"title": {"text": titles[0]}, "domain": [0.54, 1]},
         yaxis2={"title": {"text": titles[1]}, "domain": [0, 0.46], "matches": "y"},
         barmode="overlay",
@@ -113,4 +144,4 @@ def before_and_after(trace: Trace, layer: int, query: int) -> go.Figure:
 def described(trace: Trace, reading: NormReading, query: int) -> str:
     """The token's length before and after, as in "2.5 to 13.9"."""
     before, after = (np.linalg.norm(trace[tap][query].astype(np.float64)) for tap in (reading.before, reading.name))
-    return f"{number(before)} to {number(after)}"
+    return _("{before} to {after}", before=number(before), after=number(after))

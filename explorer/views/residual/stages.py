@@ -5,6 +5,7 @@ import plotly.graph_objects as go
 
 from explorer.analysis.residual import outliers, similarity, stages
 from explorer.explain.notation import number, quoted
+from explorer.language import _
 from explorer.tracing.trace import Trace
 from explorer.views.stage_axes import layers_of, stage_axis
 from explorer.views.style import figure
@@ -25,12 +26,14 @@ def stage_by_stage(trace: Trace, query: int = 0) -> go.Figure:
             zmax=1,
             autocolorscale=True,
             customdata=layers_of(places, len(places)),
-            hovertemplate="%{y} and %{x}<br>cosine %{z:.3f}<extra></extra>",
-            colorbar={"title": {"text": "cosine", "side": "right"}},
+            hovertemplate=_("%{y} and %{x}<br>cosine %{z:.3f}<extra></extra>"),
+            colorbar={"title": {"text": _("cosine"), "side": "right"}},
         ),
-        alt=(
-            f"Cosines between {len(places)} stages of the stream at {quoted(trace.tokens[query])}: "
-            f"{number(cosines[0, -1])} between the embedding and the last."
+        alt=_(
+            "Cosines between {stages} stages of the stream at {token}: {cosine} between the embedding and the last.",
+            stages=len(places),
+            token=quoted(trace.tokens[query]),
+            cosine=number(cosines[0, -1]),
         ),
         xaxis={**axis, "autorange": True, "tickangle": -60},
         yaxis=axis,
@@ -52,18 +55,22 @@ def standing_out(trace: Trace) -> go.Figure:
             autocolorscale=True,
             text=[[number(size) for size in row] for row in found.sizes],
             customdata=layers_of(places, len(found.dimensions)),
-            hovertemplate=(
+            hovertemplate=_(
                 "dimension %{x} at %{y}<br>mean size %{text}, %{z:.3g} × the median dimension's<extra></extra>"
             ),
-            colorbar={"title": {"text": "× the median dimension", "side": "right"}},
+            colorbar={"title": {"text": _("× the median dimension"), "side": "right"}},
         ),
-        alt=(
-            f"The {len(found.dimensions)} dimensions that stand out most: dimension {found.dimensions[at]} is "
-            f"{number(found.times[stage, at])} times as large as the median one at {places[stage].name}."
+        alt=_(
+            "The {count} dimensions that stand out most: dimension {dimension} is {times} times as large as the median "
+            "one at {stage}.",
+            count=len(found.dimensions),
+            dimension=found.dimensions[at],
+            times=number(found.times[stage, at]),
+            stage=places[stage].name,
         ),
         xaxis={
             "type": "category",
-            "title": {"text": "dimension (the one that stands out most first)"},
+            "title": {"text": _("dimension (the one that stands out most first)")},
             "tickangle": -45,
         },
         yaxis=stage_axis(places),

@@ -5,6 +5,7 @@ import plotly.graph_objects as go
 
 from explorer.analysis.residual import residual_norms, stages, stream_lengths, updates
 from explorer.explain.notation import number, quoted
+from explorer.language import _
 from explorer.tracing.trace import Trace
 from explorer.views.stage_axes import layers_of, stage_axis, sublayer_axis
 from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, SELECTED, figure, label, positions, token_axis
@@ -21,6 +22,7 @@ def lengths(trace: Trace, query: int | None = None) -> go.Figure:
     values = stream_lengths(trace)  # (S, T)
     end = MOST_LENGTH * float(np.median(values, axis=1).max())
     longest = float(values.max())
+    measure = _("length ‖x‖₂ (longer ones alike)") if longest > end else _("length ‖x‖₂")
     fig = figure(
         go.Heatmap(
             x=positions(trace.tokens),
@@ -30,14 +32,19 @@ def lengths(trace: Trace, query: int | None = None) -> go.Figure:
             zmax=min(end, longest) or 1.0,
             autocolorscale=True,
             customdata=layers_of(places, len(trace)),
-            hovertemplate="token %{x}, stream at %{y}<br>length %{z:.4g}<extra></extra>",
-            colorbar={"title": {"text": "length ‖x‖₂" + " (longer ones alike)" * (longest > end), "side": "right"}},
+            hovertemplate=_("token %{x}, stream at %{y}<br>length %{z:.4g}<extra></extra>"),
+            colorbar={"title": {"text": measure, "side": "right"}},
         ),
-        alt=(
-            f"Length of the residual stream of {len(trace)} tokens at {len(places)} stages, {number(values.min())} to "
-            f"{number(longest)}; in the end longest at {quoted(trace.tokens[values[-1].argmax()])}."
+        alt=_(
+            "Length of the residual stream of {tokens} tokens at {stages} stages, {least} to {most}; in the end "
+            "longest at {token}.",
+            tokens=len(trace),
+            stages=len(places),
+            least=number(values.min()),
+            most=number(longest),
+            token=quoted(trace.tokens[values[-1].argmax()]),
         ),
-        xaxis={**token_axis(trace.tokens, "token"), "tickangle": -60},
+        xaxis={**token_axis(trace.tokens, _("token")), "tickangle": -60},
         yaxis=stage_axis(places),
     )
     if query is not None:
@@ -48,16 +55,15 @@ def lengths(trace: Trace, query: int | None = None) -> go.Figure:
 def norms(trace: Trace, query: int = 0) -> go.Figure:
     """Length of the residual stream after each sublayer, at one token and the median one, and of what each adds."""
     found = residual_norms(trace)
-    token = label(trace.tokens[query])
     across = np.arange(len(found.stages))
     hover = "%{text}<br>%{y:.4g}<extra></extra>"
-    before_norm = " before its norm" * (trace.config.norm_placement == "post")
+    measure = _("length ‖x‖₂ before its norm") if trace.config.norm_placement == "post" else _("length ‖x‖₂")
     traces = [
         go.Scatter(
             x=across,
             y=found.median,
             text=found.stages,
-            name="stream, median token",
+            name=_("stream, median token"),
             mode="lines",
             line={"color": RESIDUAL, "dash": "dot"},
             hovertemplate=hover,
@@ -66,7 +72,7 @@ def norms(trace: Trace, query: int = 0) -> go.Figure:
             x=across,
             y=found.stream[:, query],
             text=found.stages,
-            name=f"stream at {token}",
+            name=_("stream at {token}", token=label(trace.tokens[query])),
             mode="lines+markers",
             line={"color": SELECTED},
             hovertemplate=hover,
@@ -76,20 +82,22 @@ def norms(trace: Trace, query: int = 0) -> go.Figure:
             y=found.updates[:, query],
             text=found.stages[1:],
             textposition="none",
-            name="added by attention (blue), feed-forward (orange)",
+            name=_("added by attention (blue), feed-forward (orange)"),
             marker={"color": [ATTENTION, FEED_FORWARD] * trace.config.num_layers},
-            hovertemplate="%{text} adds a vector of length %{y:.4g}<extra></extra>",
+            hovertemplate=_("%{text} adds a vector of length %{y:.4g}<extra></extra>"),
             showlegend=False,
         ),
     ]
     return figure(
         traces,
-        alt=(
-            f"Length of the residual stream at {quoted(trace.tokens[query])}: {number(found.stream[0, query])} at the "
-            f"embedding, {number(found.stream[-1, query])} after the last block."
+        alt=_(
+            "Length of the residual stream at {token}: {first} at the embedding, {last} after the last block.",
+            token=quoted(trace.tokens[query]),
+            first=number(found.stream[0, query]),
+            last=number(found.stream[-1, query]),
         ),
         xaxis=sublayer_axis(found.stages),
-        yaxis={"title": {"text": f"length ‖x‖₂{before_norm}"}, "rangemode": "tozero"},
+        yaxis={"title": {"text": measure}, "rangemode": "tozero"},
         bargap=0.3,
     )
 
@@ -104,19 +112,26 @@ def directions(trace: Trace, query: int = 0) -> go.Figure:
             y=found.cosines,
             customdata=np.arange(len(found.names)) // 2,
             text=[
-                f"{name}: length {number(length)} onto a stream of {number(before)}"
+                _(
+                    "{name}: length {length} onto a stream of {before}",
+                    name=name,
+                    length=number(length),
+                    before=number(before),
+                )
                 for name, length, before in zip(found.names, found.lengths, found.before, strict=True)
             ],
             textposition="none",
             marker={"color": [ATTENTION, FEED_FORWARD] * trace.config.num_layers},
-            hovertemplate="%{text}<br>cosine %{y:.3f}<extra></extra>",
+            hovertemplate=_("%{text}<br>cosine %{y:.3f}<extra></extra>"),
         ),
-        alt=(
-            f"Cosine of each sublayer's update with the stream at {quoted(trace.tokens[query])}: furthest from 0 is "
-            f"{found.names[most]} with {number(found.cosines[most])}."
+        alt=_(
+            "Cosine of each sublayer's update with the stream at {token}: furthest from 0 is {name} with {cosine}.",
+            token=quoted(trace.tokens[query]),
+            name=found.names[most],
+            cosine=number(found.cosines[most]),
         ),
         xaxis=sublayer_axis(found.names),
-        yaxis={"title": {"text": "cosine (against ← 0 → along)"}, "range": [-1, 1]},
+        yaxis={"title": {"text": _("cosine (against ← 0 → along)")}, "range": [-1, 1]},
         bargap=0.3,
         hovermode="x",  # a short bar is hard to hit
     )

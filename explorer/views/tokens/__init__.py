@@ -10,6 +10,7 @@ from explorer.explain.captured import derivation_of
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
 from explorer.explain.point import Point, nth
+from explorer.language import N_, _
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -32,26 +33,41 @@ def formula(trace: Trace, selection: Selection) -> str:
         symbols, numbers = f"{symbols} + position[{dim}]", f"{numbers} + {number(parts.position[dim])}"
     total = f" = {number(parts.total[dim])}" if parts.scale != 1 or parts.position is not None else ""
     bits = surprisal(trace)[query]
-    predicted = "nothing predicted it: it is the first"
-    if not np.isnan(bits):
-        predicted = (
-            f"surprisal = −log₂ p = −log₂ {number(2.0**-bits)} = {number(bits)} bits, "
-            f"rank {rank(trace)[query]:.0f} of {config.vocab_size:,}"
-        )
-    return (
-        f"{quoted(trace.tokens[query])} ({query}): bytes {in_hex(trace, token_id, most=24)} → id {token_id} → "
-        f"row {token_id} of the {config.vocab_size:,} × {config.d_model} embedding table\n"
-        f"embedding[{dim}] = {symbols} = {numbers}{total}   "
-        f"recomputed in all {config.d_model} dimensions, off by {number(parts.error)}\n"
-        f"{predicted}"
+    lines = (
+        _(
+            "{token} ({position}): bytes {bytes} → id {id} → row {id} of the {size:,} × {width} embedding table",
+            token=quoted(trace.tokens[query]),
+            position=query,
+            bytes=in_hex(trace, token_id, most=24),
+            id=token_id,
+            size=config.vocab_size,
+            width=config.d_model,
+        ),
+        _(
+            "embedding[{dim}] = {sum}   recomputed in all {width} dimensions, off by {error}",
+            dim=dim,
+            sum=f"{symbols} = {numbers}{total}",
+            width=config.d_model,
+            error=number(parts.error),
+        ),
+        _("nothing predicted it: it is the first")
+        if np.isnan(bits)
+        else _(
+            "surprisal = −log₂ p = −log₂ {probability} = {bits} bits, rank {rank:.0f} of {size:,}",
+            probability=number(2.0**-bits),
+            bits=number(bits),
+            rank=rank(trace)[query],
+            size=config.vocab_size,
+        ),
     )
+    return "\n".join(lines)
 
 
 def inspect_prediction(trace: Trace, selection: Selection, point: Point) -> Derivation | None:
     """A measure in the table; None of its columns of text."""
     if point.row >= len(trace):
-        raise NoSuchPoint(f"the table has no row {point.row}")
-    measure = column_at(point.x).split(" ")[0]
+        raise NoSuchPoint(_("the table has no row {row}", row=point.row))
+    measure = column_at(point.x)
     return predicted(trace, point.row, measure) if measure in PREDICTED else None
 
 
@@ -65,7 +81,7 @@ def inspect_vector(trace: Trace, selection: Selection, point: Point) -> Derivati
     """Each row has the bars of all dimensions, and where one is chosen the same bar again in its colour."""
     dim, rows = point.column, ("token", "position", "sum") if "position_embed" in trace else ("token",)
     if dim >= trace.config.d_model:
-        raise NoSuchPoint(f"there is no dimension {dim}")
+        raise NoSuchPoint(_("there is no dimension {dimension}", dimension=dim))
     row = nth(rows, point.of("curve") // (1 + (selection.dim < trace.config.d_model)))
     if row == "token":
         return table_row(trace, selection.query, dim)
@@ -82,8 +98,8 @@ def inspect_spread(trace: Trace, selection: Selection, point: Point) -> tuple[De
 
 VIEW = View(
     name="tokens",
-    title="Tokens",
-    words=(
+    title=N_("Tokens"),
+    words=N_(
         "The model reads not letters but tokens: pieces of text that byte-pair encoding (BPE) built, joining again and "
         "again the two neighbours most often seen together in its training text. "
         "Every token has a number, its id, and for each id a table holds a list of numbers, its vector: the embedding, "
@@ -92,12 +108,12 @@ VIEW = View(
     ),
     formula=formula,
     needs=("embed", "blocks.*.resid_pre", "blocks.*.resid_post", "logits"),
-    otherwise=lambda config: "Nothing was captured from this model.",
+    otherwise=lambda config: _("Nothing was captured from this model."),
     controls=("query", "depth", "first_token"),
     panels=(
         Panel(
             name="table",
-            title="Each token, and how well it was predicted from those before it",
+            title=N_("Each token, and how well it was predicted from those before it"),
             draw=lambda trace, s: table(trace, s.query),
             selects={"customdata": "query"},
             mark=worked_out("logits"),
@@ -107,16 +123,16 @@ VIEW = View(
         ),
         Panel(
             name="merges",
-            title="The merges that built the chosen token, and the id of what each made",
+            title=N_("The merges that built the chosen token, and the id of what each made"),
             draw=lambda trace, s: tree(trace, s.query),
-            no_inspection="it shows pieces of text and ids, and none of them is worked out",
-            mark=given("nothing computed: as the tokenizer’s table has it"),
+            no_inspection=N_("it shows pieces of text and ids, and none of them is worked out"),
+            mark=given(N_("nothing computed: as the tokenizer’s table has it")),
             height=340,
             width="half",
         ),
         Panel(
             name="nearest",
-            title="The tokens with the most similar vectors",
+            title=N_("The tokens with the most similar vectors"),
             draw=lambda trace, s: nearest(trace, s.query),
             inspect=lambda trace, s, point: similar(trace, s.query, point.of("item"), MOST_NEIGHBOURS),
             mark=worked_out("token_embedding.weight"),
@@ -125,7 +141,7 @@ VIEW = View(
         ),
         Panel(
             name="vector",
-            title="The chosen token’s vector, dimension by dimension",
+            title=N_("The chosen token’s vector, dimension by dimension"),
             draw=lambda trace, s: vector(trace, s.query, s.dim),
             inspect=inspect_vector,
             selects={"x": "dim"},
@@ -134,7 +150,7 @@ VIEW = View(
         ),
         Panel(
             name="spread",
-            title="All tokens at the chosen depth, along the two directions in which they differ most (PCA)",
+            title=N_("All tokens at the chosen depth, along the two directions in which they differ most (PCA)"),
             draw=lambda trace, s: spread(trace, s.depth, s.query, s.first_token == "hidden"),
             inspect=inspect_spread,
             mark=mark_of_stream,
@@ -144,7 +160,7 @@ VIEW = View(
         ),
         Panel(
             name="positions",
-            title="The vector that is added for each position",
+            title=N_("The vector that is added for each position"),
             draw=lambda trace, s: position_table(trace, s.query, s.dim),
             needs=("position_embed",),
             selects={"x": "dim", "y": "query"},

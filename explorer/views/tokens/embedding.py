@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 
 from explorer.analysis.embedding import embedding_parts, nearest_tokens, principal_components, stream_at
 from explorer.explain.notation import number, quoted
+from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
 from explorer.views.change import say
 from explorer.views.style import EMBEDDING, MONO, RESIDUAL, SELECTED, figure, label, positions
@@ -19,14 +20,14 @@ def vector(trace: Trace, query: int, dim: int | None = None) -> go.Figure:
     """The token's embedding as bars over its dimensions; where positions are added, both parts above their sum, all on
     one scale."""
     parts = embedding_parts(trace, query)
-    rows = {"embedding × √D" if parts.scale != 1 else "embedding": parts.row * parts.scale}
+    rows = {_("embedding × √D") if parts.scale != 1 else _("embedding"): parts.row * parts.scale}
     if parts.position is not None:
-        rows |= {"position": parts.position, "their sum": parts.total}
+        rows |= {_("position"): parts.position, _("their sum"): parts.total}
     largest = float(max(np.abs(row).max() for row in rows.values())) or 1.0
     bars, axes = [], {}
     for i, (name, row) in enumerate(rows.items()):
         across, axis = np.arange(len(row)), "y" + str(i + 1) * (i > 0)
-        hover = f"{name}, dimension %{{x}}<br>%{{y:.4g}}<extra></extra>"
+        hover = _("{name}, dimension %{{x}}<br>%{{y:.4g}}<extra></extra>", name=name)
         bars.append(go.Bar(x=across, y=row, yaxis=axis, marker={"color": EMBEDDING}, hovertemplate=hover))
         if dim is not None and dim < len(row):
             chosen = {"x": [dim], "y": [row[dim]], "marker": {"color": SELECTED}}
@@ -40,12 +41,17 @@ def vector(trace: Trace, query: int, dim: int | None = None) -> go.Figure:
         }
     return figure(
         bars,
-        alt=(
-            f"Embedding of {quoted(trace.tokens[query])} at position {query} in {trace.config.d_model} dimensions, "
-            f"{number(parts.total.min())} to {number(parts.total.max())}: {', '.join(rows)}."
+        alt=_(
+            "Embedding of {token} at position {position} in {dimensions} dimensions, {least} to {most}: {parts}.",
+            token=quoted(trace.tokens[query]),
+            position=query,
+            dimensions=trace.config.d_model,
+            least=number(parts.total.min()),
+            most=number(parts.total.max()),
+            parts=", ".join(rows),
         ),
         xaxis={
-            "title": {"text": "dimension"},
+            "title": {"text": _("dimension")},
             "showgrid": False,
             "anchor": f"y{len(rows)}" if len(rows) > 1 else "y",
             "range": [-1, trace.config.d_model],
@@ -70,14 +76,16 @@ def nearest(trace: Trace, query: int) -> go.Figure:
             orientation="h",
             x=cosines,
             y=rows,
-            text=[f"{text}, id {i}" for text, i in zip(texts, ids, strict=True)],
+            text=[_("{token}, id {id}", token=text, id=i) for text, i in zip(texts, ids, strict=True)],
             textposition="none",
             marker={"color": EMBEDDING},
-            hovertemplate="%{text}<br>cosine %{x:.3f}<extra></extra>",
+            hovertemplate=_("%{text}<br>cosine %{x:.3f}<extra></extra>"),
         ),
-        alt=f"Tokens nearest to {quoted(token)} by the cosine of their embeddings: {few}.",
+        alt=_(
+            "Tokens nearest to {token} by the cosine of their embeddings: {nearest}.", token=quoted(token), nearest=few
+        ),
         xaxis={
-            "title": {"text": f"cosine similarity with {label(token)}"},
+            "title": {"text": _("cosine similarity with {token}", token=label(token))},
             "range": [min(0.0, float(cosines.min())), 1],
         },
         yaxis={
@@ -93,6 +101,16 @@ def nearest(trace: Trace, query: int) -> go.Figure:
     )
 
 
+AFTER_BLOCK = N_(
+    "{tokens} tokens after block {block} along the two directions in which they differ most, which hold {first} and "
+    "{second} of the variance."
+)
+AS_EMBEDDED = N_(
+    "{tokens} tokens as embedded along the two directions in which they differ most, which hold {first} and {second} "
+    "of the variance."
+)
+
+
 def spread(trace: Trace, depth: int, query: int, hide_first: bool = False) -> go.Figure:
     """The tokens' vectors after some blocks, seen from where they differ most: their first two principal components.
 
@@ -105,7 +123,7 @@ def spread(trace: Trace, depth: int, query: int, hide_first: bool = False) -> go
     x, y = found.points.T
     texts = [label(token) for token in tokens]
     shown = readable(found.points, [len(text) for text in texts], chosen)
-    where = f"after block {depth - 1}" if depth else "as embedded"
+    first_share, second_share = (f"{share:.0%}" for share in found.shares[:2])
     color = RESIDUAL if depth else EMBEDDING
     fig = figure(
         go.Scatter(
@@ -124,16 +142,19 @@ def spread(trace: Trace, depth: int, query: int, hide_first: bool = False) -> go
             hovertemplate="%{hovertext}<br>(%{x:.3g}, %{y:.3g})<extra></extra>",
             cliponaxis=False,
         ),
-        alt=(
-            f"{len(tokens)} tokens {where} along the two directions in which they differ most, which hold "
-            f"{found.shares[0]:.0%} and {found.shares[1]:.0%} of the variance."
+        alt=look_up(
+            AFTER_BLOCK if depth else AS_EMBEDDED,
+            tokens=len(tokens),
+            block=depth - 1,
+            first=first_share,
+            second=second_share,
         ),
-        xaxis={"title": {"text": f"component 1 ({found.shares[0]:.0%} of the variance)"}},
-        yaxis={"title": {"text": f"component 2 ({found.shares[1]:.0%})"}},
+        xaxis={"title": {"text": _("component 1 ({share} of the variance)", share=first_share)}},
+        yaxis={"title": {"text": _("component 2 ({share})", share=second_share)}},
         margin={"t": 20},
     )
     if not np.isfinite(found.points).all():
-        say(fig, "a vector holds something that is not a number (NaN or infinite): there are no directions to show")
+        say(fig, _("a vector holds something that is not a number (NaN or infinite): there are no directions to show"))
     return fig
 
 

@@ -5,20 +5,22 @@ import plotly.graph_objects as go
 
 from explorer.analysis.next_token import entropy, rank, surprisal
 from explorer.explain.notation import number, quoted
+from explorer.language import N_, _, look_up
 from explorer.state.errors import NoSuchPoint
 from explorer.tracing.trace import Trace
 from explorer.views.style import MONO, SELECTED, figure, label
 from explorer.views.tokens.merges import in_hex
 
 MOST_ROWS = 20  # of the table
-WIDTHS = {
-    "position": 1.0,
-    "token": 2.0,
-    "id": 1.0,
-    "bytes": 3.2,
-    "surprisal (bits)": 1.6,
-    "entropy (bits)": 1.6,
-    "rank": 1.1,
+WIDTHS = {"position": 1.0, "token": 2.0, "id": 1.0, "bytes": 3.2, "surprisal": 1.6, "entropy": 1.6, "rank": 1.1}
+TITLES = {
+    "position": N_("position"),
+    "token": N_("token"),
+    "id": N_("id"),
+    "bytes": N_("bytes"),
+    "surprisal": N_("surprisal (bits)"),
+    "entropy": N_("entropy (bits)"),
+    "rank": N_("rank"),
 }
 
 
@@ -32,7 +34,7 @@ def column_at(x: float) -> str:
     """Which column of the table lies at a place across it. NoSuchPoint where none does."""
     edges = np.cumsum(list(WIDTHS.values()))
     if not 0 <= x < edges[-1]:
-        raise NoSuchPoint(f"the table has no column at {x}")
+        raise NoSuchPoint(_("the table has no column at {x}", x=x))
     return list(WIDTHS)[int(np.searchsorted(edges, x, side="right"))]
 
 
@@ -78,14 +80,19 @@ def table(trace: Trace, query: int) -> go.Figure:
             showscale=False,
             ygap=1,
         ),
-        alt=(
-            f"Table of positions {rows[0]} to {rows[-1]} of {len(trace)}: token, id, bytes, surprisal, entropy and "
-            f"rank. Chosen: {quoted(trace.tokens[query])}, {fact_in_words(trace, query)}."
+        alt=_(
+            "Table of positions {first} to {last} of {total}: token, id, bytes, surprisal, entropy and rank. Chosen: "
+            "{token}, {fact}.",
+            first=rows[0],
+            last=rows[-1],
+            total=len(trace),
+            token=quoted(trace.tokens[query]),
+            fact=fact_in_words(trace, query),
         ),
         xaxis={
             "side": "top",
             "tickvals": (edges[:-1] + edges[1:]) / 2,
-            "ticktext": list(WIDTHS),
+            "ticktext": [look_up(TITLES[name]) for name in WIDTHS],
             "range": [0, edges[-1]],
             "showgrid": False,
             "zeroline": False,
@@ -105,21 +112,23 @@ def fact(trace: Trace, position: int, bits: float, expected: float, place: float
     """A row of the table in full, as plotly text."""
     token_id = trace.token_ids[position]
     lines = [
-        f"{label(trace.tokens[position], longest=40)} at position {position}",
-        f"id {token_id}, bytes {in_hex(trace, token_id, most=24)}",
+        _("{token} at position {position}", token=label(trace.tokens[position], longest=40), position=position),
+        _("id {id}, bytes {bytes}", id=token_id, bytes=in_hex(trace, token_id, most=24)),
     ]
     if np.isnan(bits):
-        return "<br>".join([*lines, "the first token: nothing predicted it"])
+        return "<br>".join([*lines, _("the first token: nothing predicted it")])
     return "<br>".join(
         [
             *lines,
-            f"probability {number(2.0**-bits)}, surprisal {number(bits)} bits",
-            f"expected: {number(expected)} bits (entropy)",
-            f"rank {place:.0f} of {trace.config.vocab_size:,} tokens",
+            _("probability {probability}, surprisal {bits} bits", probability=number(2.0**-bits), bits=number(bits)),
+            _("expected: {bits} bits (entropy)", bits=number(expected)),
+            _("rank {rank:.0f} of {size:,} tokens", rank=place, size=trace.config.vocab_size),
         ]
     )
 
 
 def fact_in_words(trace: Trace, query: int) -> str:
     bits, place = surprisal(trace)[query], rank(trace)[query]
-    return "the first" if np.isnan(bits) else f"surprisal {number(bits)} bits, rank {place:.0f}"
+    if np.isnan(bits):
+        return _("the first")
+    return _("surprisal {bits} bits, rank {rank:.0f}", bits=number(bits), rank=place)

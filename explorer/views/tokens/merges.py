@@ -6,6 +6,7 @@ from typing import NamedTuple
 import plotly.graph_objects as go
 
 from explorer.explain.notation import quoted
+from explorer.language import _, ngettext
 from explorer.tracing.trace import Trace
 from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label
 from model.merges import MergeStep, merge_steps
@@ -22,7 +23,7 @@ def in_hex(trace: Trace, token_id: int, most: int | None = None) -> str:
     """A token's bytes as pairs of hexadecimal digits, at most so many; "none" where `bytes_of` has none."""
     text = bytes_of(trace, token_id)
     if text is None:
-        return "none"
+        return _("none")
     return text[:most].hex(" ") + " …" * (most is not None and len(text) > most)
 
 
@@ -53,6 +54,12 @@ def boxes(text: bytes, steps: Sequence[MergeStep]) -> Iterator[Box]:
             start += len(piece)
 
 
+def built(box: Box) -> str:
+    """As in "t + h → th", or the piece alone where no merge made it."""
+    whole = label(piece_text(box.piece))
+    return f"{' + '.join(label(piece_text(part)) for part in box.made.pair)} → {whole}" if box.made else whole
+
+
 def tree(trace: Trace, query: int) -> go.Figure:
     """How byte-pair encoding built the token: its bytes in a row, and below them its pieces after each merge."""
     text = bytes_of(trace, trace.token_ids[query]) or b""
@@ -61,8 +68,7 @@ def tree(trace: Trace, query: int) -> go.Figure:
     shown = list(boxes(text, steps))
     rows = [box.row for box in shown]
     hover = [
-        (" + ".join(label(piece_text(part)) for part in box.made.pair) + " → " if box.made else "")
-        + f"{label(piece_text(box.piece))}<br>id {ranks[box.piece]}, bytes {box.piece.hex(' ')}"
+        _("{piece}<br>id {id}, bytes {bytes}", piece=built(box), id=ranks[box.piece], bytes=box.piece.hex(" "))
         for box in shown
     ]
     fig = figure(
@@ -94,7 +100,7 @@ def tree(trace: Trace, query: int) -> go.Figure:
         yaxis={
             "range": [max(len(steps) + 1, 4) - 0.4, -0.6],
             "tickvals": sorted(set(rows)),
-            "ticktext": ["bytes", *(f"id {step.rank}" for step in steps)],
+            "ticktext": [_("bytes"), *(_("id {id}", id=step.rank) for step in steps)],
             "tickfont": {"family": MONO, "size": 11},
             "showgrid": False,
             "zeroline": False,
@@ -105,7 +111,9 @@ def tree(trace: Trace, query: int) -> go.Figure:
         showlegend=False,
     )
     if not steps:
-        said = "A single byte: no merge is needed." if text else "A special token, or of a tokenizer not known here."
+        said = _("A single byte: no merge is needed.")
+        if not text:
+            said = _("A special token, or of a tokenizer not known here.")
         fig.add_annotation(text=said, x=0.5, y=0.4, xref="paper", yref="paper", showarrow=False)
     return fig
 
@@ -113,6 +121,15 @@ def tree(trace: Trace, query: int) -> go.Figure:
 def in_words(trace: Trace, query: int, steps: Sequence[MergeStep]) -> str:
     token = quoted(trace.tokens[query])
     if not steps:
-        return f"No merge built {token}."
-    each = "; ".join(f"{' + '.join(quoted(piece_text(part)) for part in step.pair)} (id {step.rank})" for step in steps)
-    return f"{token} was built by {len(steps)} merge{'s' * (len(steps) > 1)}: {each}."
+        return _("No merge built {token}.", token=token)
+    each = []
+    for step in steps:
+        pair = " + ".join(quoted(piece_text(part)) for part in step.pair)
+        each.append(_("{pair} (id {id})", pair=pair, id=step.rank))
+    return ngettext(
+        "{token} was built by {count} merge: {each}.",
+        "{token} was built by {count} merges: {each}.",
+        len(steps),
+        token=token,
+        each="; ".join(each),
+    )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from explorer.explain.point import Point
-from explorer.language import _
+from explorer.language import _, look_up
 from explorer.state.errors import NoSuchPoint
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
@@ -39,7 +39,7 @@ class OpenView:
 
     @property
     def words(self) -> str:
-        return self.view.words if self.applies else self.view.otherwise(self.trace.config)
+        return look_up(self.view.words) if self.applies else self.view.otherwise(self.trace.config)
 
     @property
     def formula(self) -> str:

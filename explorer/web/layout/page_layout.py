@@ -5,7 +5,7 @@ from html import escape
 
 import gradio as gr
 
-from explorer.language import _
+from explorer.language import _, look_up
 from explorer.lessons.examples import EXAMPLES
 from explorer.views import VIEWS
 from explorer.views.view import Panel
@@ -85,8 +85,8 @@ class Layout:
         self.tab = {}
         with gr.Tabs(elem_id="views") as self.tabs:
             for view in VIEWS:
-                with gr.Tab(view.title, id=view.name) as self.tab[view.name]:
-                    Words(view.words, elem_id=in_tab(view.name, WORDS))
+                with gr.Tab(look_up(view.title), id=view.name) as self.tab[view.name]:
+                    Words(look_up(view.words), elem_id=in_tab(view.name, WORDS))
                     Choosers(elem_id=in_tab(view.name, CHOOSERS))
                     if view.what_ifs:
                         WhatIfs(elem_id=in_tab(view.name, WHAT_IFS))
@@ -99,7 +99,7 @@ class Layout:
 def place_panel(view: str, panel: Panel) -> Figure | HeadGrid | ModelMap:
     """The widget of a panel."""
     place = {
-        "title": panel.title,
+        "title": look_up(panel.title),
         "elem_id": in_tab(view, panel.name),
         "elem_classes": [f"panel-{panel.width}", *["once"] * panel.once],
     }

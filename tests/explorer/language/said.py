@@ -1,18 +1,17 @@
-"""Prints what the page says to visitors, without what views say: JSON, pairs of where and what."""
+"""Prints what the page says to visitors: JSON, pairs of where and what."""
 
 import html
 import json
-import re
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from typing import Any
 
 import gradio as gr
 import numpy as np
+from said_of_views import of_inspections, of_views
 
 from explorer.architecture.facts import facts
 from explorer.explain.point import Point, element, nth
-from explorer.state.errors import NoSuchPoint
 from explorer.state.page_state import PageState
 from explorer.state.settings import GenerationSettings
 from explorer.state.tree_commands import after
@@ -41,24 +40,6 @@ ASKED = (
         "edits": "blocks.2.attn.z.1*zero~blocks.1.ffn.hidden*scale*2~rope.angles*shift*5~embed.3*scale*2~embed*zero",
     },
 )
-INSPECTED = (
-    {"query": "3", "key": "1", "checkpoint": "llama-fables"},
-    {
-        "query": "3",
-        "checkpoint": "llama-fables-gpt",
-        "lens": "target",
-        "target": "12",
-        "rival": "9",
-        "pattern": "moved",
-    },
-    ASKED[-1] | {"query": "2", "checkpoint": "llama-fables", "lens": "entropy", "pattern": "layer_max"},
-)
-POINTS = [{"x": x, "y": y, "curve": x % 2, "item": y} for x, y in ((0, 0), (1, 2), (3, 1), (2, 9))]
-# Of what is told of a number, what is no word of ours: lines of code, tokens, names of values, functions and symbols.
-CODE = re.compile(
-    r"(?:explorer|model)/\S+\.py:\d+  .*|“[^”]*”|(?<![\w.])(?:(?:blocks\.\d+\.)?(?:attn|ffn)\.\w+|blocks\.\d+\.\w+"
-    r"|\w+_\w+(?:\.\w+)*|embed|rope\.angles|logits?|gate|up|hidden|out|[qkv]|cos|sin|max|SiLU|ReLU|Σx²|qᵢ|kᵢ)(?![\w.])"
-)
 # Of what widgets are given, what is no word of ours: tokens, names, ids, prompts.
 DATA = {"token", "tokens", "id", "name", "next", "text", "prompt", "generated", "find", "offer", "look", "edit", "data"}
 
@@ -79,20 +60,16 @@ def of_html(template: str) -> Iterator[str]:
 
 
 def of_layout(page: Page) -> Iterator[tuple[str, str]]:
-    """Labels and templates; of views' own widgets the attributes alone, as titles are views' words."""
-    own = tuple(f"{view.name}-" for view in VIEWS)
+    """Labels and templates, and words that are there from the beginning."""
     for block in page.build().blocks.values():
         place = f"{type(block).__name__} {block.elem_id}"
-        if type(block).__name__ in ("Api", "Tab", "Words"):
+        if type(block).__name__ == "Api":
             continue
         for name in ("label", "info", "placeholder"):
             yield f"{place} {name}", getattr(block, name, None) or ""
-        if type(block).__name__ in ("Button", "Markdown"):
+        if type(block).__name__ in ("Button", "Markdown", "Words"):
             yield place, block.value
-        template = getattr(block, "html_template", "")
-        if (block.elem_id or "").startswith(own):
-            template = template.rpartition("</h2>")[2]
-        for text in of_html(template):
+        for text in of_html(getattr(block, "html_template", "")):
             yield place, text
 
 
@@ -115,7 +92,7 @@ def of_answers(page: Page) -> Iterator[tuple[str, str]]:
     for query in ASKED:
         asked, settings = page.events.opened(query | {"view": "kv_cache"}), GenerationSettings.parse(query)
         state = asked.as_dict() | settings.as_dict()
-        for part in (0, 1):  # what vouches for numbers is of views
+        for part in (0, 1):
             contents = endpoints.answer("show", state, part)["contents"]
             for name, content in contents.items():
                 if name == protocol.CHANGES:
@@ -126,21 +103,6 @@ def of_answers(page: Page) -> Iterator[tuple[str, str]]:
                     yield from of_contents(content, name)
     renewed = endpoints.answer("show", state | {"version": f"{page.checkpoint}@other"})["contents"]
     yield protocol.PROBLEM, renewed[protocol.PROBLEM]
-
-
-def of_inspections(page: Page) -> Iterator[tuple[str, str]]:
-    """How clicked numbers come about, without what is no word of ours: see `CODE`."""
-    endpoints = Endpoints(page.events.opening.runs)
-    for query in INSPECTED:
-        for view in VIEWS:
-            state = page.events.opened(query | {"view": view.name})
-            for panel in view.panels:
-                for point in POINTS:
-                    try:
-                        told = endpoints.inspect(state.as_dict(), protocol.in_tab(view.name, panel.name), point)
-                    except NoSuchPoint:  # which views have their own words for
-                        continue
-                    yield from ((f"{view.name}-{panel.name} {point}", CODE.sub("", line)) for line in told.splitlines())
 
 
 def of_mistakes(page: Page) -> Iterator[tuple[str, str]]:
@@ -186,7 +148,7 @@ def of_mistakes(page: Page) -> Iterator[tuple[str, str]]:
 
 def main():
     page = Page(Library("cpu"), "llama-fables")
-    said = [*of_layout(page), *of_answers(page), *of_inspections(page), *of_mistakes(page)]
+    said = [*of_layout(page), *of_answers(page), *of_views(page), *of_inspections(page), *of_mistakes(page)]
     said += [(name, facts(page.library.model(name)[0])) for name in ("llama-fables", "llama-fables-gpt")]
     said += [("picker", words) for model in Picker.pack(["a", "b/step-01"]) for _name, words in model["checkpoints"]]
     print(json.dumps(said))

@@ -17,7 +17,12 @@ from explorer.language import CATALOGUES
 ROOT = CATALOGUES.parents[1]
 SAID = Path(__file__).with_name("said.py")
 PSEUDO = "eo"  # a language that has two forms of a noun, as English has
-NAMES = re.compile(r"TransformerLM Explorer|llama-fables(-\w+)?|RMSNorm|LayerNorm|RoPE|SwiGLU|ReLU|cpu")
+NAMES = re.compile(
+    r"TransformerLM Explorer|llama-fables(-\w+)?|RMSNorm|LayerNorm|RoPE|SwiGLU|ReLU|SiLU|RMS|cpu"
+    r"|√\(var \+ ε\)|\bup\b|\b[a-z]+_[a-z]+\b"  # of code and formulas
+    r"|\u2068[^\u2069]*\u2069|^[\da-f]{2}(?: [\da-f]{2})*(?: …)?$"  # tokens, and the bytes of one
+    r"|%\{\w+(?::[^}]+)?\}|<br>|<extra></extra>"  # Plotly's
+)
 
 
 @pytest.fixture

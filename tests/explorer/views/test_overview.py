@@ -151,7 +151,7 @@ def test_the_norm_sits_where_it_sits(plan, parts, post):
     for layer in range(plan.config.num_layers):
         for sublayer in ("attn", "ffn"):
             x, y = plan.norm(layer, sublayer)
-            read, added = (plan.place(layer, f"{what} {sublayer}") for what in ("read", "add"))
+            read, added = (plan.place(layer, f"{what}_{sublayer}") for what in ("read", "add"))
             assert read < added
             assert (added < x and y == at.STREAM) if post else (x == read and y != at.STREAM)
     assert plan.changes() == sorted(plan.changes())
@@ -229,7 +229,7 @@ def test_lines_are_as_thick_as_vectors_are_long(found, diagram, plan):
     for kind, sublayer, column in (("attention", "attn", 0), ("feed_forward", "ffn", 1)):
         lines = [line for line in flows if line.kind == kind]
         assert [ends(line)[1] for line in lines] == [
-            (plan.place(layer, f"add {sublayer}"), at.STREAM) for layer in layers
+            (plan.place(layer, f"add_{sublayer}"), at.STREAM) for layer in layers
         ]
         assert_allclose([line.width for line in lines], widths(found.writes[:, column]))
     stream = [line for line in flows if line.kind == "residual"]
@@ -250,9 +250,9 @@ def test_arrows_say_what_is_read(diagram, plan):
     read = {ends(line) for line in diagram.lines if line.arrow}
     for layer in layers:
         for name, start, end in (
-            ("read attn", at.STREAM, at.HEADS[1]),
-            ("add attn", at.HEADS[1], at.O_PROJ[0]),
-            ("read ffn", at.STREAM, at.FEED_FORWARD[0]),
+            ("read_attn", at.STREAM, at.HEADS[1]),
+            ("add_attn", at.HEADS[1], at.O_PROJ[0]),
+            ("read_ffn", at.STREAM, at.FEED_FORWARD[0]),
         ):
             read.remove(((plan.place(layer, name), start), (plan.place(layer, name), end)))
         if plan.config.position == "rope":
