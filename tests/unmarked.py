@@ -45,6 +45,13 @@ def misused(source: str) -> list[str]:
     return found
 
 
+def messages(source: str) -> set[str | tuple[str, ...]]:
+    """What marks that hold nothing but literals mark, as catalogues have it: singular and plural as a pair."""
+    calls = [node for node in ast.walk(ast.parse(source)) if _is_marked(node) and _is_literal(node)]
+    each = (tuple(message.value for message in call.args[: MARKS[call.func.id]]) for call in calls)
+    return {message if len(message) > 1 else message[0] for message in each}
+
+
 def is_prose(text: str) -> bool:
     if TAG.search(text):
         return any(map(is_prose, [*TAG.split(text), *SPOKEN.findall(text)]))

@@ -10,7 +10,7 @@ from babel.messages.mofile import read_mo, write_mo
 from babel.messages.pofile import read_po, write_po
 
 from explorer.language import CATALOGUES
-from tests.unmarked import fields
+from tests.unmarked import fields, messages
 
 
 def stale(folder: Path) -> list[str]:
@@ -41,6 +41,14 @@ def test_the_template_is_what_the_code_says(pybabel, tmp_path):
     """Else renew it: explorer/README.md has the line."""
     pybabel("extract", CATALOGUES.parents[1], "-o", str(tmp_path / "now.pot"))
     assert (tmp_path / "now.pot").read_text("utf-8") == (CATALOGUES / "explorer.pot").read_text("utf-8")
+
+
+def test_the_template_has_every_mark():
+    """Babel passes over a mark that stands in another call among a mark's own values."""
+    known = set(read(CATALOGUES / "explorer.pot", read_po))
+    known |= {message[0] for message in known if isinstance(message, tuple)}  # a singular can stand alone elsewhere
+    marked = {path: messages(path.read_text(encoding="utf-8")) for path in CATALOGUES.parent.rglob("*.py")}
+    assert {path: texts - known for path, texts in marked.items() if texts - known} == {}
 
 
 def test_no_catalogue_is_stale():
