@@ -16,7 +16,7 @@ from explorer.explain.captured import Check, check, derivation_of, inputs_of
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number
 from explorer.explain.point import Point
-from explorer.language import _, look_up, ngettext
+from explorer.language import _, look_up
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 
@@ -57,7 +57,7 @@ def failures(checks: Mapping[str, Check], dtype: str) -> str:
     failed.sort(key=lambda name: np.nan_to_num(checks[name].times, nan=np.inf), reverse=True)
     told = [how_far(name, checks[name], dtype) for name in failed[:MOST_TOLD]]
     if rest := len(failed[MOST_TOLD:]):
-        told.append(ngettext("{count} more", "{count} more", rest))
+        told.append(_("{count} more", count=rest))
     return _("Wrong numbers: {which}", which="; ".join(told))
 
 

@@ -51,7 +51,7 @@ def shown_weight(
         source = Source(ATTENTION, "return heads.max(0) if")
         ends = query_and_key(trace, query, key)
         place = ngettext("{count} chosen head, {ends}", "{count} chosen heads, {ends}", len(heads), ends=ends)
-    return Derivation(PATTERNS[kind], place, value, working, source)
+    return Derivation(look_up(PATTERNS[kind]), place, value, working, source)
 
 
 OF_SEVERAL = {
@@ -150,7 +150,7 @@ def stage(trace: Trace, layer: int, head: int, query: int, key: int, row: int) -
     drawn, place = element(steps.lengths, key), of_head(trace, layer, head, query, key)
     if name == "moved":
         drawn *= float(steps.weights[key])
-        return Derivation(PATTERNS[name], place, drawn, moved(trace, layer, head, query, key), MOVED)
+        return Derivation(look_up(PATTERNS[name]), place, drawn, moved(trace, layer, head, query, key), MOVED)
     length, inputs = length_written(trace, layer, head, key)
     numbers = f"√{number(length**2)} = {number(length)}"
     working = Working(_("length of W_O v = √Σ (W_O v)²"), lambda: numbers, length, inputs)

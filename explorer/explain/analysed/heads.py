@@ -32,7 +32,7 @@ def head_score(trace: Trace, name: str, hide_first: bool, layer: int, head: int)
     title, symbols = MEANT[name]
     return Derivation(
         look_up(title),
-        look_up(HIDING_FIRST if hide_first else OF_ALL, layer=layer, head=head, looks=HEAD_SCORES[name]),
+        look_up(HIDING_FIRST if hide_first else OF_ALL, layer=layer, head=head, looks=look_up(HEAD_SCORES[name])),
         value,
         mean(look_up(symbols), each, (read,), _("score")),
         Source(

@@ -11,7 +11,7 @@ from explorer.explain.working import ALL, Working, take
 from explorer.language import N_, _, look_up, ngettext
 from explorer.tracing.trace import Trace
 
-CACHE, NAMES = "explorer/analysis/kv_cache.py", {"k": "key", "v": "value"}
+CACHE = "explorer/analysis/kv_cache.py"
 # part -> the length of what is stored of one kv head; and of all
 LENGTHS = {
     "k": (

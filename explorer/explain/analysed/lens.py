@@ -16,7 +16,7 @@ from explorer.explain.notation import number, products
 from explorer.explain.place import at, of_id
 from explorer.explain.source import Source
 from explorer.explain.working import ALL, Input, take
-from explorer.language import _
+from explorer.language import _, look_up
 from explorer.state.errors import NoSuchPoint
 from explorer.tracing.trace import Trace
 
@@ -66,7 +66,7 @@ def lens_cell(trace: Trace, depth: int, position: int, token_id: int, kind: str)
         )
     where, token = at(trace, position), of_id(trace, token_id)
     return Derivation(
-        _("{measure} by the logit lens at {stage}", measure=LENSES[kind], stage=names[depth]),
+        _("{measure} by the logit lens at {stage}", measure=look_up(LENSES[kind]), stage=names[depth]),
         _("after {token}", token=where) if kind == "entropy" else _("after {token}, of {of}", token=where, of=token),
         float(drawn()),
         working,
