@@ -15,3 +15,16 @@ def test_a_captured_example_is_drawn_at_once(newcomer):
         expect(drawing).to_have_attribute("data-draws", re.compile(r"\d"))
     expect(person.prompt).to_have_value(FIRST_PROMPT)
     expect(person.picker).to_have_value("tiny")
+
+
+def test_what_is_pressed_before_the_page_is_there_waits_for_it(newcomer):
+    person, held = newcomer(), []
+    person.page.route("**/gradio_api/queue/join*", lambda route: held.append(route), times=1)  # what the state comes from
+    person.page.goto(person.address)
+    step = person.page.get_by_role("button", name="Step")
+    step.click()
+    expect(step).to_be_focused()
+    held[0].continue_()
+    expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(1)
+    expect(person.story.locator(".prompt")).to_have_text(FIRST_PROMPT)
+    assert not person.warning.count()

@@ -2,10 +2,13 @@
 // Moves among the continuations (tree_commands.py): Python answers each with the run it leads to.
 import { bus } from "./bus.js";
 import { own } from "./history.js";
-import { state } from "./state.js";
+import { keptBy, state } from "./state.js";
 import { merge, stop } from "./writing.js";
 
 /** @typedef {{ kind: "undo" } | { kind: "take", token: number } | { kind: "go" | "prune", path: number[] }} Move */
+
+/** Whether there is a state yet, which Gradio's first event brings. @type {Promise<void>} */
+const opened = new Promise((resolve) => keptBy((now) => { if (now.checkpoint) resolve(); }));
 
 /** @type {Move[]} */
 const moves = []; // of which the first is being made
@@ -30,8 +33,9 @@ export function onMoved(update) {
   else tellMoved();
 }
 
-/** The state that what is to be written, or run, begins with: what is seen. */
+/** The state that what is to be written, or run, begins with: what is seen, and before anything is what will be. */
 export async function begin() {
+  await opened;
   await moved;
   stop();
   return state;
