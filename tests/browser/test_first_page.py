@@ -19,7 +19,9 @@ def test_a_captured_example_is_drawn_at_once(newcomer):
 
 def test_what_is_pressed_before_the_page_is_there_waits_for_it(newcomer):
     person, held = newcomer(), []
-    person.page.route("**/gradio_api/queue/join*", lambda route: held.append(route), times=1)  # what the state comes from
+    person.page.route(
+        "**/gradio_api/queue/join*", lambda route: held.append(route), times=1
+    )  # what the state comes from
     person.page.goto(person.address)
     step = person.page.get_by_role("button", name="Step")
     step.click()

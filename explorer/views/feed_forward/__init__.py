@@ -1,20 +1,17 @@
 """Feed-forward: what each neuron makes of a token."""
 
-import numpy as np
-import plotly.graph_objects as go
-
-from explorer.analysis.feed_forward import ACTIVATIONS, BELL, NEAR, neuron, neurons, pushed, sparsity
+from explorer.analysis.feed_forward import neuron, neurons, pushed
 from explorer.architecture.stream import norms_from
 from explorer.explain.analysed.feed_forward import push, share_near_zero
 from explorer.explain.captured import derivation_of
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import number, quoted
 from explorer.explain.point import Point
-from explorer.language import N_, _, look_up
+from explorer.language import N_, _
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.checks import Mark, cell, recomputed, worked_out
+from explorer.views.feed_forward.formula import formula
 from explorer.views.feed_forward.neuron_plots import (
     across_tokens,
     curve,
@@ -23,105 +20,8 @@ from explorer.views.feed_forward.neuron_plots import (
     shown_neurons,
     strongest,
 )
-from explorer.views.style import FEED_FORWARD, RESIDUAL, SELECTED, figure
+from explorer.views.feed_forward.sparsity_plot import by_layer
 from explorer.views.view import Panel, View
-
-# Said of the values, of the neurons, and of the picture.
-NEAR_0 = (
-    N_("hidden values near 0"),
-    N_("neurons near 0 at every token"),
-    N_("By layer, hidden values near 0: {values}; neurons near 0 at all {tokens} tokens: {neurons}."),
-)
-EXACTLY_0 = (
-    N_("hidden values exactly 0"),
-    N_("neurons exactly 0 at every token (dead here)"),
-    N_("By layer, hidden values exactly 0: {values}; neurons exactly 0 at all {tokens} tokens: {neurons}."),
-)
-
-
-def by_layer(trace: Trace, layer: int | None = None) -> go.Figure:
-    """How much of each layer's feed-forward does next to nothing in this run; a frame around the chosen layer."""
-    shares = sparsity(trace)
-    exact = trace.config.ffn == "relu"
-    values, silent, alt = EXACTLY_0 if exact else NEAR_0
-    bars = (
-        (look_up(values), shares.near_zero, FEED_FORWARD),
-        (look_up(silent), shares.silent, RESIDUAL),
-    )
-    title = _("layer")
-    if not exact:
-        title = _(
-            "layer<br>(near 0: within {near:g} × root mean square;<br>dotted: a bell curve's share, {bell:.0%})",
-            near=NEAR,
-            bell=BELL,
-        )
-    layers = np.arange(trace.config.num_layers)
-    fig = figure(
-        [
-            go.Bar(
-                x=layers,
-                y=values,
-                name=name,
-                marker={"color": color},
-                hovertemplate=_("layer %{{x}}<br>{name}: %{{y:.1%}}<extra></extra>", name=name),
-            )
-            for name, values, color in bars
-        ],
-        alt=look_up(
-            alt,
-            values=", ".join(f"{share:.0%}" for share in shares.near_zero),
-            tokens=len(trace),
-            neurons=", ".join(f"{share:.0%}" for share in shares.silent),
-        ),
-        xaxis={"title": {"text": title}, "dtick": 1, "showgrid": False},
-        yaxis={"title": {"text": _("share")}, "range": [0, 1], "tickformat": ".0%"},
-        barmode="group",
-        bargap=0.3,
-        hovermode="x",
-    )
-    if not exact:
-        fig.add_hline(BELL, line={"color": RESIDUAL, "dash": "dot", "width": 1})
-    if layer is not None:
-        fig.add_vrect(layer - 0.5, layer + 0.5, line={"color": SELECTED, "width": 2})
-    return fig
-
-
-def formula(trace: Trace, selection: Selection) -> str:
-    layer, chosen, query = selection.layer, selection.neuron, selection.query
-    worked = neuron(trace, layer, chosen, query)
-    biases = {part: f"blocks.{layer}.ffn.{part}_proj.bias" in trace.weights for part in ("gate", "up")}
-
-    def projected(part: str) -> str:
-        return f"W_{part}[{chosen}]·x" + f" + b_{part}[{chosen}]" * biases[part]
-
-    head = _(
-        "layer {layer} neuron {neuron} at {token} ({position}), which reads x = {value} ({width} numbers)",
-        layer=layer,
-        neuron=chosen,
-        token=quoted(trace.tokens[query]),
-        position=query,
-        value=worked.read,
-        width=trace.config.d_model,
-    )
-    working = look_up(
-        PLAIN if worked.up is None else GATED,
-        name=ACTIVATIONS[trace.config.ffn][0],
-        into_gate=projected("gate"),
-        into_up=projected("up"),
-        before=number(worked.pre),
-        after=number(worked.active),
-        up=number(worked.up or 0),
-        hidden=number(worked.hidden),
-    )
-    off = _("recomputed from x and the weights, off by {error}", error=number(worked.error))
-    return f"{head}\n{working}   {off}"
-
-
-PLAIN = N_("before = {into_up} = {before}\nhidden = {name}(before) = {name}({before}) = {hidden}")
-GATED = N_(
-    "gate   = {name}({into_gate}) = {name}({before}) = {after}\nup     = {into_up} = {up}\n"
-    "hidden = gate · up = {after} · {up} = {hidden}"
-)
 
 
 def mark_of_neurons(trace: Trace, selection: Selection) -> Mark:
