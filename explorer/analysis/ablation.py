@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from explorer.state.interventions import Intervention
 from explorer.tracing.trace import Trace
 
 
@@ -24,16 +25,20 @@ class Ablation:
     error: float
 
 
-def ablation(trace: Trace, position: int, token_id: int) -> Ablation:
+def ablation(trace: Trace, position: int, token_id: int, edits: tuple[Intervention, ...] = ()) -> Ablation:
     """Of the probability p of a token after a position.
 
     The first time it is asked this runs the model, L passes of a batch of H + 3.
+
+    Args:
+        edits: that hold in all these runs, and not in the one that they are compared with; `error` is then what they
+            change alone.
 
     Raises:
         ValueError: the trace knows no model to run again.
     """
     before = log_probability(trace, position, token_id)
-    changes = trace.ablate(position, token_id) / np.log(2) - before  # (L, H + 3)
+    changes = trace.ablate(position, token_id, edits) / np.log(2) - before  # (L, H + 3)
     return Ablation(before, changes[:, :-3], changes[:, -3:-1], float(np.abs(changes[:, -1]).max()))
 
 

@@ -80,8 +80,11 @@ class Trace:
         expression = re.compile(re.escape(pattern).replace(r"\*", r"\d+"))
         return any(expression.fullmatch(name) for name in self.values)
 
-    def ablate(self, position: int, token_id: int) -> np.ndarray:
+    def ablate(self, position: int, token_id: int, edits: tuple[Intervention, ...] = ()) -> np.ndarray:
         """How probable a token is after a position without each part of the model in turn (see `tracing.ablation`).
+
+        Args:
+            edits: that all these runs follow besides the trace's own.
 
         Raises:
             ValueError: no model ran.
@@ -89,7 +92,7 @@ class Trace:
         """
         if self.model is None:
             raise ValueError("an ablation runs the model again, and this trace knows none: make it with capture()")
-        return ablated(self.model, self.token_ids, self.edits, position, token_id)
+        return ablated(self.model, self.token_ids, (*self.edits, *edits), position, token_id)
 
     @property
     def tokens(self) -> tuple[str, ...]:
