@@ -221,7 +221,7 @@ def test_playing_stops_where_somebody_chooses_another_token(newcomer):
     writer = newcomer(reduced_motion="reduce").open(text=PROMPT)
     writer.generate(8)
     writer.playback.get_by_role("button", name="play").click()
-    expect(writer.playback).to_contain_text("step 2 of 8")
+    expect(writer.playback).to_contain_text(re.compile("step [2-7] of 8"))
     writer.chips.nth(0).click()
     expect(writer.playback.get_by_role("button", name="play")).to_be_visible()
     expect(writer.playback).to_contain_text("The prompt is on show")

@@ -134,6 +134,11 @@ def test_any_token_can_be_looked_for(person, undrawn):
     assert found.count() > 0 and rows(person).count() > ROWS
     assert "2" in found.evaluate_all("rows => rows.map((row) => row.dataset.token)")
     person.expect_selected(find="2")
+
+
+def test_a_search_outlives_a_reload(newcomer):
+    person = newcomer().open(find="2")
+    found = person.prediction.locator("tr.found")
     person.page.reload()
     expect(person.prediction.get_by_role("searchbox")).to_have_value("2")
     expect(found.first).to_be_visible()
