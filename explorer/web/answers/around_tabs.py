@@ -67,9 +67,9 @@ class AroundTabs:
         return {COACH: Coach.pack(*hint(self.runs, run))}
 
     def why(self, asked: PageState) -> dict[str, Any]:
-        """Why the explained token was predicted, where somebody asked."""
+        """Why the explained token was predicted; nothing where nobody asked."""
         if asked.selection.why != "open":
-            return {WHY: []}
+            return {}
         _lm, trace = self.runs.held(asked.run)  # the model is to stay as long as it is run again
         selection = asked.selection.within(trace)
         found = why(trace, selection.query, selection.target)
