@@ -5,4 +5,3 @@ export const FORMULA: string;
 export const MARK: string;
 export const NEXT_TOKEN: string;
 export const PROBLEM: string;
-export const WHY: string;
