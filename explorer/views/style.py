@@ -166,6 +166,22 @@ def token_axis(tokens: Sequence[str], title: str, most: int = 48, shown: range |
     }
 
 
+def numbered_axis(tokens: Sequence[str], title: str, shown: range) -> dict:
+    """Settings of an axis whose values are the positions `shown`, as numbers.
+
+    A heatmap of some tokens with texts in its cells needs it: along categories plotly moves the values of cells to
+    theirs, and leaves the texts, of cells and under the pointer, where they stand among all categories.
+    """
+    return {
+        "tickvals": list(shown),
+        "ticktext": [label(tokens[i]) for i in shown],
+        "tickfont": {"family": MONO, "size": 11},
+        "tickangle": -60,
+        "title": {"text": title},
+        "showgrid": False,
+    }
+
+
 def around(position: int, count: int, total: int) -> range:
     """The `count` places of `total` around a position, which is in their middle as far as can be; 0 stands for all."""
     count = min(count or total, total)

@@ -30,6 +30,14 @@ SETTLED = (
 )
 HOVERED = "(plot) => [...plot.querySelectorAll('.hoverlayer .hovertext text')].map((text) => text.textContent)"
 TICKS = """(plot, letter) => [...plot.querySelectorAll(`.${letter}tick text`)].map((tick) => tick.textContent)"""
+# Of a heatmap what is written in its cells: "column, row" -> text.
+WORDS = """(plot) => {
+  const { xaxis, yaxis } = plot._fullLayout;
+  const at = (axis, text, letter) => Math.round(axis.p2c(+text.getAttribute(letter)));
+  const place = (text) => `${at(xaxis, text, "x")}, ${at(yaxis, text, "y")}`;
+  const texts = [...plot.querySelectorAll(".heatmap-label text")];
+  return Object.fromEntries(texts.map((text) => [place(text), text.textContent]));
+}"""
 # Of the bars at places of a plot: their colours, and their heights as shares of the axis.
 BARS = """(plot, places) => {
   const { xaxis, yaxis } = plot._fullLayout, box = plot.getBoundingClientRect();

@@ -5,11 +5,13 @@ import pytest
 from playwright.sync_api import expect
 
 from explorer.analysis.attribution import attribution
+from explorer.analysis.lens import readings
 from explorer.analysis.next_token import ranking
-from explorer.views.style import DARK
+from explorer.views.prediction.logit_lens import MOST_CHARACTERS, page_of
+from explorer.views.style import DARK, shortened
 from tests.drawn import tells
 
-from .painted import BARS, HOVERED, TICKS, cell_colours, in_both_themes, on_scale, run_on_show
+from .painted import BARS, HOVERED, TICKS, WORDS, cell_colours, in_both_themes, on_scale, run_on_show
 from .person import CELL
 
 
@@ -64,3 +66,24 @@ def test_signed_values_have_the_page_s_background_at_0(newcomer):
     assert "layer 1 head 3" in text and tells(text, adds[1, 3])
     person.click_cell(plot, x=3, y=1)
     person.expect_selected(layer=1, head=3)
+
+
+def test_the_lens_writes_every_word_in_its_cell(newcomer):
+    person = newcomer().open(view="prediction", query=27)
+    trace, plot = run_on_show(person), person.page.locator("#prediction-lens .plot")
+    plot.scroll_into_view_if_needed()
+    expect(plot.locator(".heatmap-label").first).to_be_attached()
+    words, shown = plot.evaluate(WORDS), page_of(27, len(trace))
+    assert shown.start > 0  # plotly counts columns of text from the axis's first, wherever the picture begins
+    likeliest = readings(trace, shown).top[..., 0]  # (depths, positions)
+    assert words == {
+        f"{position}, {depth}": shortened(trace.vocabulary[token_id], MOST_CHARACTERS // len(shown))
+        for depth, row in enumerate(likeliest)
+        for position, token_id in zip(shown, row, strict=True)
+    }
+    for position, depth in ((shown[0], 1), (20, 0), (27, 2)):
+        text, token_id = told(person, plot, position, depth), likeliest[depth, position - shown.start]
+        assert f"{position} {shortened(trace.tokens[position], 14)}" in text
+        assert f"1. {shortened(trace.vocabulary[token_id], 14)} " in text
+    person.click_cell(plot, x=20, y=1)
+    person.expect_selected(query=20)

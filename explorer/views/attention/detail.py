@@ -10,7 +10,7 @@ from explorer.explain.notation import number, quoted
 from explorer.language import N_, _, look_up, ngettext
 from explorer.tracing.trace import Trace
 from explorer.views.score_parts import score_parts
-from explorer.views.style import MONO, SELECTED, figure, label, positions
+from explorer.views.style import MONO, SELECTED, figure, numbered_axis, positions
 
 MOST_STAGES = 12  # keys whose numbers are written out
 
@@ -149,14 +149,7 @@ def ladder(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figu
             score=number(steps.scores[key]),
             weight=number(steps.weights[key]),
         ),
-        xaxis={
-            "tickvals": list(shown),
-            "ticktext": [label(trace.tokens[i]) for i in shown],
-            "tickfont": {"family": MONO, "size": 11},
-            "tickangle": -60,
-            "title": {"text": keys_shown(steps.weights, shown)},
-            "showgrid": False,
-        },
+        xaxis=numbered_axis(trace.tokens, keys_shown(steps.weights, shown), shown),
         yaxis={"autorange": "reversed", "showgrid": False},
     )
     fig.add_shape(type="rect", x0=key - 0.5, x1=key + 0.5, y0=-0.5, y1=5.5, line={"color": SELECTED, "width": 2})

@@ -7,7 +7,7 @@ from explorer.analysis.lens import LENSES, depths, ranks, readings, tracked
 from explorer.explain.notation import number, quoted
 from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
-from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label, positions, token_axis
+from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label, numbered_axis, positions
 
 MOST_POSITIONS = 16  # at once, so that every cell has room for its token
 MOST_CHARACTERS = 110  # of all tokens written in a row of cells
@@ -34,7 +34,7 @@ def lens(trace: Trace, query: int, token_id: int, kind: str = "probability") -> 
     last = read.top[-1, query - shown.start, 0]
     fig = figure(
         go.Heatmap(
-            x=positions(trace.tokens)[shown.start : shown.stop],
+            x=list(shown),
             y=names,
             **colours(trace, kind, read, chances, places),
             autocolorscale=True,
@@ -56,8 +56,7 @@ def lens(trace: Trace, query: int, token_id: int, kind: str = "probability") -> 
             last=quoted(trace.vocabulary[last]),
         ),
         xaxis={
-            **token_axis(trace.tokens, title, shown=shown),
-            "tickangle": -60,
+            **numbered_axis(trace.tokens, title, shown),
             "range": [shown.start - 0.5, shown.stop - 0.5],
         },
         yaxis={

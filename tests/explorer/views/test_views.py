@@ -215,6 +215,20 @@ def hostile_texts(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", FIGURES)
+def test_what_cells_say_stands_where_their_values_do(name):
+    """Along categories plotly moves the values of a heatmap to theirs, and leaves the texts where they stand."""
+    trace, (_, panel) = fitting_run(name, 32), PANELS[name]
+    for selection in selections(trace):
+        figure = panel.draw(trace, selection)
+        for heatmap in figure.select_traces({"type": "heatmap"}):
+            if all(heatmap[said] is None for said in ("text", "hovertext", "customdata")):
+                continue
+            for letter, axis in (("x", figure.layout.xaxis), ("y", figure.layout.yaxis)):
+                if axis.type == "category" and axis.categoryarray is not None:
+                    assert list(heatmap[letter]) == list(axis.categoryarray), letter
+
+
+@pytest.mark.parametrize("name", FIGURES)
 def test_no_token_is_part_of_a_template(name):
     """Plotly fills in what stands in %{braces}, in a token too."""
     trace, (_, panel) = fitting_run(name), PANELS[name]
