@@ -42,11 +42,15 @@ def test_a_cell_of_the_large_pattern_sets_query_and_key(person):
     assert [1.5, 2.5, 4.5, 5.5] in person.pattern.evaluate(SHAPES)
 
 
+LONGEST = "({ _fullData: [{ y }] }) => [...y.keys()].sort((a, b) => y[b] - y[a]).slice(0, 2)"
+
+
 def test_a_bar_of_the_querys_row_sets_the_key(person):
     row = person.page.locator("#attention-row .plot")
     with person.redrawn(row):
         person.chips.nth(9).click()
-    for key in (3, 8, 8):  # the chosen one, which is drawn as a bar of its own, can be clicked too
+    first, second = row.evaluate(LONGEST)  # others may be no higher than a pixel
+    for key in (first, second, second):  # the chosen one, which is drawn as a bar of its own, can be clicked too
         weight = row.evaluate("(plot, key) => plot._fullData[0].y[key]", key)
         person.click_cell(row, x=key, y=weight / 2)
         person.expect_selected(query=9, key=key)
