@@ -85,6 +85,7 @@ def test_the_tabs_are_one_stop_of_the_tab_key(person):
         expect(chosen).to_be_focused()
         expect(chosen).to_have_attribute("aria-selected", "true")
     person.expect_selected(view=VIEWS[0].name)
+    person.at_rest()
     expect(person.page.locator(".stale:visible")).to_have_count(0)  # what is drawn anew loses the focus
     person.page.keyboard.press("Tab")
     assert not person.page.evaluate(FOCUSED_TAB)
