@@ -27,6 +27,7 @@ WORDS = {
     "lens": ("probability", "target", "rank", "entropy"),
     "first_token": ("shown", "hidden"),
     "shade": ("surprisal", "entropy", "rank"),
+    "why": ("closed", "open"),
 }
 MOST_FOUND_BY = 40  # characters
 BETWEEN, HEAD, MOST_HEADS = "~", re.compile(r"([0-9]{1,4})\.([0-9]{1,4})"), 256
@@ -66,6 +67,7 @@ class Selection:
         lens: by what the logit lens is coloured.
         find: text or id of tokens that are looked for among the next tokens.
         shade: by what the tokens of the strip are shaded.
+        why: whether it is told why the explained token was predicted: "open" or "closed".
     """
 
     view: str = "overview"
@@ -87,6 +89,7 @@ class Selection:
     lens: str = "probability"
     find: str = ""
     shade: str = "surprisal"
+    why: str = "closed"
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> "Selection":

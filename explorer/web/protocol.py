@@ -9,7 +9,7 @@ ABOUT = ("tune", "token", "pick", "show")  # what a change of the state asks for
 PARTS = range(3)  # of an answer: what is seen at once, the rest, what vouches for it
 
 BRANCHES, BRIEF, CHANGES, COACH, PICKER, PLAYBACK = "branches", "brief", "changes", "coach", "picker", "playback"
-PROBLEM, STORY, STRIP = "problem", "story", "strip"
+PROBLEM, STORY, STRIP, WHY = "problem", "story", "strip", "why-token"
 NEXT_TOKEN, NEXT_TOKEN_WORDS = "next-token", "next-token-words"
 WORDS, FORMULA, CHOOSERS, WHAT_IFS = "words", "formula", "choosers", "what-ifs"  # what a tab has besides its pictures
 MARK = "-mark"  # after a picture's id: what vouches for it
@@ -29,4 +29,5 @@ def for_script() -> dict[str, Any]:
         "MARK": MARK,
         "NEXT_TOKEN": NEXT_TOKEN,
         "PROBLEM": PROBLEM,
+        "WHY": WHY,
     }

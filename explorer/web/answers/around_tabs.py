@@ -4,6 +4,8 @@ from typing import Any
 
 from explorer.analysis.next_token import NextToken, next_token
 from explorer.analysis.shades import SHADES, shaded
+from explorer.analysis.why import why
+from explorer.lessons.why import told
 from explorer.state.branches import tree
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
@@ -14,7 +16,18 @@ from explorer.tracing.trace import Trace
 from explorer.tracing.work import TooMuch
 from explorer.web.answers.continuations import Continuations
 from explorer.web.answers.hints import hint
-from explorer.web.protocol import BRANCHES, BRIEF, COACH, NEXT_TOKEN, NEXT_TOKEN_WORDS, PLAYBACK, PROBLEM, STORY, STRIP
+from explorer.web.protocol import (
+    BRANCHES,
+    BRIEF,
+    COACH,
+    NEXT_TOKEN,
+    NEXT_TOKEN_WORDS,
+    PLAYBACK,
+    PROBLEM,
+    STORY,
+    STRIP,
+    WHY,
+)
 from explorer.web.widgets.branches import Branches
 from explorer.web.widgets.brief import Brief
 from explorer.web.widgets.coach import Coach
@@ -22,6 +35,7 @@ from explorer.web.widgets.distribution import Distribution
 from explorer.web.widgets.distribution.words import summary
 from explorer.web.widgets.playback import Playback
 from explorer.web.widgets.token_strip import TokenStrip
+from explorer.web.widgets.why_token import WhyToken
 
 
 class AroundTabs:
@@ -51,6 +65,15 @@ class AroundTabs:
 
     def coach(self, run: Run) -> dict[str, Any]:
         return {COACH: Coach.pack(*hint(self.runs, run))}
+
+    def why(self, asked: PageState) -> dict[str, Any]:
+        """Why the explained token was predicted, where somebody asked."""
+        if asked.selection.why != "open":
+            return {WHY: []}
+        _lm, trace = self.runs.held(asked.run)  # the model is to stay as long as it is run again
+        selection = asked.selection.within(trace)
+        found = why(trace, selection.query, selection.target)
+        return {WHY: WhyToken.pack(told(trace, selection.query, found))}
 
     def tree(self, asked: PageState) -> dict[str, Any]:
         _, tokenizer = self.runs.model(asked.run.checkpoint)

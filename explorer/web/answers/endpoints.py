@@ -71,8 +71,9 @@ class Endpoints:
         if about == "show" and part == 0:
             shown |= self.around_tabs.coach(asked.run) | {PICKER: Picker.pack(self.runs.library.checkpoints)}
         shown |= view_contents(open_view_of(self.runs, asked), about == "show", part)
-        if about == "show" and part == 1:
-            shown |= self.around_tabs.tree(asked)
+        if part == 1:
+            shown |= self.around_tabs.why(asked)
+            shown |= self.around_tabs.tree(asked) if about == "show" else {}
         return {"contents": shown, "more": part < 2, "version": version}
 
     def inspect(self, state: Mapping[str, Any], picture: str, point: Mapping[str, Any]) -> str:

@@ -11,7 +11,19 @@ from explorer.views import VIEWS
 from explorer.views.view import Panel
 from explorer.web.layout.sampling_panel import SamplingPanel
 from explorer.web.layout.writing_panel import WritingButtons, place_writing
-from explorer.web.protocol import CHANGES, CHOOSERS, COACH, FORMULA, PICKER, PROBLEM, STRIP, WHAT_IFS, WORDS, in_tab
+from explorer.web.protocol import (
+    CHANGES,
+    CHOOSERS,
+    COACH,
+    FORMULA,
+    PICKER,
+    PROBLEM,
+    STRIP,
+    WHAT_IFS,
+    WHY,
+    WORDS,
+    in_tab,
+)
 from explorer.web.widgets.changes import Changes
 from explorer.web.widgets.choosers import Choosers
 from explorer.web.widgets.coach import Coach
@@ -23,6 +35,7 @@ from explorer.web.widgets.state import State
 from explorer.web.widgets.state_update import StateUpdate
 from explorer.web.widgets.token_strip import TokenStrip
 from explorer.web.widgets.what_ifs import WhatIfs
+from explorer.web.widgets.why_token import WhyToken
 from explorer.web.widgets.words import Words
 
 TITLE = "TransformerLM Explorer"
@@ -78,6 +91,7 @@ class Layout:
                 ]
         TokenStrip(elem_id=STRIP)
         self.coach = Coach(elem_id=COACH)
+        WhyToken(elem_id=WHY)
         Changes(elem_id=CHANGES)
         Words(elem_id=PROBLEM)
 

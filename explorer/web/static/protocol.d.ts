@@ -5,3 +5,4 @@ export const FORMULA: string;
 export const MARK: string;
 export const NEXT_TOKEN: string;
 export const PROBLEM: string;
+export const WHY: string;

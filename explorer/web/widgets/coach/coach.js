@@ -3,6 +3,7 @@ import { pick } from "../../static/choosing.js";
 import { onContent } from "../../static/contents.js";
 import { button, find } from "../../static/dom.js";
 import { _ } from "../../static/language.js";
+import { reveal } from "../../static/reveal.js";
 
 /** @param {HTMLElement} element @param {import("../../static/contents.js").Gradio} gradio */
 export default function coach(element, { props, emit }) {
@@ -20,12 +21,4 @@ export default function coach(element, { props, emit }) {
 
   element.hidden = true;
   onContent(element, show);
-}
-
-// Scrolls to a picture once it is drawn; its tab may be about to open.
-function reveal(id) {
-  const picture = find(document, `#${id} [data-draws]`);
-  if (!picture?.clientWidth) return requestAnimationFrame(() => reveal(id));
-  const { matches: still } = matchMedia("(prefers-reduced-motion: reduce)");
-  document.getElementById(id).scrollIntoView({ block: "nearest", behavior: still ? "auto" : "smooth" });
 }

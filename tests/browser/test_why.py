@@ -1,0 +1,50 @@
+"""Why a token was predicted: told where somebody asks, and each clause leads to its picture."""
+
+from urllib.parse import parse_qs, urlsplit
+
+from playwright.sync_api import expect
+
+from explorer.analysis.why import why
+from explorer.lessons.why import told
+from explorer.state.page_state import PageState
+from explorer.tracing.library import Library
+from explorer.tracing.runs import Runs
+
+
+def clauses(state: dict) -> list:
+    """What the page's state must be told."""
+    runs, asked = Runs(Library("cpu")), PageState.parse(state)
+    _lm, trace = runs.held(asked.run)
+    found = why(trace, asked.selection.query, asked.selection.target)
+    return list(told(trace, asked.selection.query, found))
+
+
+def test_every_clause_is_told_and_leads_to_what_it_speaks_of(person):
+    panel = person.page.locator("#why-token")
+    asked, sentences = panel.get_by_role("button", name="Why this token?"), panel.locator(".clauses a")
+    expect(asked).to_have_attribute("aria-expanded", "false")
+    expect(sentences).to_have_count(0)
+    person.page.wait_for_function("!document.querySelector('#why-token').dataset.oldSince")  # or else it would be dim
+    asked.click()
+    expect(asked).to_have_attribute("aria-expanded", "true")
+    for position in (2, 5):
+        with person.redrawn(panel.locator(".clauses")):
+            person.chips.nth(position).click()
+        expected = clauses(person.state)
+        expect(sentences).to_have_text([clause.words for clause in expected])
+    for i, clause in enumerate(expected):
+        address = parse_qs(urlsplit(sentences.nth(i).get_attribute("href")).query)
+        assert {name: address[name] for name in clause.look} == {k: [str(v)] for k, v in clause.look.items()}
+        sentences.nth(i).click()
+        person.expect_selected(**clause.look)
+        picture = person.page.locator(f"#{clause.picture} [data-draws]")
+        expect(picture).to_be_in_viewport()
+
+
+def test_an_address_that_asks_is_answered(newcomer):
+    person = newcomer().open(text="The fox", why="open", target=2)
+    sentences = person.page.locator("#why-token .clauses a")
+    expect(sentences.first).to_be_visible()
+    assert sentences.all_text_contents() == [clause.words for clause in clauses(person.state)]
+    person.page.get_by_role("button", name="Why this token?").click()
+    expect(sentences.first).to_be_hidden()
