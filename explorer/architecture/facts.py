@@ -1,6 +1,6 @@
 """A model's kind and size in words."""
 
-from explorer.language import _, ngettext
+from explorer.language import N_, _, look_up, ngettext
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 
@@ -17,9 +17,9 @@ NAMES = {
     "rmsnorm": "RMSNorm",
     "layernorm": "LayerNorm",
     "rope": "RoPE",
-    "sinusoidal": _("sinusoidal positions"),
-    "learned": _("learned positions"),
-    "none": _("no positions"),
+    "sinusoidal": N_("sinusoidal positions"),
+    "learned": N_("learned positions"),
+    "none": N_("no positions"),
     "swiglu": "SwiGLU",
     "relu": "ReLU",
     "gelu": "GELU",
@@ -29,7 +29,7 @@ NAMES = {
 
 def kind(config: ModelConfig) -> str:
     """What a model is built of, as in "RMSNorm · RoPE · SwiGLU"."""
-    norm, position, ffn = (NAMES[choice] for choice in (config.norm, config.position, config.ffn))
+    norm, position, ffn = (look_up(NAMES[choice]) for choice in (config.norm, config.position, config.ffn))
     if config.norm_placement == "post":
         norm = _("{norm} (post-norm)", norm=norm)
     if config.position == "rope" and config.rope_scaling:

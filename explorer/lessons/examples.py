@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from explorer.language import _
+from explorer.language import N_
 
 BUNDLED = "llama-fables"  # the model that the hints are true of
 
@@ -37,33 +37,33 @@ class Example:
 
 
 EXAMPLES = {  # what they are called -> example
-    _("a story"): Example(
+    N_("a story"): Example(
         "Once upon a time there was a fox who wanted the moon.",
-        _(
+        N_(
             "Layer 4 head 4 looks from the full stop back at “fox”, whom the story is about: “He” is likeliest to "
             "go on."
         ),
         *(4, 4, 12, 7),
     ),
-    _("copy a name"): Example(
+    N_("copy a name"): Example(
         "Zorblat met Mimi. Zorblat said hello to Mimi. Then Zorb",
-        _(
+        N_(
             "No text it learned from has Zorblat. Layer 4 head 3 finds what followed “Zorb” the first time: “l” goes "
             "on."
         ),
         *(4, 3, 27, 3),
     ),
-    _("a made-up word"): Example(
+    N_("a made-up word"): Example(
         "The wugly bird sat in a tree. A cat looked at the wugly",
-        _(
+        N_(
             "What is wugly? Layer 4 head 3 looks back at the “bird” that was called so before: it is likeliest to "
             "go on."
         ),
         *(4, 3, 17, 4),
     ),
-    _("who is she?"): Example(
+    N_("who is she?"): Example(
         "Lily gave Tom an apple because she was kind. Tom thanked",
-        _("Whom does Tom thank? Layer 4 head 3 looks back at “Lily”, who gave: she is likeliest to go on."),
+        N_("Whom does Tom thank? Layer 4 head 3 looks back at “Lily”, who gave: she is likeliest to go on."),
         *(4, 3, 11, 0),
     ),
 }

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from explorer.language import _
+from explorer.language import N_
 from model.config import ModelConfig
 
 
@@ -22,13 +22,15 @@ class Axis:
     limits: str
 
 
-HEADS = Axis(lambda config: config.num_heads, _("head {index}"), _("{tap} has heads 0 to {last}, got {index}"))
-KV_HEADS = Axis(lambda config: config.kv_heads, _("kv head {index}"), _("{tap} has kv heads 0 to {last}, got {index}"))
-NEURONS = Axis(lambda config: config.d_ff, _("neuron {index}"), _("{tap} has neurons 0 to {last}, got {index}"))
-PAIRS = Axis(lambda config: config.d_head // 2, _("pair {index}"), _("{tap} has pairs 0 to {last}, got {index}"))
-TOKENS = Axis(lambda config: config.vocab_size, _("token {index}"), _("{tap} has tokens 0 to {last}, got {index}"))
+HEADS = Axis(lambda config: config.num_heads, N_("head {index}"), N_("{tap} has heads 0 to {last}, got {index}"))
+KV_HEADS = Axis(
+    lambda config: config.kv_heads, N_("kv head {index}"), N_("{tap} has kv heads 0 to {last}, got {index}")
+)
+NEURONS = Axis(lambda config: config.d_ff, N_("neuron {index}"), N_("{tap} has neurons 0 to {last}, got {index}"))
+PAIRS = Axis(lambda config: config.d_head // 2, N_("pair {index}"), N_("{tap} has pairs 0 to {last}, got {index}"))
+TOKENS = Axis(lambda config: config.vocab_size, N_("token {index}"), N_("{tap} has tokens 0 to {last}, got {index}"))
 DIMENSIONS = Axis(
-    lambda config: config.d_model, _("dimension {index}"), _("{tap} has dimensions 0 to {last}, got {index}")
+    lambda config: config.d_model, N_("dimension {index}"), N_("{tap} has dimensions 0 to {last}, got {index}")
 )
 # last part of a tap's name -> what the parts of its value are, where they are not dimensions
 AXES = {

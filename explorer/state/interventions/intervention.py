@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
-from explorer.language import _
+from explorer.language import _, look_up
 from explorer.state.errors import UserError
 from explorer.state.interventions.axes import axis
 from model.config import ModelConfig
@@ -85,7 +85,7 @@ class Intervention:
         parts = axis(self.tap)
         last = parts.size(config) - 1
         if self.index is not None and not 0 <= self.index <= last:
-            raise UserError(parts.limits.format(tap=self.tap, last=last, index=self.index))
+            raise UserError(look_up(parts.limits, tap=self.tap, last=last, index=self.index))
 
 
 def _shortest(amount: float) -> str:

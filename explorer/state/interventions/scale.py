@@ -3,7 +3,7 @@
 import re
 from typing import ClassVar
 
-from explorer.language import _
+from explorer.language import N_, _, look_up
 from explorer.state.interventions.axes import axis
 from explorer.state.interventions.intervention import Intervention
 from model.config import ModelConfig
@@ -12,20 +12,23 @@ PLACE = re.compile(r"(?:blocks\.(?P<layer>\d+)\.)?(?P<name>.+)")
 # What is said of a factor of 0, and of another. Of what does a sublayer's work, which speaks for itself: the value's
 # name in its layer, and whether it is one part -> both templates
 SUBLAYERS = {
-    ("attn.z", False): (_("all heads of layer {layer} silenced"), _("all heads of layer {layer} × {factor}")),
-    ("attn.z", True): (_("head {index} of layer {layer} silenced"), _("head {index} of layer {layer} × {factor}")),
-    ("ffn.hidden", False): (_("all neurons of layer {layer} silenced"), _("all neurons of layer {layer} × {factor}")),
+    ("attn.z", False): (N_("all heads of layer {layer} silenced"), N_("all heads of layer {layer} × {factor}")),
+    ("attn.z", True): (N_("head {index} of layer {layer} silenced"), N_("head {index} of layer {layer} × {factor}")),
+    ("ffn.hidden", False): (N_("all neurons of layer {layer} silenced"), N_("all neurons of layer {layer} × {factor}")),
     ("ffn.hidden", True): (
-        _("neuron {index} of layer {layer} silenced"),
-        _("neuron {index} of layer {layer} × {factor}"),
+        N_("neuron {index} of layer {layer} silenced"),
+        N_("neuron {index} of layer {layer} × {factor}"),
     ),
 }
 # of any other value: whether it is in a layer, and whether it is one part -> both templates
 VALUES = {
-    (False, False): (_("{name} set to 0"), _("{name} × {factor}")),
-    (False, True): (_("{part} of {name} set to 0"), _("{part} of {name} × {factor}")),
-    (True, False): (_("{name} of layer {layer} set to 0"), _("{name} of layer {layer} × {factor}")),
-    (True, True): (_("{part} of {name} of layer {layer} set to 0"), _("{part} of {name} of layer {layer} × {factor}")),
+    (False, False): (N_("{name} set to 0"), N_("{name} × {factor}")),
+    (False, True): (N_("{part} of {name} set to 0"), N_("{part} of {name} × {factor}")),
+    (True, False): (N_("{name} of layer {layer} set to 0"), N_("{name} of layer {layer} × {factor}")),
+    (True, True): (
+        N_("{part} of {name} of layer {layer} set to 0"),
+        N_("{part} of {name} of layer {layer} × {factor}"),
+    ),
 }
 
 
@@ -47,8 +50,8 @@ class Scale(Intervention):
         is_part, factor = self.index is not None, f"{self.factor:.10g}".replace("-", "−")
         off, scaled = SUBLAYERS.get((name, is_part)) or VALUES[layer is not None, is_part]
         said = off if self.factor == 0 else scaled
-        part = axis(self.tap).one.format(index=self.index)
-        return said.format(name=name, layer=layer, index=self.index, part=part, factor=factor)
+        part = look_up(axis(self.tap).one, index=self.index)
+        return look_up(said, name=name, layer=layer, index=self.index, part=part, factor=factor)
 
 
 class Zero(Scale):

@@ -4,7 +4,7 @@ from html import escape
 
 import gradio as gr
 
-from explorer.language import _
+from explorer.language import N_, _, look_up
 from explorer.state.settings import LIMITS, MOST_STOP_CHARACTERS, GenerationSettings
 from explorer.web.protocol import NEXT_TOKEN, NEXT_TOKEN_WORDS
 from explorer.web.widgets.distribution import Distribution
@@ -14,17 +14,17 @@ from explorer.web.widgets.words import Words
 DEFAULTS = GenerationSettings()
 OPEN = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}  # nothing is cut or penalised
 PRESETS = {
-    _("always the likeliest"): OPEN | {"temperature": 0.0},
-    _("careful"): OPEN | {"temperature": 0.5, "top_p": 0.9},
-    _("balanced"): {name: getattr(DEFAULTS, name) for name in ("temperature", *OPEN)},
-    _("adventurous"): OPEN | {"temperature": 1.2, "top_p": 0.95},
+    N_("always the likeliest"): OPEN | {"temperature": 0.0},
+    N_("careful"): OPEN | {"temperature": 0.5, "top_p": 0.9},
+    N_("balanced"): {name: getattr(DEFAULTS, name) for name in ("temperature", *OPEN)},
+    N_("adventurous"): OPEN | {"temperature": 1.2, "top_p": 0.95},
 }
 NAMES = {
-    "temperature": _("temperature"),
-    "top_k": _("top-k"),
-    "top_p": _("top-p"),
-    "min_p": _("min-p"),
-    "repetition_penalty": _("repetition penalty"),
+    "temperature": N_("temperature"),
+    "top_k": N_("top-k"),
+    "top_p": N_("top-p"),
+    "min_p": N_("min-p"),
+    "repetition_penalty": N_("repetition penalty"),
 }
 
 
@@ -35,7 +35,7 @@ class SamplingPanel:
         gr.Markdown("## " + escape(_("Next token")))
         Words(elem_id=NEXT_TOKEN_WORDS)
         Distribution(elem_id=NEXT_TOKEN)
-        self.presets = Presets(PRESETS, elem_id="presets")
+        self.presets = Presets({look_up(name): settings for name, settings in PRESETS.items()}, elem_id="presets")
         with gr.Column(elem_classes="settings"):
             self.temperature = slider("temperature", 0.05, _("0 takes the likeliest; higher surprises more."))
             self.top_k = slider("top_k", 1, _("Only the k likeliest can be drawn; 0 keeps all."), maximum=4096)
@@ -69,7 +69,7 @@ def slider(name: str, step: float, info: str, maximum: float | None = None) -> g
         maximum or high,
         getattr(DEFAULTS, name),
         step=step,
-        label=NAMES[name],
+        label=look_up(NAMES[name]),
         info=info,
         interactive=True,
     )

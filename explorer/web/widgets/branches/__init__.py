@@ -4,13 +4,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from explorer.explain.notation import number
-from explorer.language import _
+from explorer.language import N_, _, look_up
 from explorer.state.branches import Branches as Kept
 from explorer.state.branches import Path, Stretch
 from explorer.web.widgets.widget import Widget, with_words
 
-HTML = with_words(
-    """<h3>{heading}</h3>
+
+def template() -> str:
+    return with_words(
+        """<h3>{heading}</h3>
 <p class="legend">{legend}</p>
 <ul class="tree" aria-label="{tree}"></ul>
 <table class="leaves">
@@ -24,21 +26,23 @@ HTML = with_words(
   </tr></thead>
   <tbody></tbody>
 </table>""",
-    heading=_("Continuations"),
-    legend=_("The shaded token's probability, then how likely the whole stretch is. Choose one to go there."),
-    tree=_("Continuations of the prompt, as a tree"),
-    compared=_("Compared"),
-    branch=_("branch"),
-    tokens=_("tokens"),
-    log=_("log₂ P"),
-    log_is=_("logarithm of the probability of the whole branch: less the surprisals of its tokens, in bits"),
-    each=_("per token"),
-    each_is=_("log₂ P divided by the number of tokens"),
-    perplexity=_("perplexity"),
-    perplexity_is=_("2 to the power of −log₂ P per token: among how many equally likely tokens each was a choice"),
-)
+        heading=_("Continuations"),
+        legend=_("The shaded token's probability, then how likely the whole stretch is. Choose one to go there."),
+        tree=_("Continuations of the prompt, as a tree"),
+        compared=_("Compared"),
+        branch=_("branch"),
+        tokens=_("tokens"),
+        log=_("log₂ P"),
+        log_is=_("logarithm of the probability of the whole branch: less the surprisals of its tokens, in bits"),
+        each=_("per token"),
+        each_is=_("log₂ P divided by the number of tokens"),
+        perplexity=_("perplexity"),
+        perplexity_is=_("2 to the power of −log₂ P per token: among how many equally likely tokens each was a choice"),
+    )
+
+
 # how a branch came about -> in words
-ORIGINS = {"greedy": _("greedy"), "beam": _("beam"), "sampling": _("sampling")}
+ORIGINS = {"greedy": N_("greedy"), "beam": N_("beam"), "sampling": N_("sampling")}
 
 
 class Branches(Widget):
@@ -48,7 +52,7 @@ class Branches(Widget):
     """
 
     def __init__(self, **kwargs):
-        super().__init__(html=HTML, **kwargs)
+        super().__init__(html=template(), **kwargs)
 
     @staticmethod
     def pack(
@@ -83,7 +87,7 @@ class Branches(Widget):
                     "shown": shown[:length] == stretch.path,
                     "here": shown == stretch.path,
                     "compared": stretch.is_leaf or bool(origins),
-                    "origins": ", ".join(ORIGINS[origin] for origin in origins),
+                    "origins": ", ".join(look_up(ORIGINS[origin]) for origin in origins),
                 }
             )
         return rows

@@ -9,18 +9,20 @@ from explorer.web.widgets.widget import Widget, with_words
 
 LONGEST = 60  # characters of the text
 
-HTML = with_words(
-    """<button type="button" class="brief" title="{to_prompt}">
+
+def template() -> str:
+    return with_words(
+        """<button type="button" class="brief" title="{to_prompt}">
 <span class="text" dir="auto"></span><span class="next"></span><span class="probability"></span></button>""",
-    to_prompt=_("to the prompt"),
-)
+        to_prompt=_("to the prompt"),
+    )
 
 
 class Brief(Widget):
     """What the text ends with and what Step would write; a click goes to the prompt."""
 
     def __init__(self, **kwargs):
-        super().__init__(html=HTML, **kwargs)
+        super().__init__(html=template(), **kwargs)
 
     @staticmethod
     def pack(tokens: Sequence[str], drawn: str, probability: float) -> dict[str, Any]:

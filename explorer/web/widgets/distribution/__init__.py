@@ -14,23 +14,26 @@ from explorer.web.widgets.widget import Widget, with_words
 
 ROWS, FOUND = 10, 4  # tokens shown, and those shown besides when somebody looks for some
 NARROWEST = 0.003  # stretches of the random number's bar that can still be seen
-HTML = with_words(
-    '<div class="distribution">'
-    '<div class="tools"><input type="search" aria-label="{find}" placeholder="{find_what}" '
-    'maxlength="40" autocomplete="off" spellcheck="false">'
-    '<label title="{log_is}"><input type="checkbox"> {log}</label></div>'
-    '<div class="table"><table role="grid" aria-label="{table}">'
-    "<thead></thead><tbody></tbody></table></div>"
-    '<output class="note"></output>'
-    '<div class="line"><div class="stretches"></div><i class="luck"></i></div>'
-    '<p class="falls"></p>'
-    "</div>",
-    find=_("find a token"),
-    find_what=_("find a token or id"),
-    log=_("log bars"),
-    log_is=_("Bars by powers of ten, from a millionth to 1: small probabilities are seen, too."),
-    table=_("The next token, stage by stage"),
-)
+
+
+def template() -> str:
+    return with_words(
+        '<div class="distribution">'
+        '<div class="tools"><input type="search" aria-label="{find}" placeholder="{find_what}" '
+        'maxlength="40" autocomplete="off" spellcheck="false">'
+        '<label title="{log_is}"><input type="checkbox"> {log}</label></div>'
+        '<div class="table"><table role="grid" aria-label="{table}">'
+        "<thead></thead><tbody></tbody></table></div>"
+        '<output class="note"></output>'
+        '<div class="line"><div class="stretches"></div><i class="luck"></i></div>'
+        '<p class="falls"></p>'
+        "</div>",
+        find=_("find a token"),
+        find_what=_("find a token or id"),
+        log=_("log bars"),
+        log_is=_("Bars by powers of ten, from a millionth to 1: small probabilities are seen, too."),
+        table=_("The next token, stage by stage"),
+    )
 
 
 class Distribution(Widget):
@@ -41,7 +44,7 @@ class Distribution(Widget):
     """
 
     def __init__(self, **kwargs):
-        super().__init__(html=HTML, **kwargs)
+        super().__init__(html=template(), **kwargs)
 
     @staticmethod
     def pack(

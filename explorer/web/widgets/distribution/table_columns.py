@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from explorer.analysis.sampling_table import Row, SamplingTable
 from explorer.explain.notation import number
-from explorer.language import _
+from explorer.language import N_, _, look_up
 from explorer.state.settings import GenerationSettings
 
-CUT, KEPT = _("cut"), "✓"
-LIMITS = {"top_k": _("top-k"), "top_p": _("top-p"), "min_p": _("min-p")}
+CUT, KEPT = N_("cut"), "✓"
+LIMITS = {"top_k": N_("top-k"), "top_p": N_("top-p"), "min_p": N_("min-p")}
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def argmax() -> Column:
         "argmax",
         _("largest"),
         _("Temperature 0 takes the token with the largest logit and no other (argmax)."),
-        cell=lambda row: CUT if row.cut_by else KEPT,
+        cell=lambda row: look_up(CUT) if row.cut_by else KEPT,
         arithmetic=arithmetic,
     )
 
@@ -166,10 +166,14 @@ def limit(name: str, title: str, about: str, before: tuple[str, ...], arithmetic
     """A stage that cuts tokens, but for those that the limits `before` it have cut."""
 
     def cell(row: Row) -> str:
-        return "" if row.cut_by in before else CUT if row.cut_by == name else KEPT
+        return "" if row.cut_by in before else look_up(CUT) if row.cut_by == name else KEPT
 
     def explained(row: Row) -> str:
-        return _("{limit} has cut it already", limit=LIMITS[row.cut_by]) if row.cut_by in before else arithmetic(row)
+        return (
+            _("{limit} has cut it already", limit=look_up(LIMITS[row.cut_by]))
+            if row.cut_by in before
+            else arithmetic(row)
+        )
 
     return Column(name, title, about, cell, explained)
 
@@ -178,7 +182,7 @@ def probability(table: SamplingTable, greedy: bool) -> Column:
     def arithmetic(row: Row) -> str:
         if row.cut_by:
             limit = LIMITS[row.cut_by]
-            return _("cut, so never drawn") if greedy else _("cut by {limit}, so never drawn", limit=limit)
+            return _("cut, so never drawn") if greedy else _("cut by {limit}, so never drawn", limit=look_up(limit))
         if greedy:
             return _("the largest, so its probability is 1")
         power = f"e^({score(row.scaled)} − {bracketed(table.largest)}) / Σ"

@@ -5,16 +5,14 @@ from collections.abc import Mapping
 import plotly.graph_objects as go
 from plotly.io.json import to_json_plotly
 
-from explorer.language import _
+from explorer.language import N_, look_up
 from explorer.web.assets import plotly_script
 from explorer.web.widgets.widget import EVIDENCE, Widget, attribute, with_words
 
 # a role that may hold what is clicked, and one that lets the arrow keys through where they choose
 GROUP = 'role="group"'
-CHOOSING = with_words(
-    'role="application" aria-description="{keys}"',
-    keys=_("Arrow keys move the selection, Enter tells how the selected number comes about."),
-)
+CHOOSING = 'role="application" aria-description="{keys}"'
+KEYS = N_("Arrow keys move the selection, Enter tells how the selected number comes about.")
 
 
 class Figure(Widget):
@@ -29,7 +27,7 @@ class Figure(Widget):
         self, *, selects: Mapping[str, str] | None = None, height: int = 360, min_plot_width: int = 0, **kwargs
     ):
         selects = dict(selects or {})
-        role = CHOOSING if selects.keys() & {"x", "y"} else GROUP
+        role = with_words(CHOOSING, keys=look_up(KEYS)) if selects.keys() & {"x", "y"} else GROUP
         html = (
             f'<div class="plot" {role} data-selects="{attribute(selects)}" '
             f'style="height:{height}px;min-width:{min_plot_width}px" tabindex="0"></div>{EVIDENCE}'
