@@ -1,9 +1,9 @@
 """Scripts and how the browser gets them.
 
 The page's scripts are ES modules, served as they stand in the source tree: `static/` has what widgets share, and each
-widget's folder its own. What Python knows and they need, too, is in modules beside them: `messages.js`, `protocol.js`
-and `themes.js`. All lie in a folder of their own for as long as the app runs, so that no browser keeps a module of an
-older version. Addresses are relative, so that the app works below any path.
+widget's folder its own. What Python knows and they need, too, is in modules beside them: `protocol.js`, `themes.js` and
+a `messages.….js` of each language. All lie in a folder of their own for as long as the app runs, so that no browser
+keeps a module of an older version. Addresses are relative, so that the app works below any path.
 """
 
 import atexit
@@ -24,16 +24,18 @@ from explorer.web import protocol
 
 WEB = Path(__file__).parent
 FIRST = ("static/theme.js", "static/page.js")  # what begins by itself, the theme before anything is drawn
+MESSAGES = "static/messages."  # beginning of the name of each language's, of which a browser needs one
 
 
 @cache
 def page_scripts() -> str:
-    """Tags for the page's head that begin with `FIRST` and have the browser fetch every module at once.
+    """Tags for the page's head that begin with `FIRST` and have the browser fetch every module but messages at once.
 
     Without them it would know of a module only when it has read the one that imports it; and a tab that is opened while
     nobody answers would lack those of its widgets. Gradio's own scripts, without which there is no widget, go first.
     """
-    preloads = (f'<link rel="modulepreload" href="{address(name)}" fetchpriority="low">' for name in modules(folder()))
+    needed = (name for name in modules(folder()) if not name.startswith(MESSAGES))
+    preloads = (f'<link rel="modulepreload" href="{address(name)}" fetchpriority="low">' for name in needed)
     begins = (f'<script type="module" src="{address(name)}" fetchpriority="low"></script>' for name in FIRST)
     return "".join((*preloads, *begins))
 
@@ -90,13 +92,10 @@ def write_modules(to: Path):
         (to / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(WEB / name, to / name)
     themes = {name: for_figures(theme) for name, theme in (("light", LIGHT), ("dark", DARK))}
-    written = {
-        "messages.js": {"MESSAGES": language.for_script()},
-        "protocol.js": protocol.for_script(),
-        "themes.js": {"THEMES": themes},
-    }
+    written = {"static/protocol.js": protocol.for_script(), "static/themes.js": {"THEMES": themes}}
+    written |= {f"{MESSAGES}{name}.js": {"MESSAGES": language.for_script(name)} for name in language.LANGUAGES}
     for name, values in written.items():
-        (to / "static" / name).write_text(exported(values), encoding="utf-8")
+        (to / name).write_text(exported(values), encoding="utf-8")
 
 
 def modules(root: Path) -> list[str]:

@@ -25,6 +25,7 @@ from explorer.web.events.run_events import Events
 from explorer.web.http.gate import Gate
 from explorer.web.http.hosts import Hosts
 from explorer.web.layout.page_layout import TITLE, Layout
+from explorer.web.spoken_blocks import SpokenBlocks
 
 MOST_SESSIONS = 100  # that Gradio keeps something of, about 0.3 MB each; one that it forgot begins anew, unnoticed
 # Room for the buttons that stay at the bottom of a narrow screen (page.css). In a style sheet of its own Gradio would
@@ -45,9 +46,10 @@ class Page:
         self.library, self.checkpoint, self.limits = library, checkpoint, limits
 
     def build(self) -> gr.Blocks:
-        with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True) as blocks:
-            opening = Opening(Runs(self.library))
-            self.layout = Layout(self.library.checkpoints, self.checkpoint, Endpoints(opening.runs).functions)
+        opening = Opening(Runs(self.library))
+        placed = self.library.checkpoints, self.checkpoint, Endpoints(opening.runs).functions
+        with SpokenBlocks(title=TITLE, analytics_enabled=False, fill_width=True) as blocks:
+            self.layout = Layout(*placed)
             self.events = Events(self.layout, opening, self.checkpoint)
             boxes = self.layout.prompt, self.layout.sampling.seed
             self.writing = GenerationEvents(self.layout.update, *boxes, opening, self.limits)
@@ -55,6 +57,7 @@ class Page:
             api = Api(opening, self.checkpoint, self.limits)
             gr.api(told_to_programs(api.explore), api_name="explore")
             gr.api(told_to_programs(api.generate), api_name="generate")
+        blocks.translate(lambda: Layout(*placed))
         return blocks.queue(default_concurrency_limit=8)
 
     def launch(self, allowed_hosts: Collection[str] = (), **options) -> gr.Blocks:
@@ -100,7 +103,8 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Generati
     model = [layout.facts, layout.picker, layout.sampling.top_k]
 
     first = [layout.update, *model, layout.prompt, layout.tabs, *settings]
-    shown = blocks.load(events.on_load, None, first, **quiet)
+    language = {"js": "() => ({ lang: window.gradio_config.language })"}  # all of the state that there is
+    shown = blocks.load(events.on_load, layout.state, first, **language, **quiet)
     shown.then(None, layout.prompt, layout.prompt, js=page_script("page.promptAtFirst(text)", "text"))
     seen = {"js": page_script("page.begin()")} | quiet  # of what is written as much as is shown
     makes = {

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from explorer.explain.point import Point
-from explorer.language import _
+from explorer.language import N_, _, look_up
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.state.settings import GenerationSettings
@@ -16,7 +16,7 @@ from explorer.web.http.server_functions import server_function
 from explorer.web.protocol import ABOUT, PARTS, PICKER, PROBLEM, in_tab
 from explorer.web.widgets.picker import Picker
 
-RENEWED = _("The model’s files were written anew: all that is shown is computed with the new ones.")
+RENEWED = N_("The model’s files were written anew: all that is shown is computed with the new ones.")
 
 
 class Endpoints:
@@ -60,7 +60,7 @@ class Endpoints:
         renewed = isinstance(known, str) and known != version and known.partition("@")[0] == asked.run.checkpoint
         if renewed and (about != "show" or part):
             return {"contents": {}, "more": False, "ask": "show"}
-        shown = {} if part else {PROBLEM: RENEWED if renewed else ""}
+        shown = {} if part else {PROBLEM: look_up(RENEWED) if renewed else ""}
         if part == 0:
             trace = self.runs.logits(asked.run) if about == "token" else self.runs.trace(asked.run)
             shown |= self.around_tabs.prediction(asked, settings, trace)

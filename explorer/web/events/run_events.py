@@ -5,7 +5,7 @@ from dataclasses import replace
 import gradio as gr
 
 from explorer.architecture.facts import facts
-from explorer.language import _
+from explorer.language import N_, _, look_up
 from explorer.lessons.examples import EXAMPLES
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState, turn_of
@@ -26,12 +26,12 @@ FIRST_PROMPT = next(iter(EXAMPLES.values())).text
 TEXT = ("prompt", "generated", "branches", "began", "dropped")
 LEFT_OUT = {
     (): "",
-    ("branches",): _("{wrong}; the tree of continuations is left out."),
-    ("edits",): _("{wrong}; the model is shown as it is."),
-    TEXT: _("{wrong}; the text is begun anew."),
-    (*TEXT, "edits"): _("{wrong}; the text is begun anew, and the model is shown as it is."),
-    ("checkpoint", "edits", *TEXT): _("{wrong}; the first model is shown instead."),
-    ("checkpoint", "edits", "text", *TEXT): _("{wrong}; the first example is shown instead."),
+    ("branches",): N_("{wrong}; the tree of continuations is left out."),
+    ("edits",): N_("{wrong}; the model is shown as it is."),
+    TEXT: N_("{wrong}; the text is begun anew."),
+    (*TEXT, "edits"): N_("{wrong}; the text is begun anew, and the model is shown as it is."),
+    ("checkpoint", "edits", *TEXT): N_("{wrong}; the first model is shown instead."),
+    ("checkpoint", "edits", "text", *TEXT): N_("{wrong}; the first example is shown instead."),
 }
 
 
@@ -48,7 +48,7 @@ class Events:
         self.layout, self.opening, self.checkpoint = layout, opening, checkpoint
 
     @telling
-    def on_load(self, request: gr.Request) -> dict:
+    def on_load(self, _state: dict, request: gr.Request) -> dict:
         """What a visitor sees first: what the URL says, or else the first example."""
         query = dict(request.query_params)
         asked, settings = self.opened(query), GenerationSettings.parse(query)
@@ -69,7 +69,7 @@ class Events:
                 wrong = wrong or error
                 continue
             if wrong:
-                warn(UserError(told.format(wrong=wrong)))
+                warn(UserError(look_up(told, wrong=wrong)))
             return asked
         raise wrong
 

@@ -3,12 +3,14 @@
 import html
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import wraps
 
 import gradio as gr
 
+from explorer.language import speaking
 from explorer.web.errors import VISITORS, told
+from explorer.web.visitors_language import of_state
 
 
 def warn(error: Exception):
@@ -17,19 +19,25 @@ def warn(error: Exception):
 
 
 def telling(handler: Callable) -> Callable:
-    """The handler of an event with what it raises told: the visitor's mistakes as warnings, ours as errors. It changes
-    nothing on the page then, or nothing more."""
+    """The handler of an event in the language of the state that it is given, with what it raises told: the visitor's
+    mistakes as warnings, ours as errors. It changes nothing on the page then, or nothing more."""
 
     @wraps(handler)
     def function(*args, **kwargs):
-        with _toasts():
+        with speaking(of_state(args)), _toasts():
             return handler(*args, **kwargs)
         return {}
 
     @wraps(handler)
     def generator(*args, **kwargs):
-        with _toasts():
-            yield from handler(*args, **kwargs)
+        with closing(handler(*args, **kwargs)) as answers:
+            answer = {}
+            while answer is not None:
+                answer = None
+                with speaking(of_state(args)), _toasts():  # anew each time: Gradio has any thread go on
+                    answer = next(answers, None)
+                if answer is not None:
+                    yield answer
 
     return generator if inspect.isgeneratorfunction(handler) else function
 

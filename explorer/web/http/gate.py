@@ -7,9 +7,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from explorer.language import _
+from explorer.language import _, speaking
 from explorer.web.http.content_policy import content_policy
 from explorer.web.http.hosts import Hosts
+from explorer.web.visitors_language import of_request
 
 LOG = logging.getLogger(__name__)
 MOST_BYTES = 1 << 20  # of a request: a state takes some 100 kB, and a prompt need not be a book
@@ -41,7 +42,8 @@ class Gate:
         if refusal := self.refusal(scope, path):
             return await refusal(scope, receive, outgoing)
         try:
-            return await self.app(scope, bounded(receive), outgoing)
+            with speaking(of_request(scope)):
+                return await self.app(scope, bounded(receive), outgoing)
         except TooLarge:
             return await too_large()(scope, receive, outgoing)
 

@@ -4,17 +4,19 @@ import asyncio
 import inspect
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import anyio.to_thread
 import gradio as gr
 from fastapi import HTTPException
 
-from explorer.language import _
+from explorer.language import _, speaking
 from explorer.state.errors import UserError
 from explorer.tracing.work import GivenUp, Work
 from explorer.web.errors import VISITORS, told
+from explorer.web.visitors_language import of_state
 
 LOG = logging.getLogger(__name__)
 MOST_TOKENS, MOST_SECONDS = 8192, 10.0  # of one answer
@@ -39,20 +41,28 @@ def server_function(function: Callable) -> Callable:
 
         watching = asyncio.create_task(watch(request, work))
         try:
-            arguments = bound(signature, given)
-            return await anyio.to_thread.run_sync(run, limiter=request.app.get_blocks().limiter)
-        except GivenUp:
-            raise HTTPException(NOBODY_WAITS) from None
-        except VISITORS as error:
-            raise HTTPException(REFUSED, told(error)) from None
-        except Exception as error:
-            raise HTTPException(BROKEN, told(error)) from None
+            with speaking(of_state(given if isinstance(given, list) else ())), answered():
+                arguments = bound(signature, given)
+                return await anyio.to_thread.run_sync(run, limiter=request.app.get_blocks().limiter)
         finally:
             watching.cancel()
             LOG.debug("%s: %d tokens, %.3f s", function.__name__, work.tokens, time.monotonic() - began)
 
     called.__name__ = function.__name__  # as the browser names it
     return called
+
+
+@contextmanager
+def answered() -> Iterator[None]:
+    """What is raised as an answer of HTTP."""
+    try:
+        yield
+    except GivenUp:
+        raise HTTPException(NOBODY_WAITS) from None
+    except VISITORS as error:
+        raise HTTPException(REFUSED, told(error)) from None
+    except Exception as error:
+        raise HTTPException(BROKEN, told(error)) from None
 
 
 def bound(signature: inspect.Signature, given: Any) -> inspect.BoundArguments:

@@ -29,6 +29,7 @@ from explorer.web.widgets.choosers import Choosers
 from explorer.web.widgets.coach import Coach
 from explorer.web.widgets.figure import Figure
 from explorer.web.widgets.head_grid import HeadGrid
+from explorer.web.widgets.language_list import LanguageList
 from explorer.web.widgets.model_map import ModelMap
 from explorer.web.widgets.picker import Picker
 from explorer.web.widgets.state import State
@@ -67,6 +68,7 @@ class Layout:
             self.picker = Picker(checkpoints, value=checkpoint, elem_id=PICKER)
             self.facts = Words(elem_id="facts")
             self.share = gr.Button(_("Copy link"), size="sm", scale=0, min_width=90)
+            LanguageList(elem_id="language")
             self.theme = gr.Button(_("Light / dark"), size="sm", scale=0, min_width=100)
 
     def place_prompt(self):
@@ -86,7 +88,7 @@ class Layout:
             with gr.Row(elem_id="examples"):
                 gr.Markdown(escape(_("try")))
                 self.examples = [
-                    (gr.Button(name, size="sm", scale=0, min_width=60), example.text)
+                    (gr.Button(look_up(name), size="sm", scale=0, min_width=60), example.text)
                     for name, example in EXAMPLES.items()
                 ]
         TokenStrip(elem_id=STRIP)

@@ -20,6 +20,7 @@ const isOtherRun = (a, b) => a.checkpoint !== b.checkpoint || String(a.prompt) !
 export function addressOf(state, address) {
   const url = new URL(address);
   for (const [name, value] of Object.entries(state)) {
+    if (name === "lang") continue; // only where somebody chose it, who wrote it there
     const text = Array.isArray(value) ? value.join(".") : String(value);
     if (text) url.searchParams.set(name, text);
     else url.searchParams.delete(name);

@@ -1,14 +1,17 @@
 // @ts-check
 // In which words it is said: every sentence stands in English where it is used, marked by `_` or `ngettext`, and is
 // looked up in Python's catalogue (explorer/language).
-import { MESSAGES } from "./messages.js";
+
+/** The page's, as a BCP 47 tag. @type {string} */
+export const language = /** @type {any} */ (globalThis).gradio_config?.language ?? "en";
+const { MESSAGES } = await import(`./messages.${language}.js`);
 
 const NAME = /{(\w+)}/; // of a value, in a message
 
 /** @typedef {string | number} Value */
 
 /**
- * The message in Python's language, with values in the place of their names. They go in as they are: nothing in them is
+ * The message in the page's language, with values in the place of their names. They go in as they are: nothing in them is
  * looked up or put in place of a name.
  * @param {string} message a whole sentence, as a literal, with names in braces; without values it is left as a template
  * @param {Record<string, Value>} [values]

@@ -3,8 +3,10 @@
 import { placeBanner } from "./banner.js";
 import { watchServer } from "./connection.js";
 import { followBack } from "./going_back.js";
+import { language } from "./language.js";
 import { makeMove } from "./moves.js";
 import { watchReloads } from "./reload.js";
+import { nameSideways } from "./sideways.js";
 import { roveTabs } from "./tabs.js";
 import { stop } from "./writing.js";
 
@@ -15,6 +17,8 @@ export { promptAtFirst } from "./reload.js";
 export { state } from "./state.js";
 export { toggleTheme } from "./theme.js";
 
+document.documentElement.lang = language;
+nameSideways();
 placeBanner();
 watchServer();
 watchReloads();

@@ -1,5 +1,9 @@
 // @ts-check
 // Pictures and tables wider than their place.
+import { _ } from "./language.js";
+
+/** Has the style sheet know what to say of them. */
+export const nameSideways = () => document.documentElement.style.setProperty("--scrolls", JSON.stringify(_("scrolls sideways")));
 
 /**
  * Tells the style sheet, as data-more, on which sides of a box that scrolls sideways there is more to see.

@@ -1,11 +1,12 @@
 // @ts-check
 // The page's state: what is asked, and never an answer. What is in it, page_state.py and settings.py say.
 import { listenFor } from "./dom.js";
+import { language } from "./language.js";
 
 /** @typedef {Record<string, any>} State */
 
 /** The present state; every change makes a new one. @type {State} */
-export let state = {};
+export let state = { lang: language };
 
 const told = new EventTarget(), keepers = [];
 let isUntold = false;

@@ -1,7 +1,8 @@
-"""Prints what the page says to visitors: JSON, pairs of where and what."""
+"""Prints what the page says to visitors in a language: JSON, pairs of where and what."""
 
 import html
 import json
+import sys
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from typing import Any
@@ -12,6 +13,7 @@ from said_of_views import of_inspections, of_views
 
 from explorer.architecture.facts import facts
 from explorer.explain.point import Point, element, nth
+from explorer.language import speaking
 from explorer.state.page_state import PageState
 from explorer.state.settings import GenerationSettings
 from explorer.state.tree_commands import after
@@ -146,13 +148,15 @@ def of_mistakes(page: Page) -> Iterator[tuple[str, str]]:
     yield from (("warning", html.unescape(text)) for text in warnings)
 
 
-def main():
+def main(language: str):
     page = Page(Library("cpu"), "llama-fables")
-    said = [*of_layout(page), *of_answers(page), *of_views(page), *of_inspections(page), *of_mistakes(page)]
-    said += [(name, facts(page.library.model(name)[0])) for name in ("llama-fables", "llama-fables-gpt")]
-    said += [("picker", words) for model in Picker.pack(["a", "b/step-01"]) for _name, words in model["checkpoints"]]
+    with speaking(language):
+        said = [*of_layout(page), *of_answers(page), *of_views(page), *of_inspections(page), *of_mistakes(page)]
+        said += [(name, facts(page.library.model(name)[0])) for name in ("llama-fables", "llama-fables-gpt")]
+        picker = Picker.pack(["a", "b/step-01"])
+    said += [("picker", words) for model in picker for _name, words in model["checkpoints"]]
     print(json.dumps(said))
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

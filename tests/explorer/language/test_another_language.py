@@ -18,7 +18,7 @@ ROOT = CATALOGUES.parents[1]
 SAID = Path(__file__).with_name("said.py")
 PSEUDO = "eo"  # a language that has two forms of a noun, as English has
 NAMES = re.compile(
-    r"TransformerLM Explorer|llama-fables(-\w+)?|RMSNorm|LayerNorm|RoPE|SwiGLU|ReLU|SiLU|RMS|cpu"
+    r"TransformerLM Explorer|English|简体中文|llama-fables(-\w+)?|RMSNorm|LayerNorm|RoPE|SwiGLU|ReLU|SiLU|RMS|cpu"
     r"|√\(var \+ ε\)|\bup\b|\b[a-z]+_[a-z]+\b"  # of code and formulas
     r"|\u2068[^\u2069]*\u2069|^[\da-f]{2}(?: [\da-f]{2})*(?: …)?$"  # tokens, and the bytes of one
     r"|%\{\w+(?::[^}]+)?\}|<br>|<extra></extra>"  # Plotly's
@@ -51,9 +51,9 @@ def bracketed(message: str) -> str:
 
 @pytest.fixture
 def said(folder) -> list[tuple[str, str]]:
-    """Where and what, in a process that speaks the language from its beginning."""
-    environment = os.environ | {"LANGUAGE": PSEUDO, "PYTHONPATH": str(folder), "GRADIO_ANALYTICS_ENABLED": "False"}
-    done = subprocess.run([sys.executable, SAID], cwd=folder, env=environment, capture_output=True, text=True)
+    """Where and what, of a process that is asked in the language."""
+    environment = os.environ | {"PYTHONPATH": str(folder), "GRADIO_ANALYTICS_ENABLED": "False"}
+    done = subprocess.run([sys.executable, SAID, PSEUDO], cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return [(where, text) for where, text in json.loads(done.stdout)]
 
@@ -68,4 +68,4 @@ def outside(text: str) -> str:
 def test_all_that_visitors_read_is_in_their_language(said):
     assert len({where for where, text in said if "⟦" in text}) > 50
     english = [(where, text) for where, text in said if re.search(r"[^\W\d_]{2}", outside(NAMES.sub("", text)))]
-    assert english == []
+    assert english == [], "\n".join(map(str, english))

@@ -1,6 +1,7 @@
 """The template has what the code says, and catalogues have what the template has."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -9,8 +10,10 @@ from babel.messages import Catalog
 from babel.messages.mofile import read_mo, write_mo
 from babel.messages.pofile import read_po, write_po
 
-from explorer.language import CATALOGUES
+from explorer.language import CATALOGUES, LANGUAGES
 from tests.unmarked import fields, messages
+
+MARKUP = re.compile(r"%\{[^}]*\}|\{[^{}]*\}|</?\w+>|^\s|\s$|\n")
 
 
 def stale(folder: Path) -> list[str]:
@@ -30,7 +33,13 @@ def stale(folder: Path) -> list[str]:
 def read(path: Path, how: Callable[[BinaryIO], Catalog]) -> dict[str | tuple[str, ...], str | tuple[str, ...]]:
     """Message -> its translation, "" where there is none yet or a doubtful (fuzzy) one."""
     with path.open("rb") as file:
-        return {message.id: "" if message.fuzzy else message.string for message in how(file) if message.id}
+        messages = [message for message in how(file) if message.id]
+    return {together(message.id): "" if message.fuzzy else together(message.string) for message in messages}
+
+
+def together(forms: str | Sequence[str]) -> str | tuple[str, ...]:
+    """A message's forms, which Babel has as a list in compiled catalogues."""
+    return forms if isinstance(forms, str) else tuple(forms)
 
 
 def names(message: str | tuple[str, ...]) -> set[str]:
@@ -53,6 +62,23 @@ def test_the_template_has_every_mark():
 
 def test_no_catalogue_is_stale():
     assert stale(CATALOGUES) == []
+
+
+def test_catalogues_are_complete():
+    catalogues = {path: read(path, read_po) for path in CATALOGUES.glob("*/LC_MESSAGES/explorer.po")}
+    assert len(catalogues) == len(LANGUAGES) - 1
+    assert {
+        path: [m for m, told in each.items() if not any(told)] for path, each in catalogues.items()
+    } == dict.fromkeys(catalogues, [])
+
+
+def test_translations_keep_the_names_and_the_tags_of_their_messages():
+    """Plotly fills `%{x}` where it draws, and what stands in <extra> apart."""
+    for path in CATALOGUES.glob("*/LC_MESSAGES/explorer.po"):
+        for message, told in read(path, read_po).items():
+            forms, texts = ([each] if isinstance(each, str) else list(each) for each in (message, told))
+            for text in texts:
+                assert any(sorted(MARKUP.findall(form)) == sorted(MARKUP.findall(text)) for form in forms), message
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Messages are looked up, values go in as they are."""
 
 import gettext
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from babel.messages import Catalog
@@ -8,7 +9,7 @@ from babel.messages.mofile import write_mo
 from babel.messages.plurals import PLURALS
 
 from explorer import language
-from explorer.language import N_, _, for_script, look_up, ngettext
+from explorer.language import LANGUAGES, N_, _, for_script, look_up, ngettext, speaking, spoken, understood
 
 
 @pytest.fixture
@@ -23,7 +24,8 @@ def polish(tmp_path, monkeypatch):
     with (tmp_path / "explorer.mo").open("wb") as file:
         write_mo(file, catalogue)
     with (tmp_path / "explorer.mo").open("rb") as file:
-        monkeypatch.setattr(language, "_catalogue", gettext.GNUTranslations(file))
+        polish = gettext.GNUTranslations(file)
+    monkeypatch.setattr(language, "_catalogue", lambda _name: polish)
 
 
 def test_what_no_catalogue_has_is_english():
@@ -63,11 +65,11 @@ def test_a_language_has_forms_of_its_own(polish, count, told):
 
 
 def test_english_has_nothing_to_look_up():
-    assert for_script() == {}
+    assert for_script("en") == {}
 
 
 def test_a_script_gets_the_catalogue(polish):
-    messages = for_script()
+    messages = for_script("pl")
     forms = messages.pop("")
     assert [forms[count] for count in (0, 1, 2, 5, 22, 112, 199)] == [2, 0, 1, 2, 1, 2, 2]
     assert messages == {
@@ -75,6 +77,36 @@ def test_a_script_gets_the_catalogue(polish):
         "token": "żeton",
         "{count} token of {text}": ["{count} a {text}", "{count} b", "{count} c"],
     }
+
+
+@pytest.mark.parametrize(
+    ("wanted", "language"),
+    [
+        ((), "en"),
+        (("zh-CN",), "zh-CN"),
+        (("zh-cn",), "zh-CN"),
+        (("zh",), "zh-CN"),
+        (("zh-Hant-TW",), "zh-CN"),
+        (("en-GB", "zh-CN"), "en"),
+        (("fr", "zh", "en"), "zh-CN"),
+        (("../..", "", None, 3), "en"),
+    ],
+)
+def test_the_first_language_that_there_is_is_understood(wanted, language):
+    assert understood(*wanted) == language
+
+
+def test_every_language_is_spoken_in_its_own_context_alone():
+    with speaking("zh-CN"):
+        assert (spoken(), _("layer")) == ("zh-CN", "层")
+        with ThreadPoolExecutor(1) as others:
+            assert others.submit(lambda: (spoken(), _("layer"))).result() == ("en", "layer")
+    assert (spoken(), _("layer")) == ("en", "layer")
+
+
+def test_every_language_has_its_folder_and_its_name():
+    folders = {path.parent.name.replace("_", "-") for path in language.CATALOGUES.glob("*/LC_MESSAGES")}
+    assert folders | {"en"} == set(LANGUAGES)
 
 
 def test_large_counts_take_the_forms_of_small_ones():

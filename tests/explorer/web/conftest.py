@@ -47,7 +47,7 @@ def told(monkeypatch) -> list[str]:
 @pytest.fixture
 def load(page) -> Callable[..., dict]:
     """`load(seed="3")` is the answer to a link with these parameters."""
-    return lambda **query_params: page.events.on_load(SimpleNamespace(query_params=query_params))
+    return lambda **query_params: page.events.on_load({}, SimpleNamespace(query_params=query_params))
 
 
 @pytest.fixture

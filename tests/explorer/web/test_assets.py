@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from explorer.language import LANGUAGES
 from explorer.views.style import DARK
 from explorer.web import assets
 from explorer.web.protocol import COACH, for_script
 
 MODULES = assets.modules(assets.WEB)
-WRITTEN = {f"static/{name}.js" for name in ("messages", "protocol", "themes")}
+MESSAGES = {f"static/messages.{language}.js" for language in LANGUAGES}
+WRITTEN = {"static/protocol.js", "static/themes.js", *MESSAGES}
 IMPORT = r"^(?:import|export)\b[^;]*?\bfrom \"([^\"]+)\";"
 
 
@@ -54,9 +56,9 @@ def test_modules_are_served_as_they_stand_to_each_other():
             assert imported.startswith(".") and ((folder / name).parent / imported).exists(), (name, imported)
 
 
-def test_the_browser_fetches_every_module_at_once():
+def test_the_browser_fetches_every_module_at_once_but_for_messages():
     links = re.findall(r'<link rel="modulepreload" href="gradio_api/file=([^"]+)"', assets.page_scripts())
-    assert {Path(link) for link in links} == {assets.folder() / name for name in assets.modules(assets.folder())}
+    assert {Path(link) for link in links} == {assets.folder() / name for name in {*MODULES, *WRITTEN} - MESSAGES}
 
 
 def test_gradio_s_own_scripts_go_first():
@@ -83,11 +85,13 @@ def test_what_python_knows_is_exported():
     assert set(declared) == set(for_script()) == set(re.findall(r"export const (\w+) =", module))
 
 
-def test_the_language_of_the_process_is_exported(monkeypatch, tmp_path):
-    monkeypatch.setattr(assets.language, "for_script", lambda: {"a": "“b”\u2028</script>"})
+def test_all_languages_are_exported(monkeypatch, tmp_path):
+    monkeypatch.setattr(assets.language, "for_script", lambda language: {"a": f"“{language}”\u2028</script>"})
     assets.write_modules(tmp_path)
-    module = (tmp_path / "static" / "messages.js").read_text(encoding="utf-8")
-    assert json.loads(module.removeprefix("export const MESSAGES = ").rstrip(";\n")) == assets.language.for_script()
+    for language in LANGUAGES:
+        module = (tmp_path / "static" / f"messages.{language}.js").read_text(encoding="utf-8")
+        told = json.loads(module.removeprefix("export const MESSAGES = ").rstrip(";\n"))
+        assert told == {"a": f"“{language}”\u2028</script>"}
 
 
 def test_figures_have_the_themes_colours():

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { _, inPieces, ngettext } from "../../../../explorer/web/static/language.js";
-import { MESSAGES } from "../../../../explorer/web/static/messages.js";
+import { MESSAGES } from "../../../../explorer/web/static/messages.en.js";
 
 /** Has the page speak a language with three forms of a noun, as Polish has. */
 function inPolish(act) {

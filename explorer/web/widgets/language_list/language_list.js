@@ -1,0 +1,16 @@
+// @ts-check
+import { find } from "../../static/dom.js";
+import { writeAddress } from "../../static/history.js";
+import { language } from "../../static/language.js";
+
+/** @param {HTMLElement} element */
+export default function languageList(element) {
+  const list = find(element, "select");
+  list.value = language;
+  list.addEventListener("change", () => {
+    writeAddress();
+    const address = new URL(location.href);
+    address.searchParams.set("lang", list.value);
+    location.assign(address);
+  });
+}

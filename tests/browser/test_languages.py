@@ -1,0 +1,54 @@
+"""The page in the visitor's language: what is there from the beginning, what Python answers, and what scripts say."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from explorer.views import VIEWS
+
+# All that is read, but for tokens and formulas, which stand in monospace, and what was written.
+READ = """() => {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
+  while (walker.nextNode()) {
+    const node = walker.currentNode, box = node.parentElement;
+    if (!box.checkVisibility({ visibilityProperty: true })) continue;
+    if (box.closest("script, style, footer, #prompt, #story, option")) continue;
+    if (getComputedStyle(box).fontFamily.includes("mono")) continue;
+    found.push(node.textContent.trim());
+  }
+  return found.filter(Boolean);
+}"""
+CHINESE = re.compile("[\u4e00-\u9fff]")
+NAMES = re.compile(
+    r"TransformerLM Explorer|English|llama-fables|LayerNorm|SiLU|logit|\b\w+_\w+(\.\w+)*|[\u2068“][^\u2069”]*[\u2069”]"
+)
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+def test_every_tab_is_read_in_chinese(newcomer, view):
+    person = newcomer().open(view=view.name, lang="zh-CN").at_rest()
+    expect(person.page.locator("html")).to_have_attribute("lang", "zh-CN")
+    read = person.page.evaluate(READ)
+    assert len([text for text in read if CHINESE.search(text)]) > 20
+    english = [text for text in read if re.search("[A-Za-z]{4}", NAMES.sub("", text)) and not CHINESE.search(text)]
+    assert english == []
+
+
+def test_the_browsers_language_is_the_pages(newcomer):
+    person = newcomer()
+    person.page.set_extra_http_headers({"Accept-Language": "zh-CN,zh;q=0.9"})
+    person.open()
+    expect(person.page.get_by_role("tab", name="注意力")).to_be_visible()
+    person.page.get_by_label("语言").select_option("en")
+    expect(person.page.get_by_role("tab", name="Attention", exact=True)).to_be_visible()
+    assert person.url["lang"] == "en" and person.url["view"] == "attention"
+
+
+def test_warnings_and_what_scripts_say_are_in_chinese(newcomer):
+    person = newcomer().open(lang="zh-CN")
+    person.prompt.fill("")
+    person.prompt.press("Enter")
+    expect(person.warning).to_contain_text("提示词")
+    person.run("The cat ")
+    expect(person.page.get_by_role("button", name=re.compile("提示词："))).to_be_visible()

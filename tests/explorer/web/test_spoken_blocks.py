@@ -1,0 +1,32 @@
+"""The browser gets the page in its visitor's language, and the same page."""
+
+import pytest
+
+from explorer.language import speaking
+from explorer.web.page import Page
+
+
+@pytest.fixture(scope="module")
+def blocks(library):
+    return Page(library, "rope").build()
+
+
+def texts(config: dict) -> list[str]:
+    told = (c["props"].get(name) for c in config["components"] for name in ("label", "info", "placeholder", "value"))
+    return [text for text in told if isinstance(text, str) and any(letter.isalpha() for letter in text)]
+
+
+def test_words_are_the_visitors_and_all_else_is_the_same(blocks):
+    english = blocks.config
+    with speaking("zh-CN"):
+        chinese = blocks.config
+    assert (english["language"], chinese["language"]) == ("en", "zh-CN")
+    assert [c["id"] for c in english["components"]] == [c["id"] for c in chinese["components"]]
+    assert [c["type"] for c in english["components"]] == [c["type"] for c in chinese["components"]]
+    assert english["dependencies"] == chinese["dependencies"]
+    for own, told in zip(english["components"], chinese["components"], strict=True):
+        assert own["props"].get("elem_id") == told["props"].get("elem_id")
+        assert own["props"].get("server_fns") == told["props"].get("server_fns")
+    assert "Generate" in texts(english) and "Generate" not in texts(chinese) and "生成" in texts(chinese)
+    buttons = [c["props"]["value"] for c in chinese["components"] if c["type"] == "button"]
+    assert len(buttons) > 10 and not [text for text in buttons if text.isascii()]

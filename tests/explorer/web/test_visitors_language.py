@@ -1,0 +1,42 @@
+"""A visitor's language is what the address says, or the page's state, or else what the browser would read."""
+
+import pytest
+
+from explorer.language import speaking
+from explorer.web.visitors_language import accepted, of_request, of_state
+
+
+@pytest.mark.parametrize(
+    ("header", "tags"),
+    [
+        ("", []),
+        ("zh-CN", ["zh-CN"]),
+        ("fr, zh-CN;q=0.8, en;q=0.9", ["fr", "en", "zh-CN"]),
+        ("en;q=0, zh", ["zh"]),
+        ("en;q=much, zh;level=1, fr;q=0.5", ["fr"]),
+    ],
+)
+def test_browsers_say_what_they_like_best(header, tags):
+    assert accepted(header) == tags
+
+
+@pytest.mark.parametrize(
+    ("query", "header", "language"),
+    [
+        (b"", b"", "en"),
+        (b"", b"zh-CN,zh;q=0.9", "zh-CN"),
+        (b"lang=zh&text=a", b"en", "zh-CN"),
+        (b"lang=en", b"zh-CN", "en"),
+        (b"lang=%2e%2e", b"zh-CN", "zh-CN"),
+        (b"lang=\xff", b"\xff", "en"),
+    ],
+)
+def test_the_address_goes_first(query, header, language):
+    assert of_request({"type": "http", "query_string": query, "headers": [(b"accept-language", header)]}) == language
+
+
+def test_the_state_says_it_later():
+    assert of_state(["a", {"lang": "zh-CN"}, 3]) == "zh-CN"
+    assert of_state([{"lang": ["zh"]}]) == "en"
+    with speaking("zh-CN"):
+        assert of_state([{}, "a"]) == "zh-CN"
