@@ -127,7 +127,7 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Generati
         *(button.click for button, _ in layout.examples),
     ]
     gr.on(stopping, None, cancels=making)  # before the events that ask: Gradio takes a trigger's in order
-    for trigger in (layout.state.move, layout.state.halt, layout.coach.apply):
+    for trigger in (layout.state.move, layout.state.halt, layout.advice.apply):
         trigger(None, cancels=making)
     moved = layout.state.move(writing.on_move, layout.state, [layout.update, layout.prompt], **quiet)
     moved.then(None, layout.update, None, js=page_script("page.onMoved(update)", "update"))
@@ -138,7 +138,7 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Generati
     layout.picker.input(events.on_model, **ask | {"js": with_own})
     for button, text in layout.examples:
         button.click(lambda text=text: text, None, layout.prompt, **quiet).then(events.on_prompt, **ask)
-    layout.coach.apply(lambda offer: offer, layout.coach, layout.prompt, **quiet).then(events.on_prompt, **ask)
+    layout.advice.apply(lambda offer: offer, layout.advice, layout.prompt, **quiet).then(events.on_prompt, **ask)
 
     tuned = [setting.input for setting in settings]
     tuned += [setting.release for setting in settings if isinstance(setting, gr.Slider)]  # its reset makes no input

@@ -8,7 +8,7 @@ from typing import Any
 ABOUT = ("tune", "token", "pick", "show")  # what a change of the state asks for, by importance; the last for everything
 PARTS = range(3)  # of an answer: what is seen at once, the rest, what vouches for it
 
-BRANCHES, BRIEF, CHANGES, COACH, PICKER, PLAYBACK = "branches", "brief", "changes", "coach", "picker", "playback"
+ADVICE, BRANCHES, BRIEF, CHANGES, PICKER, PLAYBACK = "advice", "branches", "brief", "changes", "picker", "playback"
 PROBLEM, STORY, STRIP, WHY = "problem", "story", "strip", "why-token"
 NEXT_TOKEN, NEXT_TOKEN_WORDS = "next-token", "next-token-words"
 WORDS, FORMULA, CHOOSERS, WHAT_IFS = "words", "formula", "choosers", "what-ifs"  # what a tab has besides its pictures
@@ -24,7 +24,7 @@ def for_script() -> dict[str, Any]:
     """The names that the script needs, too (static/protocol.d.ts)."""
     return {
         "ABOUT": ABOUT,
-        "COACH": COACH,
+        "ADVICE": ADVICE,
         "FORMULA": FORMULA,
         "MARK": MARK,
         "NEXT_TOKEN": NEXT_TOKEN,

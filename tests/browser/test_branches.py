@@ -244,7 +244,7 @@ def test_a_reload_brings_the_tree_back(writer):
 
 def test_a_better_prompt_is_offered_and_run(person):
     person.run("The fox ")
-    offer = person.page.locator("#coach button", has_text="Use this prompt")
+    offer = person.page.locator("#advice button", has_text="Use this prompt")
     with person.redrawn(person.strip, person.prediction):
         offer.click()
     expect(person.prompt).to_have_value("The fox")

@@ -61,11 +61,3 @@ def assert_said(person, place):
     person.page.set_viewport_size({"width": 1440, "height": 900})
     expect(place).to_have_attribute("data-more", "")
     assert not title.evaluate(says)
-
-
-def test_what_is_worth_a_look_comes_into_sight(newcomer):
-    person = newcomer(viewport=TELEPHONE).open(view="overview")
-    person.page.get_by_role("button", name="Step").click()
-    person.page.get_by_role("button", name="Show me").click()
-    person.expect_selected(view="attention")
-    expect(person.pattern).to_be_in_viewport()

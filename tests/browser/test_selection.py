@@ -154,7 +154,7 @@ def test_a_cell_of_the_activations_selects_token_and_dimension(person):
 
 
 def test_examples_are_run_by_a_click(person):
-    for name, text in reversed([(name, example.text) for name, example in EXAMPLES.items()]):
+    for name, text in reversed(EXAMPLES.items()):
         with person.redrawn(person.strip, person.prediction):
             person.page.get_by_role("button", name=name, exact=True).click()
         expect(person.strip).to_have_text(text)

@@ -5,6 +5,7 @@ from typing import Any
 from explorer.analysis.next_token import NextToken, next_token
 from explorer.analysis.shades import SHADES, shaded
 from explorer.analysis.why import why
+from explorer.lessons.advice import advice
 from explorer.lessons.why import told
 from explorer.state.branches import tree
 from explorer.state.page_state import PageState
@@ -15,11 +16,10 @@ from explorer.tracing.runs import Runs
 from explorer.tracing.trace import Trace
 from explorer.tracing.work import TooMuch
 from explorer.web.answers.continuations import Continuations
-from explorer.web.answers.hints import hint
 from explorer.web.protocol import (
+    ADVICE,
     BRANCHES,
     BRIEF,
-    COACH,
     NEXT_TOKEN,
     NEXT_TOKEN_WORDS,
     PLAYBACK,
@@ -28,9 +28,9 @@ from explorer.web.protocol import (
     STRIP,
     WHY,
 )
+from explorer.web.widgets.advice import Advice
 from explorer.web.widgets.branches import Branches
 from explorer.web.widgets.brief import Brief
-from explorer.web.widgets.coach import Coach
 from explorer.web.widgets.distribution import Distribution
 from explorer.web.widgets.distribution.words import summary
 from explorer.web.widgets.playback import Playback
@@ -63,8 +63,16 @@ class AroundTabs:
             BRIEF: Brief.pack(trace.tokens[: position + 1], vocabulary[drawn], prediction.sampled[drawn]),
         }
 
-    def coach(self, run: Run) -> dict[str, Any]:
-        return {COACH: Coach.pack(*hint(self.runs, run))}
+    def advice(self, run: Run) -> dict[str, Any]:
+        """How to end the prompt better, before anything is written to it."""
+        found = None if run.generated else advice(self.runs.trace(run))
+        if found is None:
+            return {ADVICE: Advice.pack()}
+        _lm, tokenizer = self.runs.model(run.checkpoint)
+        text = tokenizer.decode(run.prompt)
+        better = found.follow(text)
+        whole = not run.dropped and tuple(tokenizer.encode(text)) == run.prompt  # or else the text is not all there is
+        return {ADVICE: Advice.pack(found.words, better if whole and better != text else "")}
 
     def why(self, asked: PageState) -> dict[str, Any]:
         """Why the explained token was predicted, where somebody asked."""

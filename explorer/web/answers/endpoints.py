@@ -69,7 +69,7 @@ class Endpoints:
         if about in ("tune", "token"):
             return {"contents": shown, "more": False, "version": version}
         if about == "show" and part == 0:
-            shown |= self.around_tabs.coach(asked.run) | {PICKER: Picker.pack(self.runs.library.checkpoints)}
+            shown |= self.around_tabs.advice(asked.run) | {PICKER: Picker.pack(self.runs.library.checkpoints)}
         shown |= view_contents(open_view_of(self.runs, asked), about == "show", part)
         if part == 1:
             shown |= self.around_tabs.why(asked)

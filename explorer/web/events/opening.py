@@ -14,7 +14,6 @@ from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.tracing.runs import Runs
 from explorer.views.explained import explained
-from explorer.web.answers.hints import example_at
 from model.generation.window import window_start
 
 
@@ -47,16 +46,13 @@ class Opening:
         return self._where_most_is_seen(look(asked), state.keys())
 
     def _where_most_is_seen(self, asked: PageState, named: Collection[str]) -> PageState:
-        """Of what is not `named`: the head that the example points at, or else the one that moves the explained logit
-        most; the neuron that writes most at the chosen token, as many do nothing there."""
-        (_lm, trace), selection, example = self.runs.held(asked.run), asked.selection, example_at(self.runs, asked.run)
+        """Of what is not `named`: the head that moves the explained logit most; the neuron that writes most at the
+        chosen token, as many do nothing there."""
+        (_lm, trace), selection = self.runs.held(asked.run), asked.selection
         if not named & {"layer", "head"}:
-            if example and not named & {"query", "key"}:
-                selection = replace(selection, **example.place)
-            else:
-                heads = attribution(trace, selection.query, *explained(trace, selection)).heads  # (L, H)
-                layer, head = np.unravel_index(np.abs(heads).argmax(), heads.shape)
-                selection = replace(selection, layer=int(layer), head=int(head))
+            heads = attribution(trace, selection.query, *explained(trace, selection)).heads  # (L, H)
+            layer, head = np.unravel_index(np.abs(heads).argmax(), heads.shape)
+            selection = replace(selection, layer=int(layer), head=int(head))
         if "neuron" not in named:
             strongest = neurons(trace, selection.layer, selection.query).top(1)
             selection = replace(selection, neuron=int(strongest[0]))

@@ -20,7 +20,7 @@ from explorer.web.events.toasts import telling, warn
 from explorer.web.layout.page_layout import Layout
 from explorer.web.widgets.state_update import StateUpdate
 
-FIRST_PROMPT = next(iter(EXAMPLES.values())).text
+FIRST_PROMPT = next(iter(EXAMPLES.values()))
 # What of a URL is left out, if all of it makes no sense -> template of what the visitor is told. Ids say nothing to
 # another model, so that of what they are left out with a `text` remains.
 TEXT = ("prompt", "generated", "branches", "began", "dropped")

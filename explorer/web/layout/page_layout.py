@@ -12,9 +12,9 @@ from explorer.views.view import Panel
 from explorer.web.layout.sampling_panel import SamplingPanel
 from explorer.web.layout.writing_panel import WritingButtons, place_writing
 from explorer.web.protocol import (
+    ADVICE,
     CHANGES,
     CHOOSERS,
-    COACH,
     FORMULA,
     PICKER,
     PROBLEM,
@@ -24,9 +24,9 @@ from explorer.web.protocol import (
     WORDS,
     in_tab,
 )
+from explorer.web.widgets.advice import Advice
 from explorer.web.widgets.changes import Changes
 from explorer.web.widgets.choosers import Choosers
-from explorer.web.widgets.coach import Coach
 from explorer.web.widgets.figure import Figure
 from explorer.web.widgets.head_grid import HeadGrid
 from explorer.web.widgets.language_list import LanguageList
@@ -88,11 +88,11 @@ class Layout:
             with gr.Row(elem_id="examples"):
                 gr.Markdown(escape(_("try")))
                 self.examples = [
-                    (gr.Button(look_up(name), size="sm", scale=0, min_width=60), example.text)
-                    for name, example in EXAMPLES.items()
+                    (gr.Button(look_up(name), size="sm", scale=0, min_width=60), text)
+                    for name, text in EXAMPLES.items()
                 ]
         TokenStrip(elem_id=STRIP)
-        self.coach = Coach(elem_id=COACH)
+        self.advice = Advice(elem_id=ADVICE)
         WhyToken(elem_id=WHY)
         Changes(elem_id=CHANGES)
         Words(elem_id=PROBLEM)

@@ -1,6 +1,6 @@
 // What Python calls things (protocol.py), of which assets.py makes a module.
+export const ADVICE: string;
 export const ABOUT: string[];
-export const COACH: string;
 export const FORMULA: string;
 export const MARK: string;
 export const NEXT_TOKEN: string;

@@ -9,7 +9,7 @@ import pytest
 from explorer.language import LANGUAGES
 from explorer.views.style import DARK
 from explorer.web import assets
-from explorer.web.protocol import COACH, for_script
+from explorer.web.protocol import ADVICE, for_script
 
 MODULES = assets.modules(assets.WEB)
 MESSAGES = {f"static/messages.{language}.js" for language in LANGUAGES}
@@ -80,7 +80,7 @@ def test_addresses_are_relative():
 
 def test_what_python_knows_is_exported():
     module = (assets.folder() / "static" / "protocol.js").read_text(encoding="utf-8")
-    assert f'export const COACH = "{COACH}";' in module
+    assert f'export const ADVICE = "{ADVICE}";' in module
     declared = re.findall(r"export const (\w+):", (assets.WEB / "static" / "protocol.d.ts").read_text(encoding="utf-8"))
     assert set(declared) == set(for_script()) == set(re.findall(r"export const (\w+) =", module))
 

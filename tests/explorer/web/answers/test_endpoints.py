@@ -51,7 +51,7 @@ def test_the_open_view_and_the_prediction_are_drawn(endpoints, asked, state, vie
     contents = asked(about, state | {"view": view.name})
     texts = {f"{view.name}-{part}" for part in ("words", "formula", "choosers", "what-ifs")}
     texts |= {"next-token", "next-token-words", "brief", "problem", "changes", "why-token"} | (
-        {"strip", "story", "playback", "branches", "coach", "picker"} if about == "show" else set()
+        {"strip", "story", "playback", "branches", "advice", "picker"} if about == "show" else set()
     )
     drawn = {f"{view.name}-{panel.name}": panel for panel in view.panels if about == "show" or not panel.once}
     assert set(contents) == texts | set(drawn) | {f"{name}-mark" for name in drawn}

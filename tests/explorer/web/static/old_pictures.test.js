@@ -3,12 +3,12 @@ import { beforeEach, test } from "node:test";
 import { outdate, outdatedBy, questions, renew } from "../../../../explorer/web/static/old_pictures.js";
 import { StandIn, standInPage } from "./stand_ins.js";
 
-let prediction, coach;
+let prediction, advice;
 
 beforeEach((t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
-  [prediction, coach] = [new StandIn("next-token"), new StandIn("coach")];
-  standInPage(prediction, coach);
+  [prediction, advice] = [new StandIn("next-token"), new StandIn("advice")];
+  standInPage(prediction, advice);
 });
 
 const isDimmed = (block) => block.classList.contains("stale");
@@ -22,7 +22,7 @@ test("every question makes the prediction old, and all but a setting the picture
 
 test("a choice leaves alone what it does not change", () => {
   assert.match(outdatedBy("pick", "attention"), /:not\(\.once\)/);
-  assert.doesNotMatch(outdatedBy("pick", "attention"), /#coach/);
+  assert.doesNotMatch(outdatedBy("pick", "attention"), /#advice/);
   assert.doesNotMatch(outdatedBy("show", "attention"), /:not/);
 });
 
@@ -32,7 +32,7 @@ test("a picture is dimmed where its answer is late, and only then", (t) => {
   assert.equal(isDimmed(prediction), false);
   t.mock.timers.tick(1);
   assert.equal(isDimmed(prediction), true);
-  assert.equal(isDimmed(coach), false);
+  assert.equal(isDimmed(advice), false);
   renew(prediction, questions);
   assert.equal(isDimmed(prediction), false);
 });
@@ -41,7 +41,7 @@ test("what is answered at once is never dimmed", (t) => {
   outdate("show", "attention");
   renew(prediction, questions);
   t.mock.timers.tick(1000);
-  assert.deepEqual([isDimmed(prediction), isDimmed(coach)], [false, true]);
+  assert.deepEqual([isDimmed(prediction), isDimmed(advice)], [false, true]);
 });
 
 test("an older answer leaves a picture old, a later one does not", (t) => {
@@ -65,6 +65,6 @@ test("a picture is late since the first question that it has no answer to", (t) 
 
 test("what is no picture, and what nobody asked about, is left alone", () => {
   renew(null, 1);
-  renew(coach, questions);
-  assert.equal(isDimmed(coach), false);
+  renew(advice, questions);
+  assert.equal(isDimmed(advice), false);
 });

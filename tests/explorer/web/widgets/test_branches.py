@@ -3,8 +3,8 @@ import json
 import pytest
 
 from explorer.state.branches import Branch, tree
+from explorer.web.widgets.advice import Advice
 from explorer.web.widgets.branches import Branches
-from explorer.web.widgets.coach import Coach
 from explorer.web.widgets.playback import Playback
 
 SURPRISALS = {(1, 2, 3): [1.0, 2.0, 3.0], (1, 4): [1.0, 0.5]}
@@ -61,5 +61,5 @@ def test_playback_begins_after_the_prompt_or_with_what_is_seen(tokens, num_promp
 
 
 def test_a_line_of_advice_is_words_and_what_to_do():
-    assert Coach.pack("<b>", {"layer": 1}, "x") == {"words": "<b>", "look": {"layer": 1}, "offer": "x"}
-    assert Coach.pack("") == {"words": "", "look": None, "offer": ""}
+    assert Advice.pack("<b>", "x") == {"words": "<b>", "offer": "x"}
+    assert Advice.pack() == {"words": "", "offer": ""}

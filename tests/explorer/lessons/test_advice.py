@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from explorer.analysis.next_token import surprisal
-from explorer.lessons.coach import Advice, advice, ending
+from explorer.lessons.advice import Advice, advice, ending
 from explorer.tracing.trace import Trace
 
 
