@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from model.config import ModelConfig
 
-TABS = (
+FULL_TABS = (
     "overview",
     "tokens",
     "attention",
@@ -19,6 +19,8 @@ TABS = (
     "activations",
     "experiments",
 )
+SIMPLE_TABS = ("pieces", "looks", "guesses")  # of the simple page
+TABS = FULL_TABS + SIMPLE_TABS
 FORMER_TABS = {"rope": "positions"}  # names in addresses that people saved
 # What fields of one word may hold; what each stands for, `analysis` says under the same names.
 WORDS = {
@@ -68,6 +70,7 @@ class Selection:
         find: text or id of tokens that are looked for among the next tokens.
         shade: by what the tokens of the strip are shaded.
         why: whether it is told why the explained token was predicted: "open" or "closed".
+        guess: the word that the visitor thinks comes next.
     """
 
     view: str = "overview"
@@ -90,6 +93,7 @@ class Selection:
     find: str = ""
     shade: str = "surprisal"
     why: str = "closed"
+    guess: str = ""
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> "Selection":
@@ -129,6 +133,7 @@ class Selection:
             target=max(1, clamp(self.target, trace.config.vocab_size + 1)),
             rival=clamp(self.rival, trace.config.vocab_size + 1),
             find=self.find[:MOST_FOUND_BY],
+            guess=self.guess[:MOST_FOUND_BY],
             **{name: self.known(name, words) for name, words in WORDS.items()},
         )
 

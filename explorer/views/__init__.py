@@ -1,4 +1,4 @@
-"""The views, in tab order, and by their names."""
+"""The views, in tab order, and by their names: those of the full page, and the steps of the simple one."""
 
 from explorer.language import _, look_up
 from explorer.state.selection import Selection, tab_named
@@ -7,15 +7,18 @@ from explorer.views import (
     attention,
     experiments,
     feed_forward,
+    guesses,
     kv_cache,
+    looks,
     overview,
+    pieces,
     positions,
     prediction,
     residual,
     tokens,
 )
 
-VIEWS = (
+FULL = (
     overview.VIEW,
     tokens.VIEW,
     attention.VIEW,
@@ -27,6 +30,8 @@ VIEWS = (
     activations.VIEW,
     experiments.VIEW,
 )
+SIMPLE = (pieces.VIEW, looks.VIEW, guesses.VIEW)  # one connected story in everyday words
+VIEWS = FULL + SIMPLE
 VIEW_NAMED = {view.name: view for view in VIEWS}
 
 
@@ -37,6 +42,6 @@ def unknown_view(name: str | None) -> str:
     return _(
         "There is no tab {name!r}; the tabs are {titles}: {shown} is shown.",
         name=name[:80],
-        titles=", ".join(look_up(view.title) for view in VIEWS),
+        titles=", ".join(look_up(view.title) for view in FULL),
         shown=look_up(VIEW_NAMED[Selection.view].title),
     )

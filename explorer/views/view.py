@@ -87,6 +87,8 @@ class View:
         controls: fields of the selection that get a chooser.
         what_ifs: what of the run can be changed here.
         needs_one_of: more such values, of which one suffices.
+        in_full: (trace, selection) -> of a step of the simple page, where the full one goes further: in words, and as
+            a change of the selection.
     """
 
     name: str
@@ -99,6 +101,7 @@ class View:
     controls: tuple[str, ...] = ()
     what_ifs: tuple[WhatIf, ...] = ()
     needs_one_of: tuple[str, ...] = ()
+    in_full: Callable[[Trace, Selection], tuple[str, dict[str, Any]]] | None = None
 
     def applies_to(self, trace: Trace) -> bool:
         one = not self.needs_one_of or any(trace.has(name) for name in self.needs_one_of)

@@ -102,9 +102,9 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Generati
     settings, buttons = list(layout.sampling.settings.values()), layout.buttons
     model = [layout.facts, layout.picker, layout.sampling.top_k]
 
-    first = [layout.update, *model, layout.prompt, layout.tabs, *settings]
-    language = {"js": "() => ({ lang: window.gradio_config.language })"}  # all of the state that there is
-    shown = blocks.load(events.on_load, layout.state, first, **language, **quiet)
+    tabs = [layout.steps, layout.tabs]
+    first = [layout.update, *model, layout.prompt, *tabs, *settings]
+    shown = blocks.load(events.on_load, layout.state, first, js=page_script("page.atFirst()"), **quiet)
     shown.then(None, layout.prompt, layout.prompt, js=page_script("page.promptAtFirst(text)", "text"))
     seen = {"js": page_script("page.begin()")} | quiet  # of what is written as much as is shown
     makes = {
@@ -117,7 +117,8 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Generati
     }
     for button in makes:  # one thing is written at a time
         button.click(None, cancels=[event for other, event in makes.items() if other is not button])
-    making = list(makes.values())
+    layout.guess.step(None, cancels=list(makes.values()))
+    making = [*makes.values(), layout.guess.step(writing.on_step, layout.state, layout.update, **seen)]
     asking = [layout.prompt.submit, layout.run.click]
     stopping = [
         buttons.stop.click,
@@ -146,7 +147,7 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Generati
     gr.on(tuned, None, settings, None, js=tune(layout.sampling.settings))
     layout.sampling.presets.choose(None, None, settings, js=tuned_to(layout.sampling.settings))
     last = {"trigger_mode": "always_last"} | quiet  # Back and Forward may come faster than answers
-    layout.state.open(events.on_open, layout.state, layout.tabs, **last)
+    layout.state.open(events.on_open, layout.state, tabs, **last)
     layout.state.follow(events.on_follow, layout.state, [*model, layout.prompt, *settings], **last)
     for name, tab in layout.tab.items():
         tab.select(None, None, None, js=page_script(f"page.openView({name!r})"))

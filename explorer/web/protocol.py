@@ -5,11 +5,13 @@
 
 from typing import Any
 
+from explorer.state.selection import FULL_TABS, SIMPLE_TABS
+
 ABOUT = ("tune", "token", "pick", "show")  # what a change of the state asks for, by importance; the last for everything
 PARTS = range(3)  # of an answer: what is seen at once, the rest, what vouches for it
 
 ADVICE, BRANCHES, BRIEF, CHANGES, PICKER, PLAYBACK = "advice", "branches", "brief", "changes", "picker", "playback"
-PROBLEM, STORY, STRIP, WHY = "problem", "story", "strip", "why-token"
+GUESS, IN_FULL, PROBLEM, STORY, STRIP, WHY = "guess", "in-full", "problem", "story", "strip", "why-token"
 NEXT_TOKEN, NEXT_TOKEN_WORDS = "next-token", "next-token-words"
 WORDS, FORMULA, CHOOSERS, WHAT_IFS = "words", "formula", "choosers", "what-ifs"  # what a tab has besides its pictures
 MARK = "-mark"  # after a picture's id: what vouches for it
@@ -26,8 +28,10 @@ def for_script() -> dict[str, Any]:
         "ABOUT": ABOUT,
         "ADVICE": ADVICE,
         "FORMULA": FORMULA,
+        "FULL_TABS": FULL_TABS,
         "MARK": MARK,
         "NEXT_TOKEN": NEXT_TOKEN,
         "PROBLEM": PROBLEM,
+        "SIMPLE_TABS": SIMPLE_TABS,
         "WHY": WHY,
     }

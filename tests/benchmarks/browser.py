@@ -12,7 +12,7 @@ import urllib.request
 
 from playwright.sync_api import Page, sync_playwright
 
-from explorer.views import VIEWS
+from explorer.views import FULL
 from tests.browser.person import LOAD_MODULES, WITH_MODULES
 
 CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
@@ -82,7 +82,7 @@ def main():
                 page.get_by_role("tab", name="Attention", exact=True).click()
                 prompts(page, 1, tokens)
                 page.wait_for_timeout(2000)
-                for title in [view.title for view in VIEWS]:
+                for title in [view.title for view in FULL]:
                     tell(f"{tokens} tokens: tab {title}", tab_switches(page, title, options.rounds // 4))
             browser.close()
     finally:

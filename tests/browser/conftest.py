@@ -102,7 +102,7 @@ def newcomer(profile, address) -> Iterator[Callable[..., Person]]:
             "console",
             lambda said: is_complaint(said) and complaints.append(f"{said.text} {said.location}"),
         )
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("pageerror", lambda error: complaints.append(error.stack))
         page.on("dialog", lambda dialog: (complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         page.on("request", lambda request: at_home(request.url) or complaints.append(f"asks {request.url}"))
         people.append(Person(page, address))

@@ -9,7 +9,7 @@ from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
 from playwright.sync_api import expect
 
-from explorer.views import VIEWS
+from explorer.views import FULL
 from explorer.views.style import DARK, LIGHT
 
 DRAWN = """(colour) => [...document.querySelectorAll("#views .plot")].filter((plot) => plot.clientWidth)
@@ -37,11 +37,11 @@ def test_everything_can_be_read(newcomer, width, theme):
     size = {"width": 1440, "height": 900} if width == "wide" else {"width": 390, "height": 844}
     # nothing moves, so that no colour is read on its way to another
     person = newcomer(viewport=size, color_scheme="dark" if theme is DARK else "light", reduced_motion="reduce")
-    person.open(view=VIEWS[0].name)
-    for view in VIEWS:
+    person.open(view=FULL[0].name)
+    for view in FULL:
         person.tab(view.title)
         person.page.wait_for_function(DRAWN, arg=theme.text)
-        place = None if view is VIEWS[0] else "#views"  # what surrounds the tabs is the same for all
+        place = None if view is FULL[0] else "#views"  # what surrounds the tabs is the same for all
         found = Axe().run(person.page, place).response["violations"]
         assert not [told(violation) for violation in found], view.title
         words = person.page.evaluate(TEXTS)
@@ -79,23 +79,23 @@ def test_the_tabs_are_one_stop_of_the_tab_key(person):
     tab = person.page.get_by_role("tab", name="Attention")
     expect(tab).to_have_attribute("tabindex", "0")
     tab.focus()
-    for key, title in (("ArrowRight", VIEWS[3].title), ("ArrowLeft", "Attention"), ("Home", VIEWS[0].title)):
+    for key, title in (("ArrowRight", FULL[3].title), ("ArrowLeft", "Attention"), ("Home", FULL[0].title)):
         person.page.keyboard.press(key)
         chosen = person.page.get_by_role("tab", name=title)
         expect(chosen).to_be_focused()
         expect(chosen).to_have_attribute("aria-selected", "true")
-    person.expect_selected(view=VIEWS[0].name)
+    person.expect_selected(view=FULL[0].name)
     person.at_rest()
     expect(person.page.locator(".stale:visible")).to_have_count(0)  # what is drawn anew loses the focus
     person.page.keyboard.press("Tab")
     assert not person.page.evaluate(FOCUSED_TAB)
     person.page.keyboard.press("Shift+Tab")
-    assert person.page.evaluate(FOCUSED_TAB) == VIEWS[0].title
+    assert person.page.evaluate(FOCUSED_TAB) == FULL[0].title
 
 
 def test_the_menu_of_tabs_is_reached_by_the_arrow_keys(newcomer):
-    person = newcomer(viewport={"width": 390, "height": 844}).open(view=VIEWS[0].name)
-    tab = person.page.get_by_role("tab", name=VIEWS[0].title)
+    person = newcomer(viewport={"width": 390, "height": 844}).open(view=FULL[0].name)
+    tab = person.page.get_by_role("tab", name=FULL[0].title)
     expect(tab).to_have_attribute("tabindex", "0")
     tab.focus()
     person.page.keyboard.press("ArrowLeft")

@@ -2,15 +2,21 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from explorer.web.events.run_events import FIRST_PROMPT
 
 
-def test_a_captured_example_is_drawn_at_once(newcomer):
-    person = newcomer().open(view="")
+@pytest.mark.parametrize(
+    "seen",
+    [("", "#pieces-expected .plot", "#guess .guess"), ("overview", "#overview-map .map", "#next-token .distribution")],
+)
+def test_a_captured_example_is_drawn_at_once(newcomer, seen):
+    view, *pictures = seen
+    person = newcomer().open(view=view)
     expect(person.strip).to_have_text(FIRST_PROMPT)
-    for drawing in (person.page.locator("#overview-map .map"), person.prediction):
+    for drawing in map(person.page.locator, pictures):
         expect(drawing).to_be_visible()
         expect(drawing).to_have_attribute("data-draws", re.compile(r"\d"))
     expect(person.prompt).to_have_value(FIRST_PROMPT)
@@ -22,7 +28,7 @@ def test_what_is_pressed_before_the_page_is_there_waits_for_it(newcomer):
     person.page.route(
         "**/gradio_api/queue/join*", lambda route: held.append(route), times=1
     )  # what the state comes from
-    person.page.goto(person.address)
+    person.page.goto(f"{person.address}?view=overview")
     step = person.page.get_by_role("button", name="Step")
     step.click()
     expect(step).to_be_focused()

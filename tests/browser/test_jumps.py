@@ -7,7 +7,7 @@ from playwright.sync_api import TimeoutError, expect
 from explorer.state.page_state import PageState
 from explorer.tracing.library import Library
 from explorer.tracing.runs import Runs
-from explorer.views import VIEWS
+from explorer.views import FULL
 from explorer.web.answers.open_view import open_view_of
 from explorer.web.answers.view_contents import packed
 from explorer.web.events.opening import Opening
@@ -39,9 +39,9 @@ LARGE_PATTERN = """() => Array.from(
 def test_every_tab_paints_what_the_map_chose(newcomer):
     person = newcomer().open(view="overview", layer=0, head=0)
     opening, overview = Opening(Runs(Library("cpu"))), person.page.locator("#overview-map .map")
-    for view in VIEWS:  # all have been drawn with another selection
+    for view in FULL:  # all have been drawn with another selection
         visit(person, opening, view)
-    visit(person, opening, VIEWS[0])
+    visit(person, opening, FULL[0])
     parts = [part | {"view": TABS[part["kind"]]} for part in overview.evaluate(PARTS) if part["kind"] in TABS]
     parts = list({(part["view"], part["layer"], part["head"]): part for part in parts}.values())
     assert {part["view"] for part in parts} >= {"tokens", "attention", "feed_forward", "residual", "prediction"}
@@ -54,7 +54,7 @@ def test_every_tab_paints_what_the_map_chose(newcomer):
         tab = person.page.locator(f"[role=tab][data-tab-id={part['view']}]")
         expect(tab).to_have_attribute("aria-selected", "true")
         expect_painted(person, opening)
-        for view in (*VIEWS[1 + i % 4 :: 4], VIEWS[0]):  # from four parts to every tab
+        for view in (*FULL[1 + i % 4 :: 4], FULL[0]):  # from four parts to every tab
             visit(person, opening, view)
 
 
@@ -76,7 +76,7 @@ def expect_painted(person, opening):
     except TimeoutError:
         raise AssertionError(f"{person.page.evaluate(UNPAINTED, pictures)} are not painted as {state} says") from None
     if state["view"] == "overview":
-        drawn = open_view.draw(VIEWS[0].panels[0])
+        drawn = open_view.draw(FULL[0].panels[0])
         told = [part.told.replace("\n", ", ") for part in drawn.parts]
         person.page.wait_for_function(f"(written) => `${{({WRITTEN})()[0]}}` === `${{written}}`", arg=told)
         assert person.page.evaluate(WRITTEN)[1] == [word.text for word in drawn.words]

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from explorer.views import VIEWS
+from explorer.views import FULL
 from explorer.views.style import DARK, LIGHT
 
 FONT = "plot => plot._fullLayout.font.color"
@@ -44,7 +44,7 @@ def test_the_page_opens_dark_where_the_system_is(newcomer):
 @pytest.mark.exhaustive
 def test_nothing_overflows_a_telephone(newcomer):
     person = newcomer(viewport={"width": 390, "height": 844}).open()
-    for view in VIEWS:
+    for view in FULL:
         person.tab(view.title)
         figures = [panel for panel in view.panels if panel.kind == "figure" and not panel.compares]
         panel = [panel for panel in figures if panel.needs in ((), ("rope.angles",))][-1]

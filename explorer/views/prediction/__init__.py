@@ -5,7 +5,7 @@ from explorer.analysis.next_token import next_token, rank_of
 from explorer.analysis.norms import norm_scale
 from explorer.explain.analysed import rollout as shares
 from explorer.explain.analysed.attribution import head_part, logit_part
-from explorer.explain.analysed.lens import last_depth, lens_cell
+from explorer.explain.analysed.lens import lens_cell
 from explorer.explain.analysed.prediction import predicted, probability_of_actual
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
@@ -14,8 +14,9 @@ from explorer.language import N_, _
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
-from explorer.views.checks import Mark, worked_out
+from explorer.views.checks import worked_out
 from explorer.views.explained import PARTS, SUM, explained, explained_token, logit_of, sum_of_kinds
+from explorer.views.lens_mark import mark_of_lens
 from explorer.views.prediction.logit_lens import lens, path
 from explorer.views.prediction.logit_parts import heads, parts, parts_in_order
 from explorer.views.prediction.text import actual, followed
@@ -70,14 +71,6 @@ def norms(trace: Trace, query: int) -> str:
     return _(
         "each part goes through the final norm, divided by the whole’s √(mean x² + ε) = {scale}", scale=number(scale)
     )
-
-
-def mark_of_lens(trace: Trace, selection: Selection) -> Mark:
-    """It reads every depth as the model reads the last, which can be compared."""
-    after = ("resid_mid", "resid_post") if trace.config.norm_placement == "pre" else ("attn_norm", "ffn_norm")
-    names = ("blocks.0.resid_pre", *(f"blocks.*.{name}" for name in after))
-    against = N_("at the last depth against the captured logits"), lambda trace, s: last_depth(trace, s.query)
-    return worked_out(*names, "logits", against=against)(trace, selection)
 
 
 MARK_OF_PARTS = worked_out(*PARTS, "logits", against=SUM)

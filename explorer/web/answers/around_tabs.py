@@ -20,6 +20,7 @@ from explorer.web.protocol import (
     ADVICE,
     BRANCHES,
     BRIEF,
+    GUESS,
     NEXT_TOKEN,
     NEXT_TOKEN_WORDS,
     PLAYBACK,
@@ -33,6 +34,7 @@ from explorer.web.widgets.branches import Branches
 from explorer.web.widgets.brief import Brief
 from explorer.web.widgets.distribution import Distribution
 from explorer.web.widgets.distribution.words import summary
+from explorer.web.widgets.guess import Guess
 from explorer.web.widgets.playback import Playback
 from explorer.web.widgets.token_strip import TokenStrip
 from explorer.web.widgets.why_token import WhyToken
@@ -60,6 +62,7 @@ class AroundTabs:
         return {
             NEXT_TOKEN: Distribution.pack(prediction, vocabulary, settings, asked.selection.find[:MOST_FOUND_BY]),
             NEXT_TOKEN_WORDS: summary(prediction, vocabulary, trace.tokens[position], position),
+            GUESS: Guess.pack(prediction, vocabulary, asked.selection.guess[:MOST_FOUND_BY]),
             BRIEF: Brief.pack(trace.tokens[: position + 1], vocabulary[drawn], prediction.sampled[drawn]),
         }
 

@@ -46,6 +46,11 @@ class OpenView:
         return self.view.formula(self.trace, self.selection) if self.applies else ""
 
     @property
+    def in_full(self) -> tuple[str, dict[str, Any]] | None:
+        """Where the full page goes further than a step of the simple one."""
+        return self.view.in_full(self.trace, self.selection) if self.view.in_full and self.applies else None
+
+    @property
     def choices(self) -> list[Choice]:
         return choices(self.view.controls, self.trace, self.selection) if self.applies else []
 

@@ -11,11 +11,12 @@ from explorer.views.choices import OF_TOKENS, choices
 from explorer.views.overview.diagram import Diagram
 from explorer.views.view import Panel, SmallMultiples
 from explorer.web.answers.open_view import OpenView
-from explorer.web.protocol import CHANGES, CHOOSERS, FORMULA, MARK, WHAT_IFS, WORDS, in_tab
+from explorer.web.protocol import CHANGES, CHOOSERS, FORMULA, IN_FULL, MARK, WHAT_IFS, WORDS, in_tab
 from explorer.web.widgets.changes import Changes
 from explorer.web.widgets.choosers import Choosers
 from explorer.web.widgets.figure import Figure
 from explorer.web.widgets.head_grid import HeadGrid
+from explorer.web.widgets.in_full import InFull
 from explorer.web.widgets.model_map import ModelMap
 from explorer.web.widgets.what_ifs import WhatIfs
 
@@ -38,13 +39,18 @@ def view_contents(open_view: OpenView, newly: bool, part: int) -> dict[str, Any]
     pictures = {in_tab(name, panel.name): packed(_piece(open_view.draw, panel)) for panel in now}
     if part:
         return pictures
-    return pictures | {
-        CHANGES: Changes.pack(open_view.trace.edits, open_view.trace.config),
-        in_tab(name, WORDS): open_view.words,
-        in_tab(name, FORMULA): open_view.formula,
-        in_tab(name, CHOOSERS): Choosers.pack(open_view.choices),
-        in_tab(name, WHAT_IFS): WhatIfs.pack(open_view.what_ifs),
-    }
+    further = {in_tab(name, IN_FULL): InFull.pack(*open_view.in_full)} if open_view.in_full else {}
+    return (
+        pictures
+        | further
+        | {
+            CHANGES: Changes.pack(open_view.trace.edits, open_view.trace.config),
+            in_tab(name, WORDS): open_view.words,
+            in_tab(name, FORMULA): open_view.formula,
+            in_tab(name, CHOOSERS): Choosers.pack(open_view.choices),
+            in_tab(name, WHAT_IFS): WhatIfs.pack(open_view.what_ifs),
+        }
+    )
 
 
 def lists_of_tokens(selection: Selection, trace: Trace) -> dict[str, Any]:

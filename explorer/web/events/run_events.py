@@ -48,9 +48,10 @@ class Events:
         self.layout, self.opening, self.checkpoint = layout, opening, checkpoint
 
     @telling
-    def on_load(self, _state: dict, request: gr.Request) -> dict:
-        """What a visitor sees first: what the URL says, or else the first example."""
-        query = dict(request.query_params)
+    def on_load(self, state: dict, request: gr.Request) -> dict:
+        """What a visitor sees first: what the URL says, or else the first example in the tab that the state names."""
+        named = {"view": view} if isinstance(view := state.get("view"), str) else {}
+        query = named | dict(request.query_params)
         asked, settings = self.opened(query), GenerationSettings.parse(query)
         change = StateUpdate.pack(asked, asked.selection.as_dict() | settings.as_dict())
         return {self.layout.update: change} | self.widgets(asked, settings)
@@ -79,15 +80,14 @@ class Events:
             **{widget: getattr(settings, name) for name, widget in self.layout.sampling.settings.items()},
             **self.show_model(asked.run.checkpoint, settings.top_k),
             self.layout.prompt: self.opening.runs.text(asked.run)[0],
-            self.layout.tabs: gr.Tabs(selected=asked.selection.view),
+            **self.show_tab(asked.selection.view),
         }
 
     @telling
     def on_follow(self, state: dict) -> dict:
         """All that the state says but the tab, which has an event of its own, after the browser went back to it."""
         widgets = self.widgets(self.opening.within(PageState.parse(state)), GenerationSettings.parse(state))
-        del widgets[self.layout.tabs]
-        return widgets
+        return {widget: value for widget, value in widgets.items() if not isinstance(widget, gr.Tabs)}
 
     @telling
     def on_prompt(self, prompt: str, checkpoint: str, state: dict) -> dict:
@@ -156,7 +156,10 @@ class Events:
     @telling
     def on_open(self, state: dict) -> dict:
         """The tab that the state names, after a click elsewhere chose it."""
-        return {self.layout.tabs: gr.Tabs(selected=Selection.parse(state).view)}
+        return self.show_tab(Selection.parse(state).view)
+
+    def show_tab(self, view: str) -> dict:
+        return {self.layout.tabs_of(view): gr.Tabs(selected=view)}
 
     def show_model(self, checkpoint: str, top_k: int) -> dict:
         lm, _tokenizer = self.opening.runs.model(checkpoint)

@@ -7,8 +7,9 @@ import gradio as gr
 
 from explorer.language import _, look_up
 from explorer.lessons.examples import EXAMPLES
-from explorer.views import VIEWS
-from explorer.views.view import Panel
+from explorer.state.selection import SIMPLE_TABS
+from explorer.views import FULL, SIMPLE
+from explorer.views.view import Panel, View
 from explorer.web.layout.sampling_panel import SamplingPanel
 from explorer.web.layout.writing_panel import WritingButtons, place_writing
 from explorer.web.protocol import (
@@ -16,6 +17,8 @@ from explorer.web.protocol import (
     CHANGES,
     CHOOSERS,
     FORMULA,
+    GUESS,
+    IN_FULL,
     PICKER,
     PROBLEM,
     STRIP,
@@ -28,8 +31,11 @@ from explorer.web.widgets.advice import Advice
 from explorer.web.widgets.changes import Changes
 from explorer.web.widgets.choosers import Choosers
 from explorer.web.widgets.figure import Figure
+from explorer.web.widgets.guess import Guess
 from explorer.web.widgets.head_grid import HeadGrid
+from explorer.web.widgets.in_full import InFull
 from explorer.web.widgets.language_list import LanguageList
+from explorer.web.widgets.mode import Mode
 from explorer.web.widgets.model_map import ModelMap
 from explorer.web.widgets.picker import Picker
 from explorer.web.widgets.state import State
@@ -57,7 +63,8 @@ class Layout:
         self.place_prompt()
         with gr.Row(elem_id="columns"):
             with gr.Column(scale=7, min_width=340):
-                self.place_views()
+                self.tab: dict[str, gr.Tab] = {}
+                self.steps, self.tabs = self.place_views(SIMPLE, "steps"), self.place_views(FULL, "views")
             with gr.Column(scale=3, min_width=330, elem_id="generation"):
                 self.buttons, self.sampling = WritingButtons(), SamplingPanel()
                 place_writing()
@@ -67,11 +74,16 @@ class Layout:
             gr.Markdown(f"# {TITLE}", elem_id="title")
             self.picker = Picker(checkpoints, value=checkpoint, elem_id=PICKER)
             self.facts = Words(elem_id="facts")
+            Mode(elem_id="mode")
             self.share = gr.Button(_("Copy link"), size="sm", scale=0, min_width=90)
             LanguageList(elem_id="language")
             self.theme = gr.Button(_("Light / dark"), size="sm", scale=0, min_width=100)
 
     def place_prompt(self):
+        Words(
+            _("A small language model reads your words and guesses the next one. Guess first, then see what it says."),
+            elem_id="tagline",
+        )
         with gr.Row(elem_id="prompt-row"):
             self.prompt = gr.Textbox(
                 label=_("prompt"),
@@ -92,15 +104,15 @@ class Layout:
                     for name, text in EXAMPLES.items()
                 ]
         TokenStrip(elem_id=STRIP)
+        self.guess = Guess(elem_id=GUESS)
         self.advice = Advice(elem_id=ADVICE)
         WhyToken(elem_id=WHY)
         Changes(elem_id=CHANGES)
         Words(elem_id=PROBLEM)
 
-    def place_views(self):
-        self.tab = {}
-        with gr.Tabs(elem_id="views") as self.tabs:
-            for view in VIEWS:
+    def place_views(self, views: Sequence[View], elem_id: str) -> gr.Tabs:
+        with gr.Tabs(elem_id=elem_id) as tabs:
+            for view in views:
                 with gr.Tab(look_up(view.title), id=view.name) as self.tab[view.name]:
                     Words(look_up(view.words), elem_id=in_tab(view.name, WORDS))
                     Choosers(elem_id=in_tab(view.name, CHOOSERS))
@@ -110,6 +122,13 @@ class Layout:
                     with gr.Row(elem_classes="panels"):
                         for panel in view.panels:
                             place_panel(view.name, panel)
+                    if view.in_full:
+                        InFull(elem_id=in_tab(view.name, IN_FULL))
+        return tabs
+
+    def tabs_of(self, view: str) -> gr.Tabs:
+        """The bar that has a view's tab."""
+        return self.steps if view in SIMPLE_TABS else self.tabs
 
 
 def place_panel(view: str, panel: Panel) -> Figure | HeadGrid | ModelMap:

@@ -2,15 +2,16 @@
 // What a person chooses: it is shown at once, then Python is asked for what follows from it.
 import { ask } from "./asking.js";
 import { bus } from "./bus.js";
+import { modeOf, openedIn } from "./mode.js";
 import { setState, state } from "./state.js";
 import { stop } from "./writing.js";
 
 /** Something of the selection, in another tab perhaps. @param {import("./state.js").State} change */
 export function pick(change) {
-  const before = state.view;
+  const before = state.view, view = change.view ?? before, isOpen = openedIn(modeOf(view)) === view;
   setState(change);
-  if (state.view === before) return ask("pick");
-  bus.open();
+  if (view === before) return ask("pick");
+  if (!isOpen) bus.open();
   ask("show");
 }
 
@@ -23,6 +24,7 @@ export function tune(change) {
 /** A tab, which Gradio has opened. @param {string} view */
 export function openView(view) {
   if (!state.checkpoint || view === state.view) return; // Gradio also names the first tab, before anything runs
+  if (modeOf(view) !== modeOf(state.view)) return; // and one that was asked for and is no longer seen
   setState({ view });
   ask("show");
 }

@@ -6,6 +6,7 @@ import { followBack } from "./going_back.js";
 import { language } from "./language.js";
 import { makeMove } from "./moves.js";
 import { watchReloads } from "./reload.js";
+import { followMode, viewAtFirst } from "./mode.js";
 import { nameSideways } from "./sideways.js";
 import { roveTabs } from "./tabs.js";
 import { stop } from "./writing.js";
@@ -14,16 +15,20 @@ export { openView, tune } from "./choosing.js";
 export { copyLink } from "./history.js";
 export { begin, beginWith, onMoved } from "./moves.js";
 export { promptAtFirst } from "./reload.js";
+/** All of the state that there is before Python says more. */
+export const atFirst = () => ({ lang: language, view: viewAtFirst() });
 export { state } from "./state.js";
 export { toggleTheme } from "./theme.js";
 
 document.documentElement.lang = language;
 nameSideways();
+followMode();
 placeBanner();
 watchServer();
 watchReloads();
 followBack();
 roveTabs("#views .tab-wrapper");
+roveTabs("#steps .tab-wrapper");
 
 // At once: a script of Gradio's would have to import this module first, and another token may be shown meanwhile.
 document.addEventListener("click", ({ target }) => {

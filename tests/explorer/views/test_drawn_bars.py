@@ -7,7 +7,7 @@ import pytest
 
 from explorer.state.interventions import Edit, Intervention
 from explorer.tracing.capture import capture
-from explorer.views.style import label
+from explorer.views.style import label, positions
 from tests.look import PRE_NORM, Look, Parts, Seen, at_tokens, check
 
 
@@ -119,6 +119,33 @@ def without_sublayers(look: Look) -> Parts:
     return [[Seen(by, f"without {i} {part}", {"layer": i}) for by, (i, part, _) in zip(changes, parts, strict=True)]]
 
 
+def expected(look: Look) -> Parts:
+    """The first token has none; the chosen one's bar is drawn over its own."""
+    trace, chances = look.trace, look.predicted(look.stream[-1])[:-1]
+    own = [row[i] for row, i in zip(chances, trace.token_ids[1:], strict=True)]
+    places = positions(trace.tokens)
+    bars = [Seen(p, places[i], {"query": i}) for i, p in enumerate(own, 1)]
+    return [bars, bars[8:9]]
+
+
+def weights(look: Look) -> Parts:
+    """Of the head that adds most to the logit of the likeliest token, by its output through the last norm."""
+    row = look.weight("lm_head.weight")[look.predicted(look.stream[-1])[9].argmax()]
+    added = [look.added(look.head_outputs(i), to=row) for i in (0, 1)]
+    layer, head = np.unravel_index(np.argmax(added), (2, len(added[0])))
+    places = positions(look.trace.tokens)
+    shown = look.trace[f"blocks.{layer}.attn.pattern"][head, 9, :10]
+    bars = [Seen(weight, places[i], {"key": i}) for i, weight in enumerate(shown)]
+    return [bars, bars[4:5]]
+
+
+def early(look: Look) -> Parts:
+    chances = look.predicted(look.stream[::2, 9])  # (L + 1, V)
+    where = ["before", "layer 0", "layer 1"]
+    told = [f"{place}\n{label(look.trace.vocabulary[row.argmax()])}" for place, row in zip(where, chances, strict=True)]
+    return [[Seen(row.max(), words) for row, words in zip(chances, told, strict=True)]]
+
+
 PANELS: dict[tuple[str, str], Callable[[Look], Parts]] = {
     ("attention", "row"): row,
     ("attention", "dimensions"): dimensions,
@@ -132,6 +159,9 @@ PANELS: dict[tuple[str, str], Callable[[Look], Parts]] = {
     ("tokens", "vector"): embedding,
     ("tokens", "nearest"): nearest,
     ("experiments", "sublayers"): without_sublayers,
+    ("pieces", "expected"): expected,
+    ("looks", "weights"): weights,
+    ("guesses", "layers"): early,
 }
 
 

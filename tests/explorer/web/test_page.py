@@ -9,7 +9,7 @@ import pytest
 
 from explorer.state.errors import UserError
 from explorer.state.run import Run
-from explorer.views import VIEWS
+from explorer.views import FULL, SIMPLE, VIEWS
 from explorer.web.page import told_to_programs
 from explorer.web.widgets.widget import Widget
 
@@ -20,7 +20,7 @@ def test_everything_that_is_drawn_has_its_place(page):
     ids = [block.elem_id for block in page.blocks.blocks.values() if getattr(block, "elem_id", None)]
     assert len(set(ids)) == len(ids)
     assert {f"{view.name}-{panel.name}" for view in VIEWS for panel in view.panels} <= set(ids)
-    assert [tab.id for tab in page.layout.tab.values()] == [view.name for view in VIEWS]
+    assert [tab.id for tab in page.layout.tab.values()] == [view.name for view in (*SIMPLE, *FULL)]
 
 
 def test_handlers_only_answer_with_what_their_events_may_change(page, state, told, load):

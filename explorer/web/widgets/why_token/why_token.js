@@ -1,9 +1,8 @@
 // @ts-check
 import { pick } from "../../static/choosing.js";
 import { onContent } from "../../static/contents.js";
-import { countDraw, find, make } from "../../static/dom.js";
-import { addressOf } from "../../static/history.js";
-import { reveal } from "../../static/reveal.js";
+import { countDraw, find } from "../../static/dom.js";
+import { linkTo } from "../../static/links.js";
 import { onState, state } from "../../static/state.js";
 
 /** @param {HTMLElement} element */
@@ -12,19 +11,8 @@ export default function whyToken(element) {
   const isOpen = () => state.why === "open";
 
   function show(clauses) {
-    told.replaceChildren(...clauses.flatMap((clause) => [link(clause), " "]));
+    told.replaceChildren(...clauses.flatMap((clause) => [linkTo(clause.words, clause.look, clause.picture), " "]));
     countDraw(told);
-  }
-
-  function link({ words, look, picture }) {
-    const made = make("a", { href: addressOf({ ...state, ...look }, location.href).href }, words);
-    made.addEventListener("click", (event) => {
-      if (event.ctrlKey || event.metaKey || event.shiftKey) return; // the address in another tab or window
-      event.preventDefault();
-      pick(look);
-      reveal(picture);
-    });
-    return made;
   }
 
   function open() {

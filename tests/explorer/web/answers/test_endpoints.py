@@ -8,7 +8,7 @@ from explorer.state.errors import UserError
 from explorer.state.run import Run
 from explorer.state.selection import MOST_FOUND_BY, Selection
 from explorer.tracing.runs import Runs
-from explorer.views import VIEWS
+from explorer.views import SIMPLE, VIEWS
 from explorer.web.answers.endpoints import RENEWED, Endpoints
 from explorer.web.answers.view_contents import SEEN_AT_ONCE
 from explorer.web.events.opening import Opening
@@ -50,7 +50,8 @@ def test_the_open_view_and_the_prediction_are_drawn(endpoints, asked, state, vie
     """On a pick, all but the pictures that are the same whatever is selected."""
     contents = asked(about, state | {"view": view.name})
     texts = {f"{view.name}-{part}" for part in ("words", "formula", "choosers", "what-ifs")}
-    texts |= {"next-token", "next-token-words", "brief", "problem", "changes", "why-token"} | (
+    texts |= {f"{view.name}-in-full"} if view in SIMPLE else set()
+    texts |= {"next-token", "next-token-words", "brief", "guess", "problem", "changes", "why-token"} | (
         {"strip", "story", "playback", "branches", "advice", "picker"} if about == "show" else set()
     )
     drawn = {f"{view.name}-{panel.name}": panel for panel in view.panels if about == "show" or not panel.once}
@@ -79,7 +80,7 @@ def test_a_view_that_does_not_apply_loses_its_pictures(endpoints, asked, state, 
 
 def test_a_slider_changes_the_prediction_and_nothing_else(asked, state):
     cold, hot = (asked("tune", state | {"temperature": temperature}) for temperature in (0, 2))
-    assert set(cold) == set(hot) == {"next-token", "next-token-words", "problem", "brief"}
+    assert set(cold) == set(hot) == {"next-token", "next-token-words", "problem", "brief", "guess"}
     assert "1 of 300 tokens can be drawn" in cold["next-token-words"]
     assert "300 of 300" in hot["next-token-words"]
     before, after = ({row["id"]: row["plain"] for row in content["next-token"]["rows"][:5]} for content in (cold, hot))
@@ -102,7 +103,8 @@ def test_a_new_token_is_shown_with_the_text_and_the_prediction(asked, state):
     assert all(contents[part] == whole[part] for part in ("story", "playback"))
     assert contents["strip"]["tokens"] == whole["strip"]["tokens"]
     lists = f"{state['view']}-choosers"
-    assert set(contents) == {"strip", "story", "playback", "next-token", "next-token-words", "problem", "brief", lists}
+    around = {"strip", "story", "playback", "next-token", "next-token-words", "problem", "brief", "guess"}
+    assert set(contents) == around | {lists}
     assert not contents[lists]["all"] and len(contents[lists]["choices"][0]["options"]) == len(state["prompt"]) + 2
     assert len(contents["strip"]["tokens"]) == len(state["prompt"]) + 2
     assert contents["story"]["prompt"] == "the fox asked the owl" and contents["story"]["generated"]

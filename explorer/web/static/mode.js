@@ -1,0 +1,47 @@
+// @ts-check
+// Simple or full: the open tab says which. What a visitor chose last outlives a reload; an address that names a tab goes
+// first.
+import { FULL_TABS, SIMPLE_TABS } from "./protocol.js";
+import { keptBy } from "./state.js";
+
+const CHOSEN = "explorer:mode"; // its place in the browser's storage
+
+const opened = { simple: SIMPLE_TABS[0], full: FULL_TABS[0] }; // tab of each bar of tabs, of which one is seen
+
+/** Which page a tab is of: "simple" or "full". @param {string} view */
+export const modeOf = (view) => (SIMPLE_TABS.includes(view) ? "simple" : "full");
+
+/** The tab that is open in a page, or was when it was last seen. @param {string} mode */
+export const openedIn = (mode) => opened[mode];
+
+/** The tab that the page opens with. */
+export function viewAtFirst() {
+  const named = new URL(location.href).searchParams.get("view");
+  return named ?? (chosen() === "full" ? FULL_TABS[0] : SIMPLE_TABS[0]);
+}
+
+/** @param {string} mode "simple" or "full" */
+export function rememberMode(mode) {
+  try { localStorage.setItem(CHOSEN, mode); } catch { /* for this visit, then */ }
+}
+
+/** Has the style sheet know which it is, and whether what was typed is yet to be run. */
+export function followMode() {
+  const { classList } = document.body;
+  document.addEventListener("input", ({ target }) => {
+    if (/** @type {Element} */ (target).closest("#prompt")) classList.add("unrun");
+  });
+  const tell = (view) => classList.toggle("simple", modeOf(view) === "simple");
+  tell(viewAtFirst());
+  keptBy((now, before) => {
+    if (now.turn !== before.turn) classList.remove("unrun");
+    if (now.view === before.view) return;
+    opened[modeOf(now.view)] = now.view;
+    tell(now.view);
+    if (modeOf(now.view) !== modeOf(before.view)) window.dispatchEvent(new Event("resize")); // bars of tabs that were hidden
+  });
+}
+
+function chosen() {
+  try { return localStorage.getItem(CHOSEN); } catch { return null; } // not every frame has a storage
+}

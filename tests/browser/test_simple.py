@@ -1,0 +1,113 @@
+"""The simple page: what a newcomer finds, does first, and how they leave it."""
+
+import re
+
+from playwright.sync_api import expect
+
+from explorer.views import SIMPLE
+
+
+def card(person):
+    return person.page.locator("#guess .guess")
+
+
+def pressed(person) -> str:
+    return person.page.locator("#mode [aria-pressed=true]").text_content()
+
+
+def test_a_newcomer_guesses_first_and_then_sees(newcomer):
+    person = newcomer().open(view="")
+    guess, answers = card(person).get_by_role("textbox"), card(person).get_by_role("listitem")
+    expect(guess).to_be_visible()
+    expect(answers.first).to_be_hidden()
+    for hidden in ("#picker", "#views", "#generation", "#run", ".evidence-mark"):
+        expect(person.page.locator(hidden).first).to_be_hidden()
+    primary = "button => getComputedStyle(button).backgroundColor"
+    colour = card(person).locator(".see").evaluate(primary)
+    alike = [b for b in person.page.locator("button:visible").all() if b.evaluate(primary) == colour]
+    assert [button.text_content() for button in alike if "mode" not in (button.get_attribute("data-mode") or "")][
+        -1:
+    ] == ["See the model’s guesses"]
+    guess.fill("the")
+    guess.press("Enter")
+    expect(answers).to_have_count(6)
+    expect(answers.first).to_be_visible()
+    expect(card(person).locator("output")).to_contain_text("place")
+    shares = [float(text.rstrip("%")) for text in answers.locator(".percent").all_text_contents()]
+    assert shares == sorted(shares, reverse=True)
+
+
+def test_the_next_word_is_written(newcomer):
+    person = newcomer().open(view="")
+    card(person).locator(".see").click()
+    before = person.chips.count()
+    card(person).get_by_role("button", name="Next word").click()
+    expect(person.chips).to_have_count(before + 1)
+    expect(card(person).locator("output")).to_be_empty()
+
+
+def test_later_visits_have_nothing_to_dismiss(newcomer):
+    person = newcomer().open(view="")
+    card(person).locator(".see").click()
+    expect(card(person).get_by_role("listitem").first).to_be_visible()
+    person.page.goto(person.address)
+    expect(card(person).get_by_role("listitem").first).to_be_visible()
+    card(person).get_by_role("button", name="Guess again").click()
+    expect(card(person).get_by_role("textbox")).to_be_focused()
+    expect(card(person).get_by_role("listitem").first).to_be_hidden()
+
+
+def test_full_is_one_press_away_and_remembered(newcomer):
+    person = newcomer().open(view="")
+    person.page.get_by_role("button", name="Full", exact=True).click()
+    expect(person.page.get_by_role("tab", name="Overview")).to_be_visible()
+    expect(person.page.locator("#overview-map .map")).to_be_visible()
+    person.expect_selected(view="overview")
+    person.page.goto(person.address)
+    expect(person.page.locator("#overview-map .map")).to_be_visible()
+    assert pressed(person) == "Full"
+    person.page.get_by_role("button", name="Simple", exact=True).click()
+    expect(card(person)).to_be_visible()
+    person.expect_selected(view="pieces")
+    person.page.go_back()
+    expect(person.page.locator("#overview-map .map")).to_be_visible()
+    assert pressed(person) == "Full"
+
+
+def test_an_address_that_names_a_tab_opens_it(newcomer):
+    for view, mode in (("attention", "Full"), ("looks", "Simple")):
+        expect(newcomer().open(view).page.locator("#mode [aria-pressed=true]")).to_have_text(mode)
+
+
+def test_every_step_has_a_picture_and_leads_further(newcomer):
+    person = newcomer().open(view="")
+    for step in SIMPLE:
+        person.tab(step.title)
+        person.expect_selected(view=step.name)
+        plot = person.page.locator(f"#{step.name}-{step.panels[0].name} .plot")
+        expect(plot).to_have_attribute("data-draws", re.compile(r"\d"))
+        further = person.page.locator(f"#{step.name}-in-full a")
+        expect(further).to_be_visible()
+        further.click()
+        assert person.state["view"] not in {step.name for step in SIMPLE}
+        person.page.get_by_role("button", name="Simple", exact=True).click()
+        expect(plot).to_be_visible()
+
+
+def test_what_was_typed_is_run_before_it_is_guessed_on(newcomer):
+    person = newcomer().open(view="")
+    run = person.page.get_by_role("button", name="Run", exact=True)
+    person.prompt.fill("the cat")
+    expect(run).to_be_visible()
+    run.click()
+    expect(run).to_be_hidden()
+    expect(person.strip).to_have_text("the cat")
+
+
+def test_on_a_telephone_the_button_and_the_answer_stay_in_reach(newcomer):
+    person = newcomer(viewport={"width": 390, "height": 844}).open(view="")
+    card(person).locator(".see").click()
+    person.page.locator("#pieces-in-full").scroll_into_view_if_needed()
+    for part in (".next", ".first"):
+        expect(card(person).locator(part)).to_be_in_viewport()
+    assert card(person).locator(".next").bounding_box()["height"] >= 44

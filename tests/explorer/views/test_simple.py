@@ -1,0 +1,90 @@
+"""The simple page says in everyday words what the numbers are."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from explorer.state.selection import Selection
+from explorer.views import SIMPLE, guesses, looks, pieces
+from explorer.views.token_bars import percent
+from tests.specimens import STYLES, trace_of
+
+every_style = pytest.mark.parametrize("style", STYLES)
+
+
+def probabilities(trace) -> np.ndarray:
+    return torch.softmax(torch.tensor(trace["logits"]).double(), -1).numpy()  # (T, V)
+
+
+def shares_in(words: str) -> list[float]:
+    return [float(share) / 100 for share in re.findall(r"([\d.]+)%", words)]
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (1, "100%"),
+        (0.9999, "over 99%"),
+        (0.994, "99%"),
+        (0.8361, "84%"),
+        (0.1, "10%"),
+        (0.0312, "3.1%"),
+        (0.00019, "0.019%"),
+        (0.00001, "less than 0.01%"),
+        (0, "0%"),
+    ],
+)
+def test_shares_are_told_to_two_digits(share, words):
+    assert percent(share) == words
+
+
+@every_style
+def test_the_token_that_was_least_expected_is_told(style):
+    trace = trace_of(style)
+    own = [row[i] for row, i in zip(probabilities(trace), trace.token_ids[1:], strict=False)]
+    words = pieces.VIEW.formula(trace, Selection())
+    assert f"{len(trace)} tokens" in words and f"{trace.config.d_model} numbers" in words
+    assert shares_in(words.splitlines()[1]) == pytest.approx([min(own)], rel=0.06)
+    assert trace.tokens[1 + int(np.argmin(own))].strip() in words.splitlines()[1]
+
+
+@every_style
+@pytest.mark.parametrize("query", [0, 9])
+def test_where_the_strongest_head_looks_is_told(style, query):
+    trace = trace_of(style)
+    layer, head = looks.strongest_head(trace, query)
+    weights = trace[f"blocks.{layer}.attn.pattern"][head, query, : query + 1]
+    words = looks.VIEW.formula(trace, Selection(query=query))
+    assert f"head {head} of layer {layer} adds most to the score" in words
+    told = shares_in(words.splitlines()[1])
+    named = np.sort(weights[weights >= looks.LEAST_NAMED])[::-1][: looks.MOST_NAMED]
+    assert told == pytest.approx(named, rel=0.06)
+    if len(named) and weights.argmax() == query:
+        assert "at itself" in words
+    look = looks.in_full(trace, Selection(query=query))[1]
+    assert (look["layer"], look["head"]) == (layer, head)
+
+
+@every_style
+def test_from_where_on_the_last_guess_is_the_likeliest_is_told(style):
+    trace = trace_of(style)
+    for query in range(len(trace)):
+        ids, shares = guesses.early_guesses(trace, query)
+        assert len(ids) == trace.config.num_layers + 1
+        assert ids[-1] == probabilities(trace)[query].argmax()
+        assert shares[-1] == pytest.approx(probabilities(trace)[query].max(), rel=1e-4)
+        words = guesses.when_settled(trace, query)
+        settled = next(i for i in range(len(ids)) if (ids[i:] == ids[-1]).all())
+        if settled == 0:
+            assert "from the beginning" in words
+        else:
+            assert f"in layer {settled - 1}" in words
+            assert ("the last one" in words) is (settled == trace.config.num_layers)
+
+
+@pytest.mark.parametrize("view", SIMPLE, ids=lambda view: view.name)
+def test_every_step_leads_to_the_full_page(view):
+    _words, look = view.in_full(trace_of("rope"), Selection())
+    assert look["view"] not in {step.name for step in SIMPLE}
