@@ -9,14 +9,15 @@ from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
 from playwright.sync_api import expect
 
-from explorer.views import FULL
+from explorer.views import FULL, SIMPLE
 from explorer.views.style import DARK, LIGHT
 
-DRAWN = """(colour) => [...document.querySelectorAll("#views .plot")].filter((plot) => plot.clientWidth)
+DRAWN = """(colour) => [...document.querySelectorAll(":is(#views, #steps) .plot")]
+  .filter((plot) => plot.clientWidth)
   .every(({ dataset, clientWidth, _fullLayout: { font, width } = {} }) =>
     dataset.draws && font.color === colour && width === clientWidth)"""
 # But for what fades at an edge, to show that there is more: it is read once it is scrolled into sight.
-TEXTS = """() => [...document.querySelectorAll("#views :is(.plot .main-svg, .map) text")].flatMap((text) => {
+TEXTS = """() => [...document.querySelectorAll(".tabitem :is(.plot .main-svg, .map) text")].flatMap((text) => {
   const box = text.getBoundingClientRect(), scrolled = text.closest(".map, .html-container");
   const place = scrolled.getBoundingClientRect(), fade = (side) => (scrolled.dataset.more?.includes(side) ? 32 : 0);
   const seen = text.textContent.trim() && text.checkVisibility({ opacityProperty: true, visibilityProperty: true });
@@ -31,21 +32,24 @@ LOOKS = [("wide", LIGHT), ("narrow", DARK)]  # both widths and both themes
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize(("views", "bar"), [(FULL, "#views"), (SIMPLE, "#steps")], ids=["full", "simple"])
 @pytest.mark.parametrize(("width", "theme"), LOOKS, ids=["light", "dark telephone"])
-def test_everything_can_be_read(newcomer, width, theme):
+def test_everything_can_be_read(newcomer, views, bar, width, theme):
     """Axe finds nothing wrong, and the words in pictures, which it passes by, stand out."""
     size = {"width": 1440, "height": 900} if width == "wide" else {"width": 390, "height": 844}
     # nothing moves, so that no colour is read on its way to another
     person = newcomer(viewport=size, color_scheme="dark" if theme is DARK else "light", reduced_motion="reduce")
-    person.open(view=FULL[0].name)
-    for view in FULL:
+    person.open(view=views[0].name)
+    for view in views:
         person.tab(view.title)
         person.page.wait_for_function(DRAWN, arg=theme.text)
-        place = None if view is FULL[0] else "#views"  # what surrounds the tabs is the same for all
+        place = None if view is views[0] else bar  # what surrounds the tabs is the same for all
         found = Axe().run(person.page, place).response["violations"]
         assert not [told(violation) for violation in found], view.title
         words = person.page.evaluate(TEXTS)
-        hidden = person.page.add_style_tag(content="#views :is(.plot, .map) text { opacity: 0 !important; }")
+        hidden = person.page.add_style_tag(
+            content=":is(#views, #steps) :is(.plot, .map) text { opacity: 0 !important; }"
+        )
         pixels = np.asarray(Image.open(io.BytesIO(person.page.screenshot(full_page=True))).convert("RGB"))
         hidden.evaluate("style => style.remove()")
         assert words

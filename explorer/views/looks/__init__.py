@@ -64,7 +64,7 @@ def most(trace: Trace, query: int) -> str:
         for i in places
     )
     if not places:
-        return _("It looks a little at many tokens, at none with 5% of its attention.")
+        return _("It looks a little at many tokens, at none with a twentieth of its attention.")
     return _("It looks most {places}.", places=", ".join(told))
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from explorer.explain.point import Point
 from explorer.language import N_, _, look_up
+from explorer.lessons.glossary import ENTRY_NAMED, Look
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.state.settings import GenerationSettings
@@ -32,7 +33,7 @@ class Endpoints:
     @property
     def functions(self) -> list[Callable]:
         """For the browser to call."""
-        return [server_function(self.answer), server_function(self.inspect)]
+        return [server_function(function) for function in (self.answer, self.inspect, self.define)]
 
     def answer(self, about: str, state: Mapping[str, Any], part: int = 0) -> dict[str, Any]:
         """What a change of the state asks for.
@@ -90,3 +91,19 @@ class Endpoints:
             raise UserError(_("a picture has a name, got {got!r:.80}", got=picture))
         open_view = open_view_of(self.runs, PageState.parse(state))
         return open_view.inspect(picture.removeprefix(in_tab(open_view.view.name, "")), Point.parse(point))
+
+    def define(self, state: Mapping[str, Any], term: str) -> str:
+        """What a word means, and what it is in this run.
+
+        Args:
+            term: name of an entry of the glossary; anything, as anybody may send it.
+
+        Raises:
+            UserError, CheckpointError: the glossary has no such word, or there is no such run.
+        """
+        entry = ENTRY_NAMED.get(term) if isinstance(term, str) else None
+        if entry is None:
+            raise UserError(_("the glossary has no {term!r:.80}", term=term))
+        asked = PageState.parse(state)
+        _lm, trace = self.runs.held(asked.run)  # the model is to stay as long as it is run again
+        return entry.told(Look(trace, asked.selection.within(trace), GenerationSettings.parse(state)))

@@ -31,6 +31,7 @@ from explorer.web.widgets.advice import Advice
 from explorer.web.widgets.changes import Changes
 from explorer.web.widgets.choosers import Choosers
 from explorer.web.widgets.figure import Figure
+from explorer.web.widgets.glossary import Glossary
 from explorer.web.widgets.guess import Guess
 from explorer.web.widgets.head_grid import HeadGrid
 from explorer.web.widgets.in_full import InFull
@@ -68,6 +69,7 @@ class Layout:
             with gr.Column(scale=3, min_width=330, elem_id="generation"):
                 self.buttons, self.sampling = WritingButtons(), SamplingPanel()
                 place_writing()
+        Glossary(elem_id="glossary")
 
     def place_header(self, checkpoints: list[str], checkpoint: str):
         with gr.Row(elem_id="header"):

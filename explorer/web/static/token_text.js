@@ -2,6 +2,7 @@
 // A token's text on the page. What cannot be seen gets a mark that is drawn by CSS, so that the element's text stays
 // exactly the token's.
 import { make } from "./dom.js";
+import { _ } from "./language.js";
 
 const INVISIBLE = /[\s\p{Cc}\p{Cf}]/u;
 
@@ -31,5 +32,7 @@ function markOf(character) {
 
 /** A token's text as nodes of the page. @param {string} token @returns {(string | Node)[]} */
 export function tokenNodes(token) {
-  return pieces(token).map(({ text, mark }) => (mark ? make("span", { className: "mark", dataset: { mark } }, text) : text));
+  const meanings = { "·": _("a space, made visible"), "↵": _("a line break, made visible") };
+  return pieces(token).map(({ text, mark }) =>
+    (mark ? make("span", { className: "mark", title: meanings[mark] ?? "", dataset: { mark } }, text) : text));
 }

@@ -121,8 +121,12 @@ def test_a_state_that_makes_no_sense_is_refused(endpoints, about, broken):
         endpoints.answer(about, broken)
 
 
-def test_the_browser_calls_two_functions(endpoints):
-    assert [function.__name__ for function in endpoints.functions] == ["answer", "inspect"]  # see connection.js
+def test_the_browser_calls_three_functions(endpoints):
+    assert [function.__name__ for function in endpoints.functions] == [
+        "answer",
+        "inspect",
+        "define",
+    ]  # see connection.js
 
 
 @pytest.mark.parametrize("picture", ["attention-pattern", "missing-pattern", "attention-", "positions-angles"])
@@ -160,3 +164,14 @@ def test_a_model_that_was_written_anew_is_told_and_all_is_asked_for_again(endpoi
     assert (
         endpoints.answer("show", state | {"version": "gpt@00000000"})["contents"]["problem"] == ""
     )  # of another model
+
+
+@pytest.mark.parametrize("term", ["no such word", "", None, ["token"], {"a": 1}])
+def test_what_is_no_term_is_a_mistake(endpoints, state, term):
+    with pytest.raises(UserError, match="the glossary has no"):
+        endpoints.define(state, term)
+
+
+def test_a_term_is_told_of_the_run_that_is_asked(endpoints, state):
+    tokens = len(endpoints.runs.trace(Run.parse(state)))
+    assert f"This run has {tokens};" in endpoints.define(state, "token")

@@ -1,0 +1,45 @@
+"""A term of art, explained."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from explorer.language import _, look_up
+from explorer.state.selection import Selection
+from explorer.state.settings import GenerationSettings
+from explorer.tracing.trace import Trace
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is looked at: a run, where in it, and how the next token would be drawn."""
+
+    trace: Trace
+    selection: Selection
+    settings: GenerationSettings
+
+    @property
+    def token(self) -> str:
+        """The chosen one's text."""
+        return self.trace.tokens[self.selection.query]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Its forms and its meaning are looked up when they are said.
+
+    Attributes:
+        forms: how the page writes it, the first in the README's table.
+        meaning: in a sentence, without its end.
+        here: a sentence on it with the run's own numbers.
+    """
+
+    forms: tuple[str, ...]
+    meaning: str
+    here: Callable[[Look], str]
+
+    @property
+    def name(self) -> str:
+        return self.forms[0]
+
+    def told(self, look: Look) -> str:
+        return _("{meaning}. {here}", meaning=look_up(self.meaning), here=self.here(look))

@@ -1,0 +1,318 @@
+"""Words about what layers do."""
+
+import numpy as np
+
+from explorer.analysis.ablation import ablation
+from explorer.analysis.attribution import attribution
+from explorer.analysis.heads import head_scores
+from explorer.analysis.kv_cache import megabytes_stored
+from explorer.analysis.lens import readings
+from explorer.analysis.next_token import likeliest
+from explorer.analysis.residual import stream
+from explorer.analysis.rollout import rollout
+from explorer.explain.notation import number, quoted
+from explorer.language import N_, _
+from explorer.lessons.glossary.entry import Entry, Look
+from model.counting import num_parameters
+
+
+def layers(look: Look) -> str:
+    config = look.trace.config
+    return _("This model has {layers}, with {heads} heads each.", layers=config.num_layers, heads=config.num_heads)
+
+
+def residual_stream(look: Look) -> str:
+    lengths = np.linalg.norm(stream(look.trace)[:, look.selection.query], axis=-1)
+    return _(
+        "At {token} it grows from length {first} to {last}.",
+        token=quoted(look.token),
+        first=number(lengths[0]),
+        last=number(lengths[-1]),
+    )
+
+
+def attention(look: Look) -> str:
+    selection = look.selection
+    weights = look.trace[f"blocks.{selection.layer}.attn.pattern"][selection.head, selection.query]
+    return _(
+        "In layer {layer} head {head} {token} looks most at {key}, with weight {weight}.",
+        layer=selection.layer,
+        head=selection.head,
+        token=quoted(look.token),
+        key=quoted(look.trace.tokens[int(weights.argmax())]),
+        weight=number(weights.max()),
+    )
+
+
+def score(look: Look) -> str:
+    selection = look.selection
+    value = look.trace[f"blocks.{selection.layer}.attn.scores"][selection.head, selection.query, selection.key]
+    return _(
+        "In layer {layer} head {head} that of {query} and {key} is {score}.",
+        layer=selection.layer,
+        head=selection.head,
+        query=quoted(look.token),
+        key=quoted(look.trace.tokens[selection.key]),
+        score=number(value),
+    )
+
+
+def mask(look: Look) -> str:
+    later = len(look.trace) - 1 - look.selection.query
+    return _("After {token} come {later} tokens, which it does not see.", token=quoted(look.token), later=later)
+
+
+def softmax(look: Look) -> str:
+    return _(
+        "A row of attention at {token} is one of {keys} scores, the prediction one of {logits:,} logits.",
+        token=quoted(look.token),
+        keys=look.selection.query + 1,
+        logits=look.trace.config.vocab_size,
+    )
+
+
+def rotation(look: Look) -> str:
+    config = look.trace.config
+    if config.position != "rope":
+        return _("This model turns nothing.")
+    return _("Here {pairs} pairs a head turn, with θ = {theta:g}.", pairs=config.d_head // 2, theta=config.rope_theta)
+
+
+def induction(look: Look) -> str:
+    scores = head_scores(look.trace, "induction")
+    if np.isnan(scores).all():
+        return _("No token of this run repeats so that it could be seen.")
+    layer, head = np.unravel_index(np.nanargmax(scores), scores.shape)
+    return _(
+        "Layer {layer} head {head} does it most here: its score is {score}.",
+        layer=layer,
+        head=head,
+        score=number(scores[layer, head]),
+    )
+
+
+def followed(look: Look) -> str:
+    shares = rollout(look.trace, look.selection.query)
+    return _(
+        "So followed, {share} of what ends at {token} began at {origin}.",
+        share=number(shares.max()),
+        token=quoted(look.token),
+        origin=quoted(look.trace.tokens[int(shares.argmax())]),
+    )
+
+
+def cache(look: Look) -> str:
+    size = megabytes_stored(look.trace.config, len(look.trace))
+    return _("For the {tokens} tokens here it takes {size} MB.", tokens=len(look.trace), size=number(float(size)))
+
+
+def neurons(look: Look) -> str:
+    selection = look.selection
+    value = look.trace[f"blocks.{selection.layer}.ffn.hidden"][selection.query, selection.neuron]
+    return _(
+        "A layer has {count:,}; neuron {neuron} of layer {layer} has {value} at {token}.",
+        count=look.trace.config.d_ff,
+        neuron=selection.neuron,
+        layer=selection.layer,
+        value=number(value),
+        token=quoted(look.token),
+    )
+
+
+def norm(look: Look) -> str:
+    x = look.trace[f"blocks.{look.trace.config.num_layers - 1}.resid_post"][look.selection.query]
+    kind = {"rmsnorm": "RMSNorm", "layernorm": "LayerNorm"}[look.trace.config.norm]
+    return _(
+        "Here {kind}; it reads a vector of length {length} at {token} last.",
+        kind=kind,
+        length=number(np.linalg.norm(x)),
+        token=quoted(look.token),
+    )
+
+
+def bias(look: Look) -> str:
+    if look.trace.config.bias:
+        return _("This model’s linear maps have them.")
+    return (
+        _("This model’s linear maps have q, k and v biases alone.")
+        if look.trace.config.qkv_bias
+        else _("This model’s linear maps have none.")
+    )
+
+
+def parameters(look: Look) -> str:
+    return _("This model has {count:,}.", count=num_parameters(look.trace.config))
+
+
+def lens(look: Look) -> str:
+    read = readings(look.trace, range(look.selection.query, look.selection.query + 1))
+    return _(
+        "After {token} the embedding alone would say {first}, the whole model says {last}.",
+        token=quoted(look.token),
+        first=quoted(look.trace.vocabulary[read.top[0, 0, 0]]),
+        last=quoted(look.trace.vocabulary[read.top[-1, 0, 0]]),
+    )
+
+
+def added(look: Look) -> str:
+    token_id = int(likeliest(look.trace, look.selection.query)[0])
+    taken = attribution(look.trace, look.selection.query, token_id)
+    return _(
+        "To the logit of {token} here, {logit}, all heads add {heads} and all feed-forwards {feed_forward}.",
+        token=quoted(look.trace.vocabulary[token_id]),
+        logit=number(taken.logit),
+        heads=number(taken.heads.sum() + taken.biases.sum()),
+        feed_forward=number(taken.feed_forward.sum()),
+    )
+
+
+def silenced(look: Look) -> str:
+    token_id = int(likeliest(look.trace, look.selection.query)[0])
+    without = ablation(look.trace, look.selection.query, token_id)
+    bits = without.heads[look.selection.layer, look.selection.head]
+    return _(
+        "Without layer {layer} head {head} the log₂ probability of {token} changes by {bits} bits.",
+        layer=look.selection.layer,
+        head=look.selection.head,
+        token=quoted(look.trace.vocabulary[token_id]),
+        bits=number(bits),
+    )
+
+
+def gate(look: Look) -> str:
+    selection, name = look.selection, f"blocks.{look.selection.layer}.ffn.gate"
+    if name not in look.trace:
+        return _("This model’s feed-forwards have none.")
+    return _(
+        "That of neuron {neuron} of layer {layer} is {value} at {token}.",
+        neuron=selection.neuron,
+        layer=selection.layer,
+        value=number(look.trace[name][selection.query, selection.neuron]),
+        token=quoted(look.token),
+    )
+
+
+def sparsity(look: Look) -> str:
+    hidden = look.trace[f"blocks.{look.selection.layer}.ffn.hidden"]
+    return _(
+        "Of {count:,} hidden values in layer {layer} here, {zeros:,} are 0.",
+        count=hidden.size,
+        layer=look.selection.layer,
+        zeros=int((hidden == 0).sum()),
+    )
+
+
+def depths(look: Look) -> str:
+    return _("Here from 0 to {last}.", last=look.trace.config.num_layers)
+
+
+def lead(look: Look) -> str:
+    first, second = (int(token_id) for token_id in likeliest(look.trace, look.selection.query)[:2])
+    logits = look.trace["logits"][look.selection.query]
+    return _(
+        "The logit of {first} is {lead} above that of {second}.",
+        first=quoted(look.trace.vocabulary[first]),
+        lead=number(logits[first] - logits[second]),
+        second=quoted(look.trace.vocabulary[second]),
+    )
+
+
+def output_size(look: Look) -> str:
+    config = look.trace.config
+    joined = config.num_heads * config.d_head
+    return _("Here from {joined} numbers, of all heads, to {model}.", joined=joined, model=config.d_model)
+
+
+ENTRIES = (
+    Entry((N_("layer"), N_("layers")), N_("attention, then a feed-forward; each adds to the residual stream"), layers),
+    Entry((N_("residual stream"),), N_("the vector of a token that every layer reads and adds to"), residual_stream),
+    Entry(
+        (N_("attention"),),
+        N_("the part of a layer in which every token looks back and fetches something from the tokens before it"),
+        attention,
+    ),
+    Entry(
+        (N_("head"), N_("heads")),
+        N_("one of the parts of attention that look side by side, each with weights of its own"),
+        layers,
+    ),
+    Entry((N_("query"), N_("queries")), N_("the token that looks, and the vector that it looks with"), attention),
+    Entry((N_("key"), N_("keys")), N_("a token that is looked at, and the vector that it is found by"), attention),
+    Entry((N_("score"), N_("scores")), N_("q·k / √d, how well a query matches a key"), score),
+    Entry(
+        (N_("mask"), N_("masked"), N_("causal")),
+        N_("no token looks at later ones: their scores are left out of the softmax"),
+        mask,
+    ),
+    Entry((N_("softmax"),), N_("makes shares of numbers that sum to 1: e^x over the sum of all e^x"), softmax),
+    Entry(
+        (N_("attention pattern"), N_("pattern"), N_("patterns")),
+        N_("the softmax over each row of scores: how much every query takes from every key"),
+        attention,
+    ),
+    Entry(
+        ("RoPE", N_("rotary"), N_("rotation")),
+        N_("how some models know distances: q and k are turned, pair by pair, by angles that grow with the position"),
+        rotation,
+    ),
+    Entry(
+        (N_("sinusoidal"),),
+        N_("positions as waves of several lengths that are added to the embedding"),
+        lambda look: (
+            _("This model has them.") if look.trace.config.position == "sinusoidal" else _("This model has none.")
+        ),
+    ),
+    Entry(
+        (N_("induction"),), N_("looking at what followed the same token last time, so that it can be copied"), induction
+    ),
+    Entry(
+        (N_("rollout"),),
+        N_("following attention back through all layers, as if it alone carried what a token knows"),
+        followed,
+    ),
+    Entry(
+        ("o_proj", "W_O"), N_("the table that turns what all heads of a layer fetched into what is added"), output_size
+    ),
+    Entry((N_("KV cache"),), N_("keys and values of earlier tokens, kept instead of computed again"), cache),
+    Entry(
+        (N_("feed-forward"), N_("feed-forwards")),
+        N_("the part of a layer that works on each token by itself, through its neurons"),
+        neurons,
+    ),
+    Entry(
+        (N_("neuron"), N_("neurons"), N_("hidden value")),
+        N_("one number inside a feed-forward; the larger it is, the more of its own vector is added to the stream"),
+        neurons,
+    ),
+    Entry(
+        (N_("norm"), N_("norms"), "RMSNorm", "LayerNorm"),
+        N_("brings a vector to a standard size before it is read"),
+        norm,
+    ),
+    Entry((N_("gate"),), N_("how far SwiGLU opens each neuron: SiLU of a first product"), gate),
+    Entry(
+        (N_("activations"), N_("sparsity")),
+        N_("what is computed inside the model; sparse where most of it is 0"),
+        sparsity,
+    ),
+    Entry(
+        (N_("sublayer"), N_("sublayers")),
+        N_("attention or a feed-forward, the two halves of a layer"),
+        lambda look: _("Here {count}.", count=2 * look.trace.config.num_layers),
+    ),
+    Entry((N_("depth"), N_("depths")), N_("how many layers have worked on a vector"), depths),
+    Entry((N_("rival"),), N_("the token that the explained one is compared with"), lead),
+    Entry((N_("bias"), N_("biases")), N_("a learned number that is added whatever comes in"), bias),
+    Entry((N_("parameters"),), N_("the numbers of a model that training has set"), parameters),
+    Entry((N_("logit lens"),), N_("what the model would say if it stopped at some depth"), lens),
+    Entry(
+        (N_("direct logit attribution"), N_("attribution")),
+        N_("a logit taken apart into what each part of the model added to it"),
+        added,
+    ),
+    Entry(
+        (N_("ablation"), N_("silenced"), N_("silence")),
+        N_("running the model without a part, to see what becomes of the prediction"),
+        silenced,
+    ),
+)

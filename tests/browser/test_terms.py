@@ -1,0 +1,74 @@
+"""Terms of art are explained where they stand: on hover, on focus and by a tap, with this run's own numbers."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from explorer.lessons.glossary import ENTRY_NAMED, Look
+from explorer.state.page_state import PageState
+from explorer.state.settings import GenerationSettings
+from explorer.tracing.library import Library
+from explorer.tracing.runs import Runs
+from explorer.views import FULL, SIMPLE
+
+TEXT = "(place) => [place.textContent, [...place.querySelectorAll('.term')].map((term) => term.textContent)]"
+
+
+def told(person, name: str) -> str:
+    """What the page is to say of a term."""
+    runs, asked = Runs(Library("cpu")), PageState.parse(person.state)
+    _lm, trace = runs.held(asked.run)
+    return ENTRY_NAMED[name].told(Look(trace, asked.selection.within(trace), GenerationSettings.parse(person.state)))
+
+
+def definition(person):
+    return person.page.locator("#definition")
+
+
+@pytest.mark.parametrize("view", [*FULL, *SIMPLE], ids=lambda view: view.name)
+def test_every_tab_explains_its_terms_once(newcomer, view):
+    person = newcomer().open(view=view.name).at_rest()
+    tab = person.page.locator("[role=tabpanel]:visible")
+    expect(tab.locator(".prose .term").first).to_be_visible()
+    names = tab.locator(".term").evaluate_all("(terms) => terms.map((term) => term.dataset.term)")
+    assert set(names) <= set(ENTRY_NAMED) and names
+    before = tab.locator(".prose").first.text_content()
+    assert before == view.words
+
+
+def test_hover_focus_and_a_tap_tell_of_this_run(person):
+    terms = person.page.locator("[role=tabpanel]:visible .term")
+    expect(terms.first).to_be_visible()
+    person.at_rest()
+    for i, act in enumerate(("hover", "focus", "click")):
+        term = terms.nth(i)
+        name = term.get_attribute("data-term")
+        getattr(term, act)()
+        expect(definition(person)).to_have_text(told(person, name))
+        expect(term).to_have_attribute("aria-describedby", "definition")
+        person.page.keyboard.press("Escape")
+        expect(definition(person)).to_be_hidden()
+        person.page.mouse.move(0, 0)
+    person.chips.nth(3).click()
+    person.at_rest()
+    query = person.page.locator(".term[data-term=query]:visible, .term[data-term=head]:visible").first
+    query.hover()
+    expect(definition(person)).to_have_text(told(person, query.get_attribute("data-term")))
+
+
+def test_a_meaning_is_told_where_nobody_answers(person):
+    term = person.page.locator("[role=tabpanel]:visible .term").first
+    expect(term).to_be_visible()
+    person.page.route("**/component_server/", lambda _route: None)
+    meaning = ENTRY_NAMED[term.get_attribute("data-term")].meaning
+    term.hover()
+    expect(definition(person)).to_have_text(meaning)
+
+
+def test_all_words_are_listed(newcomer):
+    person = newcomer().open(view="")
+    person.page.get_by_text("What do the words mean?").click()
+    words = person.page.locator("#glossary dt")
+    expect(words).to_have_count(len(ENTRY_NAMED))
+    expect(person.page.locator("#glossary dd").first).to_have_text(re.compile(r"\w"))

@@ -1,0 +1,79 @@
+"""Every term of art has an entry, and every entry tells this run's own numbers."""
+
+import re
+from pathlib import Path
+
+import pytest
+from babel.messages.pofile import read_po
+
+from explorer.language import CATALOGUES, speaking
+from explorer.lessons.glossary import ENTRIES, Look, forms
+from explorer.state.selection import Selection
+from explorer.state.settings import GenerationSettings
+from tests.specimens import STYLES, trace_of
+
+HERE = Path(__file__).parent
+WORD = re.compile(r"[A-Za-z][A-Za-z_\-]*[A-Za-z]|[^\x00-\x7f]")
+FIELD = re.compile(r"%?\{[^}]*\}|<[^>]*>|[\u4e00-\u9fff，。：；、“”（）？]")
+
+
+def words_of(text: str) -> set[str]:
+    return {word.lower() for word in WORD.findall(FIELD.sub(" ", text))}
+
+
+def test_a_word_is_either_everyday_or_explained():
+    """A new word goes into the glossary, or, where everybody knows it, into everyday.txt."""
+    everyday = set((HERE / "everyday.txt").read_text(encoding="utf-8").split())
+    explained = {word for entry in ENTRIES for form in entry.forms for word in words_of(form)}
+    with (CATALOGUES / "explorer.pot").open("rb") as file:
+        messages = [message.id for message in read_po(file) if message.id]
+    texts = [text for message in messages for text in ([message] if isinstance(message, str) else message)]
+    said = {word for text in texts for word in words_of(text)}
+    assert said - everyday - explained == set()
+    assert everyday - said == set()
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("length", [1, 12])
+def test_every_entry_is_told_of_every_model(style, length):
+    trace = trace_of(style, length)
+    look = Look(
+        trace, Selection(layer=1, head=1, query=length - 1, key=0, neuron=3).within(trace), GenerationSettings()
+    )
+    for entry in ENTRIES:
+        told = entry.told(look)
+        assert told.startswith(entry.meaning) and told.endswith(".") and len(told) > len(entry.meaning) + 5
+        assert "{" not in told and "nan" not in told, entry.name
+
+
+def test_entries_have_the_runs_own_numbers():
+    """All but a few, which say that this run or this model has none."""
+    trace = trace_of("rope")
+    looks = [Look(trace, Selection(layer=1, query=q, neuron=q).within(trace), GenerationSettings()) for q in (5, 9)]
+    constant = {entry.name for entry in ENTRIES if entry.here(looks[0]) == entry.here(looks[1])}
+    assert all(
+        re.search(r"\d", entry.here(look)) for entry in ENTRIES for look in looks if entry.name not in NUMBERLESS
+    )
+    assert len(constant) < len(ENTRIES) / 2
+
+
+NUMBERLESS = {"bias", "sinusoidal", "logit lens", "greedy", "beam", "induction"}
+
+
+def test_forms_lead_to_one_entry_each():
+    all_forms = [form for entry in ENTRIES for form in entry.forms]
+    assert len(all_forms) == len(set(all_forms)) and set(forms()) == set(all_forms)
+    with speaking("zh-CN"):
+        assert forms()["词元"] == "token" and "tokens" not in forms()
+
+
+def table() -> str:
+    """The README's, made of the glossary."""
+    return "\n".join(
+        ["| word | meaning |", "| --- | --- |", *(f"| {each.name} | {each.meaning} |" for each in ENTRIES)]
+    )
+
+
+def test_the_readme_has_the_table():
+    readme = (CATALOGUES.parents[1] / "README.md").read_text(encoding="utf-8")
+    assert table() in readme
