@@ -61,3 +61,18 @@ def assert_said(person, place):
     person.page.set_viewport_size({"width": 1440, "height": 900})
     expect(place).to_have_attribute("data-more", "")
     assert not title.evaluate(says)
+
+
+SMALL = """() => [...document.querySelectorAll("button, select, summary, input, .chip")].filter((target) => {
+  const { width, height } = target.getBoundingClientRect();
+  const isInside = target.closest("footer, table, .map, .plot, [type=range], [type=checkbox]");
+  return !isInside && target.checkVisibility({ visibilityProperty: true }) && width && (height < 43.5 || width < 43.5);
+}).map((target) => target.outerHTML.slice(0, 160))"""
+
+
+@pytest.mark.parametrize("view", ["", "attention", "experiments"])
+def test_what_fingers_press_is_as_large_as_they_are(newcomer, touchscreen, view):
+    person = newcomer(viewport=TELEPHONE, profile=touchscreen).open(view)
+    person.at_rest()
+    assert person.page.evaluate(SMALL) == []
+    assert person.page.evaluate("document.scrollingElement.scrollWidth - innerWidth") <= 0
