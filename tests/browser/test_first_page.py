@@ -10,7 +10,10 @@ from explorer.web.events.run_events import FIRST_PROMPT
 
 @pytest.mark.parametrize(
     "seen",
-    [("", "#pieces-expected .plot", "#guess .guess"), ("overview", "#overview-map .map", "#next-token .distribution")],
+    [
+        ("pieces", "#pieces-expected .plot", "#guess .guess"),
+        ("overview", "#overview-map .map", "#next-token .distribution"),
+    ],
 )
 def test_a_captured_example_is_drawn_at_once(newcomer, seen):
     view, *pictures = seen

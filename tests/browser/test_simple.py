@@ -43,7 +43,42 @@ def test_the_next_word_is_written(newcomer):
     before = person.chips.count()
     card(person).get_by_role("button", name="Next word").click()
     expect(person.chips).to_have_count(before + 1)
-    expect(card(person).locator("output")).to_be_empty()
+    expect(card(person).locator("output")).to_contain_text(
+        "fell on “" + person.chips.last.text_content().replace(" ", "·")
+    )
+
+
+def test_elsewhere_in_the_text_the_button_leads_to_its_end(newcomer):
+    person = newcomer().open(view="")
+    card(person).locator(".see").click()
+    person.chips.nth(2).click()
+    expect(card(person).locator("h3")).to_contain_text(person.chips.nth(2).text_content().strip())
+    before = person.chips.count()
+    card(person).get_by_role("button", name="To the end of the text").click()
+    expect(card(person).get_by_role("button", name="Next word")).to_be_visible()
+    assert person.chips.count() == before and person.state["query"] == before - 1
+
+
+def test_nothing_tells_before_the_guess(newcomer):
+    person = newcomer().open(view="")
+    expect(card(person).get_by_role("textbox")).to_be_visible()
+    for telling in ("#steps", "#why-token"):
+        expect(person.page.locator(telling)).to_be_hidden()
+    card(person).locator(".see").click()
+    expect(person.page.locator("#steps")).to_be_visible()
+
+
+def test_an_empty_prompt_is_told_and_can_be_run_once_it_is_not(newcomer):
+    person = newcomer().open(view="")
+    person.prompt.fill("")
+    run = person.page.get_by_role("button", name="Run", exact=True)
+    run.click()
+    expect(person.warning).to_contain_text("empty")
+    expect(run).to_be_visible()
+    person.prompt.fill("the fox")
+    run.click()
+    expect(person.strip).to_have_text("the fox")
+    expect(run).to_be_hidden()
 
 
 def test_later_visits_have_nothing_to_dismiss(newcomer):
@@ -80,7 +115,7 @@ def test_an_address_that_names_a_tab_opens_it(newcomer):
 
 
 def test_every_step_has_a_picture_and_leads_further(newcomer):
-    person = newcomer().open(view="")
+    person = newcomer().open(SIMPLE[0].name)
     for step in SIMPLE:
         person.tab(step.title)
         person.expect_selected(view=step.name)

@@ -18,7 +18,9 @@ from model.counting import num_parameters
 
 def layers(look: Look) -> str:
     config = look.trace.config
-    return _("This model has {layers}, with {heads} heads each.", layers=config.num_layers, heads=config.num_heads)
+    return _(
+        "This model has {layers} layers with {heads} heads each.", layers=config.num_layers, heads=config.num_heads
+    )
 
 
 def residual_stream(look: Look) -> str:

@@ -25,7 +25,8 @@ LEAST_NAMED = 0.05  # of its attention
 
 
 def strongest_head(trace: Trace, query: int) -> tuple[int, int]:
-    """Layer and head of the one that adds most to the logit of the likeliest next token (direct logit attribution)."""
+    """Layer and head of the one that adds most to the logit of the likeliest next token (direct logit attribution); the
+    page says that it speaks most for it."""
     heads = attribution(trace, query, int(likeliest(trace, query)[0])).heads  # (L, H)
     layer, head = np.unravel_index(heads.argmax(), heads.shape)
     return int(layer), int(head)
@@ -37,13 +38,13 @@ def looks(trace: Trace, query: int) -> np.ndarray:
     return trace[PATTERN.format(layer=layer)][head, query, : query + 1]
 
 
-def picture(trace: Trace, query: int, key: int) -> go.Figure:
+def picture(trace: Trace, query: int) -> go.Figure:
     layer, head = strongest_head(trace, query)
     alt = _("Where layer {layer} head {head} looks from {token}.", layer=layer, head=head, token=named(trace, query))
     return token_bars(
         trace,
         looks(trace, query),
-        key,
+        int(looks(trace, query).argmax()),
         _("share of its attention"),
         f"{alt} {most(trace, query)}",
     )
@@ -71,7 +72,7 @@ def most(trace: Trace, query: int) -> str:
 def formula(trace: Trace, selection: Selection) -> str:
     layer, head = strongest_head(trace, selection.query)
     first = _(
-        "For its guess after {token}, {guess}, head {head} of layer {layer} adds most to the score, of {heads} heads.",
+        "Of {heads} heads, head {head} of layer {layer} speaks most for its guess after {token}, {guess}.",
         token=named(trace, selection.query),
         guess=quoted(trace.vocabulary[likeliest(trace, selection.query)[0]]),
         head=head,
@@ -110,7 +111,7 @@ VIEW = View(
     title=N_("2 · Looking back"),
     words=N_(
         "To guess, the model looks back. It has many small searchlights, called attention heads: each decides anew, at "
-        "every token, how much to take from which earlier one. Here is the one that adds most to the guess; choose "
+        "every token, how much to take from which earlier one. Here is the one that speaks most for the guess; choose "
         "another token above to see where it looks from there."
     ),
     formula=formula,
@@ -120,7 +121,7 @@ VIEW = View(
         Panel(
             name="weights",
             title=N_("Who looks at whom?"),
-            draw=lambda trace, s: picture(trace, s.query, s.key),
+            draw=lambda trace, s: picture(trace, s.query),
             selects={"x": "key"},
             mark=mark,
             inspect=inspect,

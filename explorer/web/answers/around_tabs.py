@@ -62,7 +62,7 @@ class AroundTabs:
         return {
             NEXT_TOKEN: Distribution.pack(prediction, vocabulary, settings, asked.selection.find[:MOST_FOUND_BY]),
             NEXT_TOKEN_WORDS: summary(prediction, vocabulary, trace.tokens[position], position),
-            GUESS: Guess.pack(prediction, vocabulary, asked.selection.guess[:MOST_FOUND_BY]),
+            GUESS: Guess.pack(prediction, vocabulary, trace.tokens[position], asked.selection.guess[:MOST_FOUND_BY]),
             BRIEF: Brief.pack(trace.tokens[: position + 1], vocabulary[drawn], prediction.sampled[drawn]),
         }
 

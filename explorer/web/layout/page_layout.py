@@ -106,6 +106,7 @@ class Layout:
                     for name, text in EXAMPLES.items()
                 ]
         TokenStrip(elem_id=STRIP)
+        Words(_("The darker a token, the more it surprised the model; · is a space, ↵ a line break."), elem_id="legend")
         self.guess = Guess(elem_id=GUESS)
         self.advice = Advice(elem_id=ADVICE)
         WhyToken(elem_id=WHY)

@@ -14,9 +14,13 @@ export const modeOf = (view) => (SIMPLE_TABS.includes(view) ? "simple" : "full")
 /** The tab that is open in a page, or was when it was last seen. @param {string} mode */
 export const openedIn = (mode) => opened[mode];
 
+const named = new URLSearchParams(globalThis.location?.search).get("view");
+
+/** Whether the page's address named a tab. */
+export const isNamed = named !== null;
+
 /** The tab that the page opens with. */
 export function viewAtFirst() {
-  const named = new URL(location.href).searchParams.get("view");
   return named ?? (chosen() === "full" ? FULL_TABS[0] : SIMPLE_TABS[0]);
 }
 
@@ -34,7 +38,7 @@ export function followMode() {
   const tell = (view) => classList.toggle("simple", modeOf(view) === "simple");
   tell(viewAtFirst());
   keptBy((now, before) => {
-    if (now.turn !== before.turn) classList.remove("unrun");
+    if (now.prompt !== before.prompt) classList.remove("unrun");
     if (now.view === before.view) return;
     opened[modeOf(now.view)] = now.view;
     tell(now.view);

@@ -43,7 +43,22 @@ ASKED = (
     },
 )
 # Of what widgets are given, what is no word of ours: tokens, names, ids, prompts.
-DATA = {"token", "tokens", "id", "name", "next", "text", "prompt", "generated", "find", "offer", "look", "edit", "data"}
+DATA = {
+    "token",
+    "tokens",
+    "id",
+    "name",
+    "next",
+    "text",
+    "prompt",
+    "generated",
+    "find",
+    "offer",
+    "look",
+    "edit",
+    "data",
+    "after",
+}
 
 
 def of_html(template: str) -> Iterator[str]:

@@ -136,7 +136,7 @@ def weights(look: Look) -> Parts:
     places = positions(look.trace.tokens)
     shown = look.trace[f"blocks.{layer}.attn.pattern"][head, 9, :10]
     bars = [Seen(weight, places[i], {"key": i}) for i, weight in enumerate(shown)]
-    return [bars, bars[4:5]]
+    return [bars, [bars[int(shown.argmax())]]]
 
 
 def early(look: Look) -> Parts:

@@ -57,7 +57,7 @@ def test_where_the_strongest_head_looks_is_told(style, query):
     layer, head = looks.strongest_head(trace, query)
     weights = trace[f"blocks.{layer}.attn.pattern"][head, query, : query + 1]
     words = looks.VIEW.formula(trace, Selection(query=query))
-    assert f"head {head} of layer {layer} adds most to the score" in words
+    assert f"head {head} of layer {layer} speaks most" in words
     told = shares_in(words.splitlines()[1])
     named = np.sort(weights[weights >= looks.LEAST_NAMED])[::-1][: looks.MOST_NAMED]
     assert told == pytest.approx(named, rel=0.06)

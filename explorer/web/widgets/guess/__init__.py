@@ -16,12 +16,12 @@ HTML = """<div class="guess" hidden>
   <button type="submit" class="see">{see}</button>
 </form>
 <div class="seen" hidden>
-  <h3>{guesses}</h3>
-  <ol aria-label="{guesses}"></ol>
+  <h3></h3>
+  <ol></ol>
   <output></output>
   <p class="act">
     <span class="first"></span>
-    <button type="button" class="next">{next}</button>
+    <button type="button" class="next"></button>
     <button type="button" class="again">{again}</button>
   </p>
 </div>
@@ -43,18 +43,18 @@ class Guess(Widget):
             ask=_("What word comes next? Your guess:"),
             placeholder=_("a word, if you like"),
             see=_("See the model’s guesses"),
-            guesses=_("What the model thinks comes next"),
-            next=_("Next word"),
             again=_("Guess again"),
         )
         super().__init__(html=html, **kwargs)
 
     @staticmethod
-    def pack(prediction: NextToken, vocabulary: Sequence[str], guess: str) -> dict[str, Any]:
+    def pack(prediction: NextToken, vocabulary: Sequence[str], after: str, guess: str) -> dict[str, Any]:
         """The widget's value.
 
         Args:
+            prediction: one with a random number.
             vocabulary: the text of every token id.
+            after: the token that it follows.
             guess: a word, in any letters; "" for none.
         """
         plain = prediction.plain
@@ -62,7 +62,14 @@ class Guess(Widget):
             {"token": vocabulary[token_id], "share": float(plain[token_id]), "percent": percent(float(plain[token_id]))}
             for token_id in prediction.top(SHOWN)
         ]
-        return {"tokens": shown, "told": told(prediction, vocabulary, guess) if guess else ""}
+        drawn = prediction.drawn
+        return {
+            "tokens": shown,
+            "told": told(prediction, vocabulary, guess) if guess else "",
+            "drawn": {"token": quoted(vocabulary[drawn]), "percent": percent(float(plain[drawn]))},
+            "after": quoted(after),
+            "is_last": prediction.actual is None,
+        }
 
 
 def told(prediction: NextToken, vocabulary: Sequence[str], guess: str) -> str:

@@ -1,7 +1,9 @@
 // @ts-check
-import { tune } from "../../static/choosing.js";
+import { pick, tune } from "../../static/choosing.js";
 import { onContent } from "../../static/contents.js";
 import { countDraw, find, make, span } from "../../static/dom.js";
+import { _ } from "../../static/language.js";
+import { isNamed } from "../../static/mode.js";
 import { onState, setState, state } from "../../static/state.js";
 import { tokenNodes } from "../../static/token_text.js";
 
@@ -9,14 +11,18 @@ const VISITED = "explorer:visited"; // its place in the browser's storage
 
 /** @param {HTMLElement} element @param {import("../../static/contents.js").Gradio} gradio */
 export default function guess(element, { emit }) {
-  const card = find(element, ".guess"), form = find(card, "form"), seen = find(card, ".seen");
+  const card = find(element, ".guess"), form = find(card, "form"), seen = find(card, ".seen"), next = find(seen, ".next");
   const box = /** @type {HTMLInputElement} */ (find(form, "input"));
-  let isHidden = !remembered(), turn = null;
+  let isHidden = !remembered() && !isNamed, place = null, content = null, wrote = "";
 
-  function show({ tokens, told }) {
+  function show(given) {
+    content = given;
+    const { tokens, after, is_last: isLast } = content;
+    find(seen, "h3").textContent = _("What the model thinks comes after {token}", { token: after });
     find(seen, "ol").replaceChildren(...tokens.map(row));
     find(seen, ".first").replaceChildren(...tokenNodes(tokens[0].token), ` ${tokens[0].percent}`);
-    find(seen, "output").textContent = state.guess ? told : "";
+    find(seen, "output").textContent = (state.guess && content.told) || wrote;
+    next.textContent = isLast ? _("Next word") : _("To the end of the text");
     card.hidden = false;
     reveal();
     countDraw(card);
@@ -31,6 +37,7 @@ export default function guess(element, { emit }) {
   function reveal() {
     form.hidden = !isHidden;
     seen.hidden = isHidden;
+    document.body.classList.toggle("guessing", isHidden); // the rest of the simple page would tell
   }
 
   form.addEventListener("submit", (event) => {
@@ -39,9 +46,14 @@ export default function guess(element, { emit }) {
     remember();
     reveal();
     tune({ guess: box.value.trim() });
-    find(seen, ".next").focus({ preventScroll: true });
+    next.focus({ preventScroll: true });
   });
-  find(seen, ".next").addEventListener("click", () => emit.step());
+  next.addEventListener("click", () => {
+    const last = state.prompt.length + state.generated.length - 1;
+    if (!content.is_last) return pick({ query: last, key: last - 1 });
+    wrote = _("A random number fell on {token}; the model gave it {percent}.", content.drawn);
+    emit.step();
+  });
   find(seen, ".again").addEventListener("click", () => {
     isHidden = true;
     reveal();
@@ -49,10 +61,12 @@ export default function guess(element, { emit }) {
   });
   // A guess is about one place of one text.
   onState(element, () => {
-    const place = `${state.turn} ${state.generated?.length} ${state.query}`;
-    if (turn !== null && turn !== place && state.guess) setState({ guess: "" });
-    if (turn !== place) box.value = state.guess ?? "";
-    turn = place;
+    const now = `${state.prompt} ${state.generated?.length} ${state.query}`;
+    if (place === now) return;
+    if (place !== null && state.guess) setState({ guess: "" });
+    if (String(state.prompt) !== place?.split(" ")[0]) wrote = "";
+    box.value = state.guess ?? "";
+    place = now;
   });
   onContent(element, show);
 }

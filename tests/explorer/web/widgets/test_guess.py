@@ -5,20 +5,22 @@ import json
 import pytest
 
 from explorer.analysis.next_token import next_token
+from explorer.explain.notation import quoted
 from explorer.web.widgets.guess import SHOWN, Guess, told
 
 
 @pytest.fixture
 def prediction(trace):
-    return next_token(trace, 5)
+    return next_token(trace, 5, seed=0)
 
 
 def test_the_likeliest_are_shown_with_the_models_own_probability(trace, prediction):
-    value = json.loads(json.dumps(Guess.pack(prediction, trace.vocabulary, "")))
+    value = json.loads(json.dumps(Guess.pack(prediction, trace.vocabulary, trace.tokens[5], "")))
     shares = [row["share"] for row in value["tokens"]]
     assert shares == pytest.approx(sorted(prediction.plain, reverse=True)[:SHOWN])
     assert [row["token"] for row in value["tokens"]] == [trace.vocabulary[i] for i in prediction.top(SHOWN)]
-    assert value["told"] == ""
+    assert value["told"] == "" and value["is_last"] is False
+    assert value["drawn"]["token"] == quoted(trace.vocabulary[prediction.drawn])
 
 
 def test_a_word_that_is_a_token_has_its_probability_and_its_place(trace, prediction):
