@@ -106,3 +106,14 @@ def test_the_menu_of_tabs_is_reached_by_the_arrow_keys(newcomer):
     expect(person.page.get_by_role("button", name="More tabs")).to_be_focused()
     person.page.keyboard.press("Enter")
     expect(person.page.locator(".overflow-dropdown").get_by_role("button").first).to_be_visible()
+
+
+@pytest.mark.parametrize("view", ["overview", "looks"])
+def test_the_first_stop_of_the_tab_key_leads_to_the_pictures(newcomer, view):
+    person = newcomer().open(view).at_rest()
+    person.page.keyboard.press("Tab")
+    link = person.page.get_by_role("link", name="Skip to the pictures")
+    expect(link).to_be_focused()
+    expect(link).to_be_in_viewport()
+    person.page.keyboard.press("Enter")
+    expect(person.page.locator("[role=tab][aria-selected=true]:visible")).to_be_focused()

@@ -10,7 +10,7 @@ from .test_generation import LONG
 
 
 def selected_tab(person):
-    return person.page.locator("[role=tab][aria-selected=true]")
+    return person.page.locator("#views [role=tab][aria-selected=true]")
 
 
 def test_back_goes_through_tabs_and_runs_without_a_reload(person):

@@ -42,8 +42,9 @@ def test_the_page_opens_dark_where_the_system_is(newcomer):
 
 
 @pytest.mark.exhaustive
-def test_nothing_overflows_a_telephone(newcomer):
-    person = newcomer(viewport={"width": 390, "height": 844}).open()
+@pytest.mark.parametrize("width", [390, 1024])
+def test_nothing_overflows(newcomer, width):
+    person = newcomer(viewport={"width": width, "height": 844}).open()
     for view in FULL:
         person.tab(view.title)
         figures = [panel for panel in view.panels if panel.kind == "figure" and not panel.compares]

@@ -52,7 +52,7 @@ def test_elsewhere_in_the_text_the_button_leads_to_its_end(newcomer):
     person = newcomer().open(view="")
     card(person).locator(".see").click()
     person.chips.nth(2).click()
-    expect(card(person).locator("h3")).to_contain_text(person.chips.nth(2).text_content().strip())
+    expect(card(person).locator(".heading")).to_contain_text(person.chips.nth(2).text_content().strip())
     before = person.chips.count()
     card(person).get_by_role("button", name="To the end of the text").click()
     expect(card(person).get_by_role("button", name="Next word")).to_be_visible()

@@ -93,7 +93,7 @@ def test_a_hostile_selection_is_brought_into_what_exists(newcomer):
 def test_a_hostile_run_gives_a_warning_and_the_first_example(newcomer):
     person = newcomer()
     for query in HOSTILE_RUNS:
-        person.open(view="", **query)
+        person.open(view="overview", **query)
         expect(person.warning).to_be_visible()
         expect(person.strip).to_have_text(FIRST_PROMPT)
         expect(person.page.locator("#views .main-svg:visible").first).to_be_visible()

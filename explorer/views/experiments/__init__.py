@@ -98,7 +98,7 @@ VIEW = View(
     words=N_(
         "What is a part of the model good for? Take it away and see (ablation): each cell below is one head silenced "
         "alone, and by how many bits that changes the log-probability of the explained token, blue where it needs the "
-        "head. Click a cell, then silence, weaken or strengthen that head with its slider, or change something else: "
+        "head. Choose a cell, then silence, weaken or strengthen that head with its slider, or change something else: "
         "the model as it was is kept beside the changed one, to compare."
     ),
     formula=formula,

@@ -133,7 +133,7 @@ VIEW = View(
         Panel(
             name="map",
             title=N_(
-                "The model, from the token to the next token; click a part to open it, Shift-click or press long for "
+                "The model, from the token to the next token; choose a part to open it, Shift-click or press long for "
                 "its working"
             ),
             draw=map_of,

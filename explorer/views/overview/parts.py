@@ -187,7 +187,7 @@ class Parts:
             middle = at.STREAM + at.ROW * (place - (len(rows) - 1) / 2)
             token = self.trace.vocabulary[token_id]
             told = _(
-                "{token}: rank {rank:,}, probability {probability}\nlogit {logit}\nclick to explain it",
+                "{token}: rank {rank:,}, probability {probability}\nlogit {logit}\nchoose it to explain it",
                 token=shortened(token),
                 rank=row + 1,
                 probability=full(plain[token_id]),

@@ -66,10 +66,10 @@ class Layout:
             with gr.Column(scale=7, min_width=340):
                 self.tab: dict[str, gr.Tab] = {}
                 self.steps, self.tabs = self.place_views(SIMPLE, "steps"), self.place_views(FULL, "views")
+                Glossary(elem_id="glossary")
             with gr.Column(scale=3, min_width=330, elem_id="generation"):
                 self.buttons, self.sampling = WritingButtons(), SamplingPanel()
                 place_writing()
-        Glossary(elem_id="glossary")
 
     def place_header(self, checkpoints: list[str], checkpoint: str):
         with gr.Row(elem_id="header"):

@@ -8,6 +8,7 @@ import { makeMove } from "./moves.js";
 import { watchReloads } from "./reload.js";
 import { followMode, viewAtFirst } from "./mode.js";
 import { nameSideways } from "./sideways.js";
+import { placeSkip } from "./skip.js";
 import { roveTabs } from "./tabs.js";
 import { stop } from "./writing.js";
 
@@ -24,6 +25,7 @@ document.documentElement.lang = language;
 nameSideways();
 followMode();
 placeBanner();
+placeSkip();
 watchServer();
 watchReloads();
 followBack();

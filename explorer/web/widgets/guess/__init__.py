@@ -16,7 +16,7 @@ HTML = """<div class="guess" hidden>
   <button type="submit" class="see">{see}</button>
 </form>
 <div class="seen" hidden>
-  <h3></h3>
+  <p class="heading"></p>
   <ol></ol>
   <output></output>
   <p class="act">

@@ -13,12 +13,12 @@ const VISITED = "explorer:visited"; // its place in the browser's storage
 export default function guess(element, { emit }) {
   const card = find(element, ".guess"), form = find(card, "form"), seen = find(card, ".seen"), next = find(seen, ".next");
   const box = /** @type {HTMLInputElement} */ (find(form, "input"));
-  let isHidden = !remembered() && !isNamed, place = null, content = null, wrote = "";
+  let isHidden = !remembered() && !isNamed, place = null, prompt = null, content = null, wrote = "";
 
   function show(given) {
     content = given;
     const { tokens, after, is_last: isLast } = content;
-    find(seen, "h3").textContent = _("What the model thinks comes after {token}", { token: after });
+    find(seen, ".heading").textContent = _("What the model thinks comes after {token}", { token: after });
     find(seen, "ol").replaceChildren(...tokens.map(row));
     find(seen, ".first").replaceChildren(...tokenNodes(tokens[0].token), ` ${tokens[0].percent}`);
     find(seen, "output").textContent = (state.guess && content.told) || wrote;
@@ -59,14 +59,15 @@ export default function guess(element, { emit }) {
     reveal();
     box.focus();
   });
-  // A guess is about one place of one text.
+  // A guess is about one place of one text, and what was written about that text.
   onState(element, () => {
-    const now = `${state.prompt} ${state.generated?.length} ${state.query}`;
+    const text = String(state.prompt), now = `${text} ${state.generated?.length} ${state.query}`;
     if (place === now) return;
-    if (place !== null && state.guess) setState({ guess: "" });
-    if (String(state.prompt) !== place?.split(" ")[0]) wrote = "";
-    box.value = state.guess ?? "";
+    const isFirst = place === null;
     place = now;
+    if (prompt !== text) [prompt, wrote] = [text, ""];
+    if (!isFirst && state.guess) setState({ guess: "" });
+    box.value = state.guess ?? "";
   });
   onContent(element, show);
 }
