@@ -48,6 +48,35 @@ def test_the_next_word_is_written(newcomer):
     )
 
 
+def test_a_guess_is_about_its_place_alone(newcomer):
+    person = newcomer().open(view="")
+    guess, said = card(person).get_by_role("textbox"), card(person).locator("output")
+    guess.fill("the")
+    guess.press("Enter")
+    expect(said).to_contain_text("Your guess")
+    card(person).evaluate(
+        """(card) => new MutationObserver(() => {
+          const after = card.querySelector(".heading").textContent, said = card.querySelector("output").textContent;
+          (window.seen ??= []).push(`${after}: ${said}`);
+        }).observe(card, { childList: true, subtree: true, characterData: true })"""
+    )
+    before = card(person).locator(".heading").text_content()
+    card(person).get_by_role("button", name="Next word").click()
+    expect(said).to_contain_text("random number")
+    seen = person.page.evaluate("window.seen")
+    assert seen and not [text for text in seen if "Your guess" in text and not text.startswith(before)]
+    assert "guess" not in person.at_rest().state or not person.state["guess"]
+
+
+def test_the_colours_of_the_simple_page_are_surprisal_and_no_key_is_framed(newcomer):
+    person = newcomer().open(view="looks", shade="rank")
+    expect(person.page.locator("#strip select")).to_have_value("surprisal")
+    key = person.chips.and_(person.page.locator(".key"))
+    expect(key).to_have_css("border-top-color", "rgba(0, 0, 0, 0)")
+    person.page.get_by_role("button", name="Full", exact=True).click()
+    expect(person.page.locator("#strip select")).to_have_value("rank")
+
+
 def test_elsewhere_in_the_text_the_button_leads_to_its_end(newcomer):
     person = newcomer().open(view="")
     card(person).locator(".see").click()

@@ -39,18 +39,15 @@ def view_contents(open_view: OpenView, newly: bool, part: int) -> dict[str, Any]
     pictures = {in_tab(name, panel.name): packed(_piece(open_view.draw, panel)) for panel in now}
     if part:
         return pictures
-    further = {in_tab(name, IN_FULL): InFull.pack(*open_view.in_full)} if open_view.in_full else {}
-    return (
-        pictures
-        | further
-        | {
-            CHANGES: Changes.pack(open_view.trace.edits, open_view.trace.config),
-            in_tab(name, WORDS): open_view.words,
-            in_tab(name, FORMULA): open_view.formula,
-            in_tab(name, CHOOSERS): Choosers.pack(open_view.choices),
-            in_tab(name, WHAT_IFS): WhatIfs.pack(open_view.what_ifs),
-        }
-    )
+    if further := open_view.in_full:
+        pictures[in_tab(name, IN_FULL)] = InFull.pack(*further)
+    return pictures | {
+        CHANGES: Changes.pack(open_view.trace.edits, open_view.trace.config),
+        in_tab(name, WORDS): open_view.words,
+        in_tab(name, FORMULA): open_view.formula,
+        in_tab(name, CHOOSERS): Choosers.pack(open_view.choices),
+        in_tab(name, WHAT_IFS): WhatIfs.pack(open_view.what_ifs),
+    }
 
 
 def lists_of_tokens(selection: Selection, trace: Trace) -> dict[str, Any]:

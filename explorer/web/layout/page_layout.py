@@ -106,7 +106,10 @@ class Layout:
                     for name, text in EXAMPLES.items()
                 ]
         TokenStrip(elem_id=STRIP)
-        Words(_("The darker a token, the more it surprised the model; · is a space, ↵ a line break."), elem_id="legend")
+        Words(
+            _("The fuller a token’s colour, the more it surprised the model; · is a space, ↵ a line break."),
+            elem_id="legend",
+        )
         self.guess = Guess(elem_id=GUESS)
         self.advice = Advice(elem_id=ADVICE)
         WhyToken(elem_id=WHY)

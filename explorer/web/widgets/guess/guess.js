@@ -14,6 +14,7 @@ export default function guess(element, { emit }) {
   const card = find(element, ".guess"), form = find(card, "form"), seen = find(card, ".seen"), next = find(seen, ".next");
   const box = /** @type {HTMLInputElement} */ (find(form, "input"));
   let isHidden = !remembered() && !isNamed, place = null, prompt = null, content = null, wrote = "";
+  let guessedAt = null; // the place that the guess in the state is about
 
   function show(given) {
     content = given;
@@ -21,7 +22,7 @@ export default function guess(element, { emit }) {
     find(seen, ".heading").textContent = _("What the model thinks comes after {token}", { token: after });
     find(seen, "ol").replaceChildren(...tokens.map(row));
     find(seen, ".first").replaceChildren(...tokenNodes(tokens[0].token), ` ${tokens[0].percent}`);
-    find(seen, "output").textContent = (state.guess && content.told) || wrote;
+    find(seen, "output").textContent = (guessedAt === placeOf(state) && content.told) || wrote;
     next.textContent = isLast ? _("Next word") : _("To the end of the text");
     card.hidden = false;
     reveal();
@@ -45,6 +46,7 @@ export default function guess(element, { emit }) {
     isHidden = false;
     remember();
     reveal();
+    guessedAt = placeOf(state);
     tune({ guess: box.value.trim() });
     next.focus({ preventScroll: true });
   });
@@ -59,18 +61,20 @@ export default function guess(element, { emit }) {
     reveal();
     box.focus();
   });
-  // A guess is about one place of one text, and what was written about that text.
+  // What was written is told as long as the prompt is the same, and a guess as long as the place is.
   onState(element, () => {
-    const text = String(state.prompt), now = `${text} ${state.generated?.length} ${state.query}`;
+    const now = placeOf(state);
     if (place === now) return;
-    const isFirst = place === null;
+    if (place === null && state.guess) guessedAt = now; // the address has it
     place = now;
-    if (prompt !== text) [prompt, wrote] = [text, ""];
-    if (!isFirst && state.guess) setState({ guess: "" });
+    if (prompt !== String(state.prompt)) [prompt, wrote] = [String(state.prompt), ""];
+    if (guessedAt !== now && state.guess) setState({ guess: "" });
     box.value = state.guess ?? "";
   });
   onContent(element, show);
 }
+
+const placeOf = ({ prompt, generated, query }) => `${prompt} ${generated} ${query}`;
 
 function remembered() {
   try { return localStorage.getItem(VISITED); } catch { return null; } // not every frame has a storage

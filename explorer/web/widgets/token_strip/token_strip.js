@@ -3,6 +3,7 @@ import { pick } from "../../static/choosing.js";
 import { onContent } from "../../static/contents.js";
 import { countDraw, find, findAll, make, span } from "../../static/dom.js";
 import { _, ngettext } from "../../static/language.js";
+import { modeOf } from "../../static/mode.js";
 import { rove, stopAt } from "../../static/roving.js";
 import { onState, setState, state } from "../../static/state.js";
 import { tokenNodes } from "../../static/token_text.js";
@@ -41,8 +42,11 @@ export default function tokenStrip(element) {
     return chip;
   }
 
+  // The simple page says what the colour is, and has no list to choose another.
+  const nameOf = ({ view, shade }) => (modeOf(view) === "simple" ? "surprisal" : shade ?? choice.value);
+
   function shade() {
-    const name = state.shade ?? choice.value, { shares, words } = shades[name] || {};
+    const name = nameOf(state), { shares, words } = shades[name] || {};
     choice.value = shadedBy = name;
     if (!shares) return;
     chips().forEach((chip, i) => {
@@ -53,7 +57,7 @@ export default function tokenStrip(element) {
   }
 
   function mark() {
-    if (state.shade !== shadedBy) shade();
+    if (nameOf(state) !== shadedBy) shade();
     const all = chips(), chosen = all[state.query] ?? null;
     all.forEach((chip, position) => {
       chip.ariaSelected = String(chip === chosen);
