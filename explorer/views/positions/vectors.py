@@ -16,11 +16,10 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.checks import cell, recomputed, worked_out
 from explorer.views.position_table import position_table
-from explorer.views.positions.likeness import alike, by_distances
+from explorer.views.positions.likeness import FAINT, alike, by_distances
 from explorer.views.style import EMBEDDING, RESIDUAL, SELECTED, figure, positions, token_axis
 from explorer.views.view import Panel
 
-FAINT = "rgba(0, 158, 115, 0.4)"  # EMBEDDING
 SHOWN_POSITIONS = 48  # at first, of a short run; the others can be zoomed out to
 
 
