@@ -51,8 +51,8 @@ class Page:
         with SpokenBlocks(title=TITLE, analytics_enabled=False, fill_width=True) as blocks:
             self.layout = Layout(*placed)
             self.events = Events(self.layout, opening, self.checkpoint)
-            boxes = self.layout.prompt, self.layout.sampling.seed
-            self.writing = GenerationEvents(self.layout.update, *boxes, opening, self.limits)
+            outputs = self.layout.update, self.layout.written, self.layout.prompt, self.layout.sampling.seed
+            self.writing = GenerationEvents(*outputs, opening, self.limits)
             connect(blocks, self.layout, self.events, self.writing)
             api = Api(opening, self.checkpoint, self.limits)
             gr.api(told_to_programs(api.explore), api_name="explore")
@@ -109,11 +109,11 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Generati
     seen = {"js": page_script("page.begin()")} | quiet  # of what is written as much as is shown
     makes = {
         buttons.step: buttons.step.click(writing.on_step, layout.state, layout.update, **seen),
-        buttons.generate: buttons.generate.click(writing.on_generate, layout.state, layout.update, **seen),
+        buttons.generate: buttons.generate.click(writing.on_generate, layout.state, layout.written, **seen),
         buttons.regenerate: buttons.regenerate.click(
-            writing.on_regenerate, layout.state, [layout.update, layout.sampling.seed], **seen
+            writing.on_regenerate, layout.state, [layout.written, layout.sampling.seed], **seen
         ),
-        buttons.compare: buttons.compare.click(writing.on_compare, layout.state, layout.update, **seen),
+        buttons.compare: buttons.compare.click(writing.on_compare, layout.state, layout.written, **seen),
     }
     for button in makes:  # one thing is written at a time
         button.click(None, cancels=[event for other, event in makes.items() if other is not button])

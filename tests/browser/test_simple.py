@@ -138,6 +138,20 @@ def test_full_is_one_press_away_and_remembered(newcomer):
     assert pressed(person) == "Full"
 
 
+def test_the_other_page_waits_until_there_is_something_to_show(newcomer):
+    person, asked = newcomer(), []
+    person.page.route("**/queue/data*", lambda route: asked.append(route))  # Python's first answer is on its way
+    person.page.goto(person.address)
+    full = person.page.get_by_role("button", name="Full", exact=True)
+    expect(full).to_be_disabled()
+    person.page.unroute("**/queue/data*")
+    for route in asked:
+        route.continue_()
+    expect(full).to_be_enabled()
+    full.click()
+    expect(person.page.locator("#overview-map .map")).to_be_visible()
+
+
 def test_an_address_that_names_a_tab_opens_it(newcomer):
     for view, mode in (("attention", "Full"), ("looks", "Simple")):
         expect(newcomer().open(view).page.locator("#mode [aria-pressed=true]")).to_have_text(mode)

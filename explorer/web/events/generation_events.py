@@ -52,7 +52,9 @@ class GenerationEvents:
     """Handlers that take the page's state alone and answer with the changes of it.
 
     Args:
-        update: the widget that changes the state.
+        update: the widget that changes the state, once an event.
+        written: another for texts that are being written: of values that come at once Gradio shows the last alone, and
+            the last tokens of a text that was cancelled must not hide what cancelled it.
         prompt: the box of the prompt, which a move may shorten.
         seed: the number box of the seed, which Regenerate counts on.
         opening: knows what runs compute, and where they are looked at.
@@ -60,17 +62,27 @@ class GenerationEvents:
     """
 
     def __init__(
-        self, update: StateUpdate, prompt: gr.Textbox, seed: gr.Number, opening: Opening, limits: WritingLimits
+        self,
+        update: StateUpdate,
+        written: StateUpdate,
+        prompt: gr.Textbox,
+        seed: gr.Number,
+        opening: Opening,
+        limits: WritingLimits,
     ):
-        self.update, self.prompt, self.seed, self.opening, self.limits = update, prompt, seed, opening, limits
+        self.update, self.written = update, written
+        self.prompt, self.seed, self.opening, self.limits = prompt, seed, opening, limits
 
     @telling
     def on_step(self, state: dict) -> Iterator[dict]:
-        yield from self.written(self.next_turn(state), replace(GenerationSettings.parse(state), max_new_tokens=1))
+        settings = replace(GenerationSettings.parse(state), max_new_tokens=1)
+        for change in self.steps(self.next_turn(state), settings):
+            yield {self.update: change}
 
     @telling
     def on_generate(self, state: dict) -> Iterator[dict]:
-        yield from self.written(begun(self.next_turn(state)), GenerationSettings.parse(state))
+        for change in self.steps(begun(self.next_turn(state)), GenerationSettings.parse(state)):
+            yield {self.written: change}
 
     @telling
     def on_regenerate(self, state: dict) -> Iterator[dict]:
@@ -82,8 +94,8 @@ class GenerationEvents:
             raise UserError(_("At temperature 0 the likeliest token is always taken: no seed writes another text."))
         settings = replace(settings, seed=(settings.seed + 1) % (LIMITS["seed"][1] + 1))
         asked = rewritten(asked, asked.run.generated[: asked.began], asked.began)
-        for answer in self.written(asked, settings, seed=settings.seed):
-            yield answer | {self.seed: settings.seed}
+        for change in self.steps(asked, settings, seed=settings.seed):
+            yield {self.written: change, self.seed: settings.seed}
 
     @telling
     def on_move(self, state: dict) -> dict:
@@ -121,10 +133,10 @@ class GenerationEvents:
         for origin, way in ways.items():
             branches = added(asked.branches, (*run.generated, *way()), origin)
             asked = replace(asked, branches=branches)
-            yield {self.update: StateUpdate.pack(asked)}
+            yield {self.written: StateUpdate.pack(asked)}
 
     @at_intervals
-    def written(self, asked: PageState, settings: GenerationSettings, **change) -> Iterator[dict]:
+    def steps(self, asked: PageState, settings: GenerationSettings, **change) -> Iterator[dict]:
         """The run after each new token, and in `steps` the place of each among the tokens that the model sees: the
         browser shows them one by one (pace.js).
 
@@ -140,9 +152,9 @@ class GenerationEvents:
         run = asked.run
         lm, tokenizer = self.opening.runs.model(run.checkpoint)
         how = settings.as_dict() | {"max_new_tokens": most, "tokenizer": tokenizer, "num_dropped": run.dropped}
-        steps = generate(lm, run.token_ids, stop_tokens={tokenizer.end_of_text}, **how)
+        generated = generate(lm, run.token_ids, stop_tokens={tokenizer.end_of_text}, **how)
         places, end = [], time.monotonic() + self.limits.seconds
-        for done, step in enumerate(edited_steps(lm, run.edits, steps), start=1):
+        for done, step in enumerate(edited_steps(lm, run.edits, generated), start=1):
             run = replace(run, generated=(*run.generated, step.token_id))
             if run.edits and lm.config.position == "learned":
                 self.opening.runs.trace(run)  # moved positions may have ended with it
@@ -153,7 +165,7 @@ class GenerationEvents:
             if last and not complete:
                 self.tell_why(done)
             seen, ask = seen_from(places[-1], replace(asked, run=run)), "show" if last else "token"
-            yield {self.update: StateUpdate.pack(seen, change, ask) | {"steps": list(places)}}
+            yield StateUpdate.pack(seen, change, ask) | {"steps": list(places)}
             if last:
                 return
 

@@ -59,7 +59,8 @@ class Layout:
     """
 
     def __init__(self, checkpoints: list[str], checkpoint: str, functions: Sequence[Callable]):
-        self.state, self.update = State(functions, elem_id="state"), StateUpdate(elem_id="state-update")
+        self.state = State(functions, elem_id="state")
+        self.update, self.written = StateUpdate(elem_id="state-update"), StateUpdate(elem_id="state-written")
         self.place_header(checkpoints, checkpoint)
         self.place_prompt()
         with gr.Row(elem_id="columns"):

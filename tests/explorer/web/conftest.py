@@ -56,7 +56,8 @@ def merged(page) -> Callable[[dict, Iterable[dict]], dict]:
 
     def merged(state: dict, answers: Iterable[dict]) -> dict:
         for answer in answers:
-            state = state | answer[page.layout.update]["change"]
+            update = answer.get(page.layout.update) or answer[page.layout.written]
+            state = state | update["change"]
         return state
 
     return merged

@@ -53,6 +53,14 @@ def test_python_never_writes_the_state_that_its_events_read(page):
         assert inputs and all(given == [page.layout.state] for given in inputs)
 
 
+def test_the_last_tokens_of_a_text_cannot_hide_what_ended_it(page):
+    """Of values that come for a widget at once the browser gets the last alone."""
+    streams = {"on_generate", "on_regenerate", "on_compare"}
+    for event in page.blocks.fns.values():
+        assert (page.layout.written in event.outputs) == (event.name in streams), event.name
+        assert page.layout.update not in event.outputs or event.name not in streams, event.name
+
+
 def test_programs_are_offered_two_functions(page):
     assert set(page.blocks.get_api_info()["named_endpoints"]) == {"/explore", "/generate"}
 

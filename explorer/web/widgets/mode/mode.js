@@ -16,7 +16,10 @@ export default function modeSwitch(element) {
 
   function follow() {
     const now = modeOf(state.view ?? viewAtFirst());
-    for (const button of buttons) button.ariaPressed = String(button.dataset.mode === now);
+    for (const button of buttons) {
+      button.ariaPressed = String(button.dataset.mode === now);
+      button.disabled = !state.checkpoint; // until there is something to show
+    }
   }
 
   onState(element, follow);

@@ -19,7 +19,7 @@ def once(page, state, merged) -> dict:
 
 
 def change(page, answer: dict) -> dict:
-    return answer[page.layout.update]["change"]
+    return (answer.get(page.layout.update) or answer[page.layout.written])["change"]
 
 
 def test_undo_takes_tokens_back_until_none_is_left(page, once, told, merged):
@@ -147,7 +147,8 @@ def test_a_hostile_tree_is_told_and_not_shown(told, load, branches, page):
 
 def limited(page, limits: WritingLimits) -> GenerationEvents:
     layout = page.layout
-    return GenerationEvents(layout.update, layout.prompt, layout.sampling.seed, page.writing.opening, limits)
+    outputs = layout.update, layout.written, layout.prompt, layout.sampling.seed
+    return GenerationEvents(*outputs, page.writing.opening, limits)
 
 
 def test_no_more_is_written_than_a_deployment_allows(page, state, told, merged):
@@ -162,5 +163,5 @@ def test_no_more_is_written_than_a_deployment_allows(page, state, told, merged):
 def test_nothing_is_written_longer_than_a_deployment_allows(page, state, told, merged):
     writing = limited(page, WritingLimits(seconds=1e-9))
     answers = list(writing.on_generate(state | {"max_new_tokens": 8}))
-    assert [answer[page.layout.update]["ask"] for answer in answers] == ["show"]
+    assert [answer[page.layout.written]["ask"] for answer in answers] == ["show"]
     assert "after 1e-09 seconds" in told[0]

@@ -36,12 +36,12 @@ def test_generating_on_goes_on(page, state, merged):
 
 def test_each_new_token_is_shown_and_looked_at(page, state):
     answers = list(page.writing.on_generate(state | {"max_new_tokens": 4}))
-    assert [len(answer[page.layout.update]["change"]["generated"]) for answer in answers] == [1, 2, 3, 4]
-    assert [answer[page.layout.update]["ask"] for answer in answers] == ["token", "token", "token", "show"]
+    assert [len(answer[page.layout.written]["change"]["generated"]) for answer in answers] == [1, 2, 3, 4]
+    assert [answer[page.layout.written]["ask"] for answer in answers] == ["token", "token", "token", "show"]
     for done, answer in enumerate(answers, start=1):
         tokens = len(state["prompt"]) + done
-        assert answer[page.layout.update]["change"]["query"] == tokens - 1
-        assert answer[page.layout.update]["change"]["prompt"] == state["prompt"]
+        assert answer[page.layout.written]["change"]["query"] == tokens - 1
+        assert answer[page.layout.written]["change"]["prompt"] == state["prompt"]
 
 
 def test_what_is_written_follows_the_changes_of_the_model(page, state, merged):
@@ -60,12 +60,12 @@ def test_writing_ends_with_the_text(page, library, state, monkeypatch):
     (likeliest,) = answer[page.layout.update]["change"]["generated"]
     monkeypatch.setattr(library.model("rope")[1], "end_of_text", likeliest)
     (only,) = page.writing.on_generate(start | {"max_new_tokens": 5})
-    assert only[page.layout.update]["ask"] == "show"
+    assert only[page.layout.written]["ask"] == "show"
 
 
 def test_writing_ends_where_a_link_would_grow_too_long(page, state, told, monkeypatch):
     monkeypatch.setattr("explorer.web.events.generation_events.MOST_TOKENS", 3)
-    full = list(page.writing.on_generate(state | {"max_new_tokens": 8}))[-1][page.layout.update]["change"]
+    full = list(page.writing.on_generate(state | {"max_new_tokens": 8}))[-1][page.layout.written]["change"]
     assert len(full["generated"]) == 3
     assert list(page.writing.on_generate(state | full)) == []
     assert len(told) == 1
@@ -76,7 +76,8 @@ def test_where_learned_positions_end_writing_ends_with_a_sentence(page, state, t
     start = merged(state, [page.events.on_prompt(PROMPT, "learned", state)])
     room = 32 - len(start["prompt"])
     start |= {"edits": f"position_embed*shift*{room - 2}", "max_new_tokens": 8}
-    written = [answer[page.layout.update]["change"]["generated"] for answer in getattr(page.writing, handler)(start)]
+    widget = page.layout.update if handler == "on_step" else page.layout.written
+    written = [answer[widget]["change"]["generated"] for answer in getattr(page.writing, handler)(start)]
     if handler == "on_step":
         assert len(written) == 1 and not told
         start = merged(start, page.writing.on_step(start | {"generated": written[0]}))
