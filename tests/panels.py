@@ -40,17 +40,20 @@ def each_panel_and_style(
 ) -> pytest.MarkDecorator:
     """Parametrise over (name, style, length) where the style has what the panel shows.
 
-    The styles of the bundled checkpoints at the middle length are in the core suite, and so is the first style that
-    fits a panel that suits neither of those. Exhaustive are the same at the other lengths, and all other styles.
+    In the core suite is each panel once, at the middle length: of the styles of the bundled checkpoints in turn, where
+    both fit it, and else of the first that does. Exhaustive are all other styles, and of those of the bundled
+    checkpoints the other lengths.
     """
     lengths, cases = list(lengths), []
     middle = lengths[len(lengths) // 2]
-    for name, pair in PANELS.items():
+    for place, (name, pair) in enumerate(PANELS.items()):
         styles = [style for style in STYLES if where(*pair) and shows(name, run(name, style))]
-        core = [style for style in styles if style in CORE] or styles[:1]
+        bundled = [style for style in CORE if style in styles]
+        several = bundled or styles[:1]
+        core = several[place % len(several)] if several else None
         for style in styles:
-            for length in lengths if style in core else [middle]:
-                marks = () if style in core and length == middle else pytest.mark.exhaustive
+            for length in lengths if style in bundled else [middle]:
+                marks = () if (style, length) == (core, middle) else pytest.mark.exhaustive
                 cases.append(pytest.param(name, style, length, marks=marks, id=f"{name}-{style}-{length}"))
     return pytest.mark.parametrize(("name", "style", "length"), cases)
 

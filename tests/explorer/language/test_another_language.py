@@ -65,6 +65,7 @@ def outside(text: str) -> str:
     return text
 
 
+@pytest.mark.exhaustive  # all that is said of all models
 def test_all_that_visitors_read_is_in_their_language(said):
     assert len({where for where, text in said if "⟦" in text}) > 50
     english = [(where, text) for where, text in said if re.search(r"[^\W\d_]{2}", outside(NAMES.sub("", text)))]

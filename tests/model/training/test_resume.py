@@ -15,6 +15,7 @@ from model.training.loop import train
 from model.training.trainer import Trainer
 
 ROOT = Path(__file__).parents[3]
+KILLED = ((21, "muon"), (21, "adamw"), (37, "adamw"))
 
 
 @pytest.fixture
@@ -41,8 +42,10 @@ def curve(folder: Path) -> list[dict]:
     return [{name: value for name, value in record.items() if name != "seconds"} for record in records]
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-@pytest.mark.parametrize("step", [21, 37])
+@pytest.mark.parametrize(
+    ("step", "optimizer"),
+    [(37, "muon"), *(pytest.param(*case, marks=pytest.mark.exhaustive) for case in KILLED)],
+)
 def test_a_run_that_was_killed_goes_on_as_if_it_had_not_been(options, checkpoints_folder, killed_at, optimizer, step):
     """With dropout and copy windows, so that every generator counts."""
     options = replace(options, optimizer=optimizer, evaluate_every=10, copy_fraction=0.3, copy_from=0.1)
