@@ -124,11 +124,21 @@ class Picture:
 
 
 class Map:
-    """A map of a model after it has travelled to the browser."""
+    """A map of a model after it has travelled to the browser.
 
-    def __init__(self, diagram: Diagram):
-        self.content = json.loads(json.dumps(ModelMap.pack(diagram)))
-        self.parts = self.content["parts"]
+    Args:
+        sheet: which of its arrangements, 0 for that of a wide page and 1 for that of a narrow one.
+    """
+
+    def __init__(self, diagram: Diagram, sheet: int = 0):
+        packed = json.loads(json.dumps(ModelMap.pack(diagram)))
+        self.content = packed | packed["sheets"][sheet]
+        written = self.content["written"]
+        self.parts = [
+            {"kind": kind, "box": boxes[sheet], "told": told, "selects": selects, "value": value}
+            | {"written": text if kind in written else ""}
+            for kind, boxes, told, selects, value, text in packed["parts"]
+        ]
         self.selects: dict[str, str] = {}  # each part says itself what a click on it selects
 
     def points(self) -> list[Point]:

@@ -45,6 +45,11 @@ def number(value: float) -> str:
     return text.replace("-", "−")
 
 
+def full(value: float) -> str:
+    """Six significant digits, with a true minus sign."""
+    return f"{value:.6g}".replace("-", "−")
+
+
 def added(value: float) -> str:
     """What a part adds, with its sign: two decimals; no sign where that leaves nothing."""
     text = f"{value:+.2f}".replace("-", "−")

@@ -48,7 +48,8 @@ class Panel:
             stands for; None where there is no number, NoSuchPoint where the picture has no such point.
         no_inspection: why a click has no number to explain, where `inspect` is None.
         height: of the picture, pixels.
-        min_width: of the picture, pixels; on a narrower screen it scrolls sideways.
+        min_width: of the picture, pixels; on a narrower screen it scrolls sideways, but for a map of the model, which
+            turns on a telephone.
         width: share of the row it takes on a wide screen.
     """
 

@@ -14,12 +14,12 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.checks import worked_out
 from explorer.views.explained import PARTS, SUM, explained, explained_token, logit_of, sum_of_kinds
-from explorer.views.overview import plan as overview_plan
 from explorer.views.overview.diagram import Diagram
 from explorer.views.overview.model_map import draw
 from explorer.views.overview.part_inspection import inspect_part, inspect_step
 from explorer.views.overview.parts import Parts
 from explorer.views.overview.running import CLICK, running_sum
+from explorer.views.overview.wide import HEIGHT, WIDTH
 from explorer.views.style import shortened
 from explorer.views.view import Panel, View
 
@@ -119,9 +119,9 @@ VIEW = View(
     name="overview",
     title=N_("Overview"),
     words=N_(
-        "Each token is a vector that runs through the model from left to right (the residual stream): in every layer "
-        "attention, above, and feed-forward, below, read it and add to it; lm_head turns the last into a score for "
-        "every possible next token (the logit). "
+        "Each token is a vector that runs through the model along the line (the residual stream): in every layer "
+        "attention, on one side, and feed-forward, on the other, read it and add to it; lm_head turns the last into a "
+        "score for every possible next token (the logit). "
         "Lines are as thick as the chosen token’s vectors are long, colours say what a part adds to the explained "
         "logit: choose a part to open it."
     ),
@@ -140,8 +140,8 @@ VIEW = View(
             kind="model_map",
             inspect=inspect_map,
             mark=MARK,
-            height=overview_plan.HEIGHT,
-            min_width=overview_plan.WIDTH,
+            height=HEIGHT,
+            min_width=WIDTH,
         ),
         Panel(
             name="sum",
@@ -151,7 +151,7 @@ VIEW = View(
             selects={"customdata": CLICK},
             mark=MARK,
             height=240,
-            min_width=overview_plan.WIDTH,
+            min_width=WIDTH,
         ),
     ),
 )

@@ -12,7 +12,7 @@ class Part:
 
     Attributes:
         kind: "head", "norm", …; parts of a kind look alike.
-        box: its edges.
+        boxes: its edges on each sheet.
         told: about it, lines of plain text.
         selects: what a click on it selects, by the field of the selection; with "view" among them a tab opens.
         value: what is drawn of it: what it adds to the logit or, of a next token, its probability.
@@ -20,7 +20,7 @@ class Part:
     """
 
     kind: str
-    box: Box
+    boxes: tuple[Box, ...]
     told: str
     selects: Mapping[str, str | int]
     value: float | None = None
@@ -63,26 +63,38 @@ class Word:
 
 
 @dataclass(frozen=True)
+class Sheet:
+    """One arrangement of the map.
+
+    Attributes:
+        size: its width and height.
+        lines: from the lowest to the uppermost; all are below the parts.
+        words: besides those on parts.
+        written: the kinds of parts that have room for what is written on them.
+        legend: a kind of disc and the edges of one, for each kind that there is.
+        scale: edges of the bar of colours.
+    """
+
+    size: tuple[float, float]
+    lines: Sequence[Line]
+    words: Sequence[Word]
+    written: Sequence[str]
+    legend: Sequence[tuple[str, Box]]
+    scale: Box
+
+
+@dataclass(frozen=True)
 class Diagram:
     """The whole map.
 
     Attributes:
-        width, height: of the plan.
         parts: in the order of the data's way.
-        lines: from the lowest to the uppermost; all are below the parts.
-        words: besides those on parts.
-        legend: a kind of disc and the edges of one, for each kind that there is.
-        scale: edges of the bar of colours.
+        sheets: the arrangement for a wide page, and that for a narrow one.
         largest: what has the last of its colours; the first has what is as far below 0.
         alt: what is seen, in a sentence.
     """
 
-    width: float
-    height: float
     parts: Sequence[Part]
-    lines: Sequence[Line]
-    words: Sequence[Word]
-    legend: Sequence[tuple[str, Box]]
-    scale: Box
+    sheets: tuple[Sheet, Sheet]
     largest: float
     alt: str

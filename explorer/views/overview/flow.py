@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from explorer.analysis.overview import Overview
-from explorer.views.overview import plan as at
 from explorer.views.overview.diagram import Line
 from explorer.views.overview.plan import Plan
 
@@ -15,49 +14,50 @@ def flows(plan: Plan, found: Overview) -> Iterator[Line]:
     """All vectors on the stream and those added to it: one scale of thickness for all."""
     longest = max(found.stream.max(), found.writes.max(), found.token, found.positions) or 1.0
 
-    def flow(kind: str, length: float, *corners: float) -> Line:
-        return Line(kind, corners, max(1.0, plan.thickest * float(length / longest)))
+    def flow(kind: str, length: float, *spots: tuple[float, float]) -> Line:
+        return Line(kind, plan.corners(*spots), max(1.0, plan.thickest * float(length / longest)))
 
     for layer, (attention, feed_forward) in enumerate(found.writes):
-        x = plan.place(layer, "add_attn")
-        yield flow("attention", attention, x, at.O_PROJ[1], x, at.STREAM)
-        x = plan.place(layer, "add_ffn")
-        yield flow("feed_forward", feed_forward, x, at.FEED_FORWARD[0], x, at.STREAM)
-    start = at.TOKEN[1]
+        along = plan.place(layer, "add_attn")
+        yield flow("attention", attention, (along, plan.o_proj[1]), (along, plan.stream))
+        along = plan.place(layer, "add_ffn")
+        yield flow("feed_forward", feed_forward, (along, plan.feed_forward[0]), (along, plan.stream))
+    start = plan.token[1]
     if found.positions:
-        x, y = at.POSITION_ADDED, sum(at.POSITION) / 2
-        yield flow("embedding", found.positions, start, y, x, y, x, at.STREAM)
-        yield flow("embedding", found.token, start, at.STREAM, x, at.STREAM)
-        start = x
-    ends = [start, *plan.changes(), at.LM_HEAD[0] if plan.post else at.FINAL_NORM]
-    for length, (left, right) in zip(found.stream, pairwise(ends), strict=True):
-        yield flow("residual", length, left, at.STREAM, right, at.STREAM)
+        added, across = plan.position_added, sum(plan.position) / 2
+        yield flow("embedding", found.positions, (start, across), (added, across), (added, plan.stream))
+        yield flow("embedding", found.token, (start, plan.stream), (added, plan.stream))
+        start = added
+    ends = [start, *plan.changes(), plan.after("lm_head" if plan.post else "final_norm")]
+    for length, (first, last) in zip(found.stream, pairwise(ends), strict=True):
+        yield flow("residual", length, (first, plan.stream), (last, plan.stream))
 
 
 def wires(plan: Plan) -> Iterator[Line]:
     """Where vectors are read, and how they pass through a sublayer."""
 
-    def wire(*corners: float) -> Line:
-        return Line("residual", corners, THIN, arrow=True)
+    def wire(*spots: tuple[float, float]) -> Line:
+        return Line("residual", plan.corners(*spots), THIN, arrow=True)
 
-    yield wire(at.LM_HEAD[1], at.STREAM, at.NEXT_TOKENS[0] - 3, at.STREAM)
+    yield wire((plan.after("lm_head_end"), plan.stream), (plan.after("list") - 3, plan.stream))
     if not plan.post:
-        yield wire(at.FINAL_NORM, at.STREAM, at.LM_HEAD[0], at.STREAM)
+        yield wire((plan.after("final_norm"), plan.stream), (plan.after("lm_head"), plan.stream))
     for layer in range(plan.config.num_layers):
         for name, start, end in (
-            ("read_attn", at.STREAM, at.HEADS[1]),
-            ("add_attn", at.HEADS[1], at.O_PROJ[0]),
-            ("read_ffn", at.STREAM, at.FEED_FORWARD[0]),
+            ("read_attn", plan.stream, plan.heads[1]),
+            ("add_attn", plan.heads[1], plan.o_proj[0]),
+            ("read_ffn", plan.stream, plan.feed_forward[0]),
         ):
-            x = plan.place(layer, name)
-            yield wire(x, start, x, end)
+            along = plan.place(layer, name)
+            yield wire((along, start), (along, end))
 
 
 def rotations(plan: Plan) -> Iterator[Line]:
     """How the angles of the positions reach every layer's attention; none in a model that does not rotate."""
     if plan.config.position != "rope":
         return
-    middles = [plan.at(layer, 0.5) for layer in range(plan.config.num_layers)]
-    yield Line("embedding", (at.LEFT + 2, at.ROTATION, middles[-1], at.ROTATION), THIN)
-    for x in middles:
-        yield Line("embedding", (x, at.ROTATION, x, at.HEADS[0]), THIN, arrow=True)
+    middles = [plan.middle(layer) for layer in range(plan.config.num_layers)]
+    all_along = plan.corners((plan.start + 2, plan.rotary), (middles[-1], plan.rotary))
+    yield Line("embedding", all_along, THIN)
+    for along in middles:
+        yield Line("embedding", plan.corners((along, plan.rotary), (along, plan.heads[0])), THIN, arrow=True)

@@ -1,23 +1,22 @@
 """The parts of a model on its map: where each stands, what is told of it, and where a click on it leads."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
-from explorer.analysis.next_token import likeliest, next_token, ranking
 from explorer.analysis.overview import Overview
 from explorer.analysis.residual import SUBLAYERS
+from explorer.explain.notation import full
 from explorer.language import N_, _, look_up
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
-from explorer.views.overview import plan as at
 from explorer.views.overview.diagram import Part
+from explorer.views.overview.next_tokens import NextToken, next_tokens
 from explorer.views.overview.plan import Box, Plan
+from explorer.views.overview.tall import Tall
+from explorer.views.overview.wide import Wide
 from explorer.views.style import shortened
 
-MOST_LISTED = 5  # next tokens, besides those chosen
 BEFORE = {
     "attn": N_("layer {layer} attn_norm, before the attention"),
     "ffn": N_("layer {layer} ffn_norm, before the feed-forward"),
@@ -49,15 +48,33 @@ class Parts:
             yield from self.feed_forward(layer)
         yield from self.end()
 
+    @property
+    def post(self) -> bool:
+        return self.trace.config.norm_placement == "post"
+
     @cached_property
-    def plan(self) -> Plan:
-        return Plan(self.trace.config)
+    def listed(self) -> list[NextToken]:
+        return next_tokens(self.trace, self.selection)
+
+    @cached_property
+    def plans(self) -> tuple[Wide, Tall]:
+        return Wide(self.trace.config, len(self.listed)), Tall(self.trace.config, len(self.listed))
+
+    def boxes(self, place: Callable[[Plan], Box]) -> tuple[Box, ...]:
+        return tuple(place(plan) for plan in self.plans)
 
     def part(
-        self, kind: str, box: Box, view: str, *told: str, value: float | None = None, written: str = "", **chosen: int
+        self,
+        kind: str,
+        place: Callable[[Plan], Box],
+        view: str,
+        *told: str,
+        value: float | None = None,
+        written: str = "",
+        **chosen: int,
     ) -> Part:
-        """A part whose click opens a view at what is `chosen`."""
-        return Part(kind, box, "\n".join(told), {"view": view} | chosen, value, written)
+        """A part at its `place` on each plan, whose click opens a view at what is `chosen`."""
+        return Part(kind, self.boxes(place), "\n".join(told), {"view": view} | chosen, value, written)
 
     def adds(self, value: float) -> str:
         return _("adds {value} to {logit}", value=full(value), logit=self.score)
@@ -72,7 +89,9 @@ class Parts:
             length=full(found.token),
         )
         told, written = (told, self.adds(found.parts.token)), "\n".join((shortened(token, 10), _("embedding")))
-        yield self.part("token", rectangle(at.TOKEN, at.BESIDE_STREAM), "tokens", *told, written=written)
+        yield self.part(
+            "token", lambda plan: plan.box(plan.token, plan.beside_stream), "tokens", *told, written=written
+        )
         if "position_embed" in self.trace:
             told = _(
                 "vector of position {position}: {width} numbers, length {length}",
@@ -80,82 +99,96 @@ class Parts:
                 width=width,
                 length=full(found.positions),
             )
-            told, box = (told, self.adds(found.parts.positions)), rectangle(at.TOKEN, at.POSITION)
-            yield self.part("position", box, "positions", *told, written=_("position {position}", position=query))
+            yield self.part(
+                "position",
+                lambda plan: plan.box(plan.token, plan.position),
+                "positions",
+                told,
+                self.adds(found.parts.positions),
+                written=_("position {position}", position=query),
+            )
             told = _("embedding + position: length {length}", length=full(found.stream[0]))
-            yield self.part("addition", self.plan.around(at.POSITION_ADDED, at.STREAM), "residual", told, layer=0)
+            yield self.part(
+                "addition", lambda plan: plan.disc(plan.position_added, plan.stream), "residual", told, layer=0
+            )
 
     def attention(self, layer: int) -> Iterator[Part]:
         found, config = self.found, self.trace.config
-        if not self.plan.post:
+        if not self.post:
             yield self.norm(layer, "attn")
         if config.position == "rope":
             told = _("layer {layer}: every head’s q and k are turned by the angles of their positions", layer=layer)
-            box = self.plan.around(self.plan.at(layer, 0.5), at.ROTATION)
-            yield self.part("rotation", box, "positions", told, layer=layer)
-        for head, value in enumerate(found.parts.heads[layer]):
-            left, upper, right, lower = box = self.plan.head(layer, head)
             yield self.part(
-                "head",
-                box,
-                "attention",
-                _("layer {layer} head {head}", layer=layer, head=head),
-                _("writes a vector of length {length}", length=full(found.head_writes[layer, head])),
-                self.adds(value),
-                value=float(value),
-                written=str(head) if min(right - left, lower - upper) >= 12 else "",
-                layer=layer,
-                head=head,
+                "rotation", lambda plan: plan.disc(plan.middle(layer), plan.rotary), "positions", told, layer=layer
             )
+        for head in range(config.num_heads):
+            yield self.head(layer, head)
         bias = f"blocks.{layer}.attn.o_proj.bias" in self.trace.weights
         yield self.part(
             "o_proj",
-            rectangle(self.plan.o_proj(layer), at.O_PROJ),
+            lambda plan: plan.box(plan.span(layer, "o_proj"), plan.o_proj),
             "attention",
             _("layer {layer} o_proj: what all heads fetched becomes one vector", layer=layer),
             _("of length {length}", length=full(found.writes[layer, 0])),
             self.adds(found.adds[layer, 0]),
             *([_("(of this its bias {value})", value=full(found.parts.biases[layer]))] if bias else []),
-            written="o_proj" if self.plan.roomy else "",
+            written="o_proj",
             layer=layer,
         )
         yield self.addition(layer, "attn")
-        if self.plan.post:
+        if self.post:
             yield self.norm(layer, "attn")
 
+    def head(self, layer: int, head: int) -> Part:
+        value = self.found.parts.heads[layer, head]
+        return self.part(
+            "head",
+            lambda plan: plan.head(layer, head),
+            "attention",
+            _("layer {layer} head {head}", layer=layer, head=head),
+            _("writes a vector of length {length}", length=full(self.found.head_writes[layer, head])),
+            self.adds(value),
+            value=float(value),
+            written=str(head),
+            layer=layer,
+            head=head,
+        )
+
     def feed_forward(self, layer: int) -> Iterator[Part]:
-        if not self.plan.post:
+        if not self.post:
             yield self.norm(layer, "ffn")
         yield self.part(
             "feed_forward",
-            rectangle(self.plan.box(layer), at.FEED_FORWARD),
+            lambda plan: plan.box(plan.span(layer, "feed_forward"), plan.feed_forward),
             "feed_forward",
             _("layer {layer} feed-forward, {neurons:,} neurons", layer=layer, neurons=self.trace.config.d_ff),
             _("writes a vector of length {length}", length=full(self.found.writes[layer, 1])),
             self.adds(self.found.adds[layer, 1]),
             value=float(self.found.adds[layer, 1]),
-            written=_("feed-forward") if self.plan.roomy else "",  # the row has its name at the left
+            written=_("feed-forward"),
             layer=layer,
         )
         yield self.addition(layer, "ffn")
-        if self.plan.post:
+        if self.post:
             yield self.norm(layer, "ffn")
 
     def norm(self, layer: int, sublayer: str) -> Part:
-        if self.plan.post:
+        if self.post:
             place = _("layer {layer} {norm}, after the addition", layer=layer, norm=f"{sublayer}_norm")
         else:
             place = look_up(BEFORE[sublayer], layer=layer)
         divisor = full(self.found.divisors[layer, list(SUBLAYERS).index(sublayer)])
         told = place, _("divides by {divisor}", divisor=divisor)
-        return self.part("norm", self.plan.around(*self.plan.norm(layer, sublayer)), "residual", *told, layer=layer)
+        return self.part("norm", lambda plan: plan.disc(*plan.norm(layer, sublayer)), "residual", *told, layer=layer)
 
     def addition(self, layer: int, sublayer: str) -> Part:
-        x = self.plan.place(layer, f"add_{sublayer}")
-        stage = self.plan.changes().index(x) + 1
+        name, plan = f"add_{sublayer}", self.plans[0]
+        stage = plan.changes().index(plan.place(layer, name)) + 1
         before, after = (full(length) for length in self.found.stream[stage - 1 : stage + 1])
         told = look_up(ADDITIONS[sublayer], layer=layer), _("length {before} → {after}", before=before, after=after)
-        return self.part("addition", self.plan.around(x, at.STREAM), "residual", *told, layer=layer)
+        return self.part(
+            "addition", lambda plan: plan.disc(plan.place(layer, name), plan.stream), "residual", *told, layer=layer
+        )
 
     def end(self) -> Iterator[Part]:
         config, parts = self.trace.config, self.found.parts
@@ -164,50 +197,30 @@ class Parts:
             told = [_("final_norm, before the unembedding"), divides]
             if config.norm == "layernorm":
                 told.append(_("all norms’ shifts β: {adds}", adds=self.adds(parts.shift)))
-            box = self.plan.around(at.FINAL_NORM, at.STREAM)
-            yield self.part("norm", box, "residual", *told, layer=config.num_layers - 1)
+            yield self.part(
+                "norm",
+                lambda plan: plan.disc(plan.after("final_norm"), plan.stream),
+                "residual",
+                *told,
+                layer=config.num_layers - 1,
+            )
         told = _(
             "lm_head, the unembedding: {width} numbers become {size:,} logits",
             width=config.d_model,
             size=config.vocab_size,
         )
-        told, box = (told, f"{self.score} = {full(parts.logit)}"), rectangle(at.LM_HEAD, at.BESIDE_STREAM)
-        yield self.part("lm_head", box, "prediction", *told, written="lm_head")
-        yield from self.next_tokens()
+        yield self.part(
+            "lm_head",
+            lambda plan: plan.box((plan.after("lm_head"), plan.after("lm_head_end")), plan.lm_head),
+            "prediction",
+            told,
+            f"{self.score} = {full(parts.logit)}",
+            written="lm_head",
+        )
+        yield from map(self.next_token, range(len(self.listed)))
 
-    def next_tokens(self) -> Iterator[Part]:
-        """The likeliest, and those chosen wherever they rank."""
-        query = self.selection.query
-        ranked, now = ranking(self.trace, query), likeliest(self.trace, query)
-        plain, logits = next_token(self.trace, query).plain, self.trace["logits"][query]
-        chosen = {ranked[rank - 1] for rank in (self.selection.target, self.selection.rival) if rank}
-        rows = [row for row, token_id in enumerate(now) if row < MOST_LISTED or token_id in chosen]
-        for place, row in enumerate(rows):
-            token_id = now[row]
-            middle = at.STREAM + at.ROW * (place - (len(rows) - 1) / 2)
-            token = self.trace.vocabulary[token_id]
-            told = _(
-                "{token}: rank {rank:,}, probability {probability}\nlogit {logit}\nchoose it to explain it",
-                token=shortened(token),
-                rank=row + 1,
-                probability=full(plain[token_id]),
-                logit=full(logits[token_id]),
-            )
-            yield Part(
-                "next_token",
-                rectangle(at.NEXT_TOKENS, (middle - at.ROW / 2 + 1, middle + at.ROW / 2 - 1)),
-                told,
-                {"target": int(np.flatnonzero(ranked == token_id)[0]) + 1},
-                float(plain[token_id]),
-                shortened(token, 7),
-            )
-
-
-def rectangle(across: tuple[float, float], down: tuple[float, float]) -> Box:
-    """The box between two edges across and two down."""
-    return across[0], down[0], across[1], down[1]
-
-
-def full(value: float) -> str:
-    """Six significant digits, with a true minus sign."""
-    return f"{value:.6g}".replace("-", "−")
+    def next_token(self, row: int) -> Part:
+        told, selects, probability, token = self.listed[row]
+        return Part(
+            "next_token", self.boxes(lambda plan: plan.next_token(row)), told, selects, probability, written=token
+        )

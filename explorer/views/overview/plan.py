@@ -1,116 +1,157 @@
-"""Where the parts of a model stand on its map, in pixels of a picture that a wider screen enlarges."""
+"""A ground plan of a model: where its parts stand along the data's way, and across it."""
 
-import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
-from explorer.language import _
 from model.config import ModelConfig
 
-WIDTH, HEIGHT = 900, 416
-LEFT, RIGHT = 118, 690  # of the blocks; before them the embedding, after them what is made of the stream
-# Down from the upper edge. Attention is above the stream, feed-forward below.
-TITLES, ATTENTION_ADDS, ATTENTION_WRITES, ROTATION, HEADS = 12, 32, 48, 67, (84, 172)
-O_PROJ, ATTENTION_NORM, STREAM_LENGTHS, STREAM = (192, 216), 204, 238, 266
-POSITION, FEED_FORWARD_NORM, FEED_FORWARD = (302, 330), 318, (342, 376)
-FEED_FORWARD_ADDS, FEED_FORWARD_WRITES = 390, 406
-TOKEN, LM_HEAD = (8, 88), (722, 774)  # across; the position’s is as wide as the token’s
-BESIDE_STREAM = (STREAM - 20, STREAM + 20)
-ROW = 24  # of the list of next tokens
-POSITION_ADDED, FINAL_NORM, NEXT_TOKENS = 103, 705, (794, 896)
-LEGEND, LEGEND_ROW = (732, 16), 19  # its first disc, and how far apart they are
-SCALE = (722, 392, 896, 400)  # the bar of colours
-# Across a block, in shares of its width.
-PLACES = {
-    "pre": {"read_attn": 0.12, "add_attn": 0.48, "read_ffn": 0.63, "add_ffn": 0.88},
-    "post": {
-        "read_attn": 0.08,
-        "add_attn": 0.36,
-        "attn_norm": 0.53,
-        "read_ffn": 0.64,
-        "add_ffn": 0.79,
-        "ffn_norm": 0.95,
-    },
-}
-
-
 Box = tuple[float, float, float, float]  # left, upper, right and lower edge
+Span = tuple[float, float]  # from where to where
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The ground plan of a model: its parts in pixels."""
+class Plan(ABC):
+    """Where the parts of a model stand, in pixels of a picture that a wider screen enlarges: how far along the data's
+    way and how far across it, attention before the stream and feed-forward after it. What `spot` makes of that decides
+    which way the data runs.
+
+    Attributes:
+        config: of the model.
+        listed: how many next tokens are.
+    """
 
     config: ModelConfig
+    listed: int = 0
+
+    # Along
+    token: ClassVar[Span]  # and the position's vector
+    position_added: ClassVar[float]
+    start: ClassVar[float]  # of the blocks
+    after_blocks: ClassVar[Mapping[str, float]]  # from their end on: what is made of the stream
+    # Across
+    rotary: ClassVar[float]  # where the angles of the positions run
+    heads: ClassVar[Span]
+    o_proj: ClassVar[Span]
+    attention_norm: ClassVar[float]
+    stream: ClassVar[float]
+    feed_forward_norm: ClassVar[float]
+    feed_forward: ClassVar[Span]
+    beside_stream: ClassVar[Span]  # the token
+    position: ClassVar[Span]
+    lm_head: ClassVar[Span]
+
+    @abstractmethod
+    def spot(self, along: float, across: float) -> tuple[float, float]:
+        """Its x and y."""
 
     @property
+    @abstractmethod
+    def size(self) -> tuple[float, float]:
+        """Width and height of the picture."""
+
+    @property
+    @abstractmethod
     def block(self) -> float:
-        """How wide a block is."""
-        return (RIGHT - LEFT) / self.config.num_layers
+        """How long a block is."""
 
     @property
-    def roomy(self) -> bool:
-        """Whether a block is wide enough for words."""
-        return self.block >= 80
+    @abstractmethod
+    def places(self) -> Mapping[str, float]:
+        """Along a block, in shares of its length: where its vectors are read, added and normalised."""
 
     @property
-    def numbered(self) -> bool:
-        """Whether it is wide enough for a number."""
-        return self.block >= 46
-
-    def title(self, layer: int) -> str:
-        return _("layer {layer}", layer=layer) if self.roomy else str(layer)
+    @abstractmethod
+    def spans(self) -> Mapping[str, Span]:
+        """Likewise, from where to where "heads", "o_proj" and "feed_forward" are."""
 
     @property
-    def disc(self) -> float:
-        """How wide norms, additions and rotations are."""
-        return min(16, 0.16 * self.block)
+    @abstractmethod
+    def disc_width(self) -> float:
+        """Of norms, additions and rotations."""
 
     @property
+    @abstractmethod
     def thickest(self) -> float:
         """How thick the longest vector is."""
-        return min(26, 0.28 * self.block)
+
+    @property
+    @abstractmethod
+    def head_columns(self) -> int:
+        """In how many columns a block's heads stand, all equally long."""
+
+    @property
+    @abstractmethod
+    def written(self) -> tuple[str, ...]:
+        """The kinds of parts that have room for what is written on them."""
+
+    @property
+    @abstractmethod
+    def legend(self) -> tuple[float, float]:
+        """The x and y of its first disc's centre."""
+
+    @property
+    @abstractmethod
+    def scale(self) -> Box:
+        """The bar of colours."""
+
+    @abstractmethod
+    def next_token(self, row: int) -> Box:
+        """One of those listed."""
 
     @property
     def post(self) -> bool:
         return self.config.norm_placement == "post"
 
+    @property
+    def end(self) -> float:
+        """Of the blocks, along."""
+        return self.at(self.config.num_layers, 0)
+
+    def after(self, name: str) -> float:
+        """Where along is what follows the blocks: "final_norm", the "lm_head" to its "lm_head_end", or the "list"."""
+        return self.end + self.after_blocks[name]
+
     def at(self, layer: int, share: float) -> float:
-        return LEFT + (layer + share) * self.block
+        return self.start + (layer + share) * self.block
 
     def place(self, layer: int, name: str) -> float:
-        return self.at(layer, PLACES[self.config.norm_placement][name])
+        return self.at(layer, self.places[name])
 
-    def around(self, x: float, y: float) -> Box:
+    def span(self, layer: int, name: str) -> Span:
+        first, last = self.spans[name]
+        return self.at(layer, first), self.at(layer, last)
+
+    def middle(self, layer: int) -> float:
+        """Of the heads, along."""
+        return sum(self.span(layer, "heads")) / 2
+
+    def box(self, along: Span, across: Span) -> Box:
+        return *self.spot(along[0], across[0]), *self.spot(along[1], across[1])
+
+    def disc(self, along: float, across: float) -> Box:
         """The edges of a disc with this centre."""
-        return x - self.disc / 2, y - self.disc / 2, x + self.disc / 2, y + self.disc / 2
+        radius = self.disc_width / 2
+        return self.box((along - radius, along + radius), (across - radius, across + radius))
+
+    def corners(self, *spots: tuple[float, float]) -> tuple[float, ...]:
+        """The x and y in turn of spots that are given along and across."""
+        return tuple(at for spot in spots for at in self.spot(*spot))
 
     def norm(self, layer: int, sublayer: str) -> tuple[float, float]:
-        """The centre of a norm: on the way into its sublayer, or on the stream after what the sublayer added."""
+        """The centre of a norm, along and across: on the way into its sublayer, or on the stream after what the
+        sublayer added."""
         if self.post:
-            return self.place(layer, f"{sublayer}_norm"), STREAM
-        height = {"attn": ATTENTION_NORM, "ffn": FEED_FORWARD_NORM}[sublayer]
-        return self.place(layer, f"read_{sublayer}"), height
-
-    def box(self, layer: int) -> tuple[float, float]:
-        """The left and right edge of a block's heads and feed-forward."""
-        return self.at(layer, 0.05), self.at(layer, 0.95)
-
-    def o_proj(self, layer: int) -> tuple[float, float]:
-        centre = self.place(layer, "add_attn")
-        return centre - 0.19 * self.block, centre + 0.19 * self.block
-
-    @property
-    def head_columns(self) -> int:
-        """In how many columns a block's heads stand: all equally long, cells about as wide as high."""
-        heads, shape = self.config.num_heads, 0.9 * self.block / (HEADS[1] - HEADS[0])
-        divisors = [columns for columns in range(1, heads + 1) if heads % columns == 0]
-        return min(divisors, key=lambda columns: abs(math.log(columns**2 / (heads * shape))))
+            return self.place(layer, f"{sublayer}_norm"), self.stream
+        across = {"attn": self.attention_norm, "ffn": self.feed_forward_norm}[sublayer]
+        return self.place(layer, f"read_{sublayer}"), across
 
     def head(self, layer: int, head: int) -> Box:
         """A head's cell; they are read like lines of text."""
         columns = self.head_columns
         rows = self.config.num_heads // columns
-        (left, right), (upper, lower) = self.box(layer), HEADS
+        left, upper, right, lower = self.box(self.span(layer, "heads"), self.heads)
         row, column = divmod(head, columns)
         width, height = (right - left) / columns, (lower - upper) / rows
         return left + column * width, upper + row * height, left + (column + 1) * width, upper + (row + 1) * height

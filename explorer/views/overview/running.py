@@ -1,4 +1,5 @@
-"""The explained logit as a running sum along the depth of the model, at the places that its parts have on the map."""
+"""The explained logit as a running sum along the depth of the model, at the places that its parts have on
+the map of a wide page."""
 
 import html
 from collections.abc import Iterator
@@ -9,13 +10,11 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explorer.analysis.overview import Overview
-from explorer.explain.notation import number
+from explorer.explain.notation import full, number
 from explorer.language import _
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
-from explorer.views.overview import plan as at
-from explorer.views.overview.parts import full
-from explorer.views.overview.plan import Plan
+from explorer.views.overview.wide import WIDTH, Wide
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, figure
 
 CLICK = ("view", "layer")  # what a click on a bar selects
@@ -38,7 +37,8 @@ def running_sum(trace: Trace, selection: Selection, found: Overview, score: str,
         score: name of the logit that is explained.
         alt: what is seen, in a sentence.
     """
-    plan, layers, end = Plan(trace.config), range(trace.config.num_layers), float(np.mean(at.LM_HEAD))
+    plan, layers = Wide(trace.config), range(trace.config.num_layers)
+    end = (plan.after("lm_head") + plan.after("lm_head_end")) / 2
     x, values, colors, names, chosen = zip(*steps(trace, plan, found), strict=True)
     after = np.cumsum(values)
     before = after - values
@@ -87,26 +87,26 @@ def running_sum(trace: Trace, selection: Selection, found: Overview, score: str,
         margin={"l": 0, "r": 0},  # as wide as the map, so that each bar is below its part
         xaxis={
             "automargin": "height",
-            "range": [0, at.WIDTH],
+            "range": [0, WIDTH],
             "fixedrange": True,
             "showgrid": False,
-            "tickvals": [float(np.mean(at.TOKEN)), *(plan.at(layer, 0.5) for layer in layers), end],
+            "tickvals": [float(np.mean(plan.token)), *(plan.at(layer, 0.5) for layer in layers), end],
             "ticktext": [_("embedding"), *(plan.title(layer) for layer in layers), _("logit")],
         },
         yaxis={"automargin": False, "fixedrange": True, "showgrid": False, "showticklabels": False},
     )
 
 
-def steps(trace: Trace, plan: Plan, found: Overview) -> Iterator[Step]:
+def steps(trace: Trace, plan: Wide, found: Overview) -> Iterator[Step]:
     """The parts of the logit in the order of the data's way."""
     parts = found.parts
-    yield Step(float(np.mean(at.TOKEN)), parts.token, EMBEDDING, _("the token’s embedding"), {"view": "tokens"})
+    yield Step(float(np.mean(plan.token)), parts.token, EMBEDDING, _("the token’s embedding"), {"view": "tokens"})
     if "position_embed" in trace:
-        yield Step(at.POSITION_ADDED, parts.positions, EMBEDDING, _("its position"), {"view": "positions"})
+        yield Step(plan.position_added, parts.positions, EMBEDDING, _("its position"), {"view": "positions"})
     for layer, (attention, feed_forward) in enumerate(found.adds):
         x, view = plan.place(layer, "add_attn"), {"view": "attention", "layer": layer}
         yield Step(x, attention, ATTENTION, _("attention of layer {layer}", layer=layer), view)
         x, view = plan.place(layer, "add_ffn"), {"view": "feed_forward", "layer": layer}
         yield Step(x, feed_forward, FEED_FORWARD, _("feed-forward of layer {layer}", layer=layer), view)
     if trace.config.norm == "layernorm":
-        yield Step(at.FINAL_NORM, parts.shift, NORM, _("the shift β of all norms"), {"view": "residual"})
+        yield Step(plan.after("final_norm"), parts.shift, NORM, _("the shift β of all norms"), {"view": "residual"})

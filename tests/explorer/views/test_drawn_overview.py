@@ -5,8 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from explorer.views.overview import plan as at
-from explorer.views.overview.plan import Plan
+from explorer.views.overview.wide import NEXT_TOKENS, Wide
 from explorer.views.style import ATTENTION, FEED_FORWARD, shortened
 from tests.drawn import Map, Point, tells
 from tests.look import PRE_NORM, Look
@@ -32,7 +31,7 @@ def under(drawn: Map, x: float, y: float) -> Point:
 
 
 def test_each_head_has_the_colour_of_what_it_adds_where_its_number_stands(seen, drawn):
-    plan = Plan(seen.trace.config)
+    plan = Wide(seen.trace.config)
     for layer in (0, 1):
         added, written = seen.added(seen.head_outputs(layer)), np.linalg.norm(seen.head_outputs(layer), axis=-1)
         for head in range(seen.trace.config.num_heads):
@@ -46,10 +45,10 @@ def test_each_head_has_the_colour_of_what_it_adds_where_its_number_stands(seen, 
 
 
 def test_each_feed_forward_has_the_colour_of_what_it_adds(seen, drawn):
-    plan = Plan(seen.trace.config)
+    plan = Wide(seen.trace.config)
     for layer in (0, 1):
         out = seen.trace[f"blocks.{layer}.ffn.out"][9].astype(float)
-        p = under(drawn, np.mean(plan.box(layer)), np.mean(at.FEED_FORWARD))
+        p = under(drawn, np.mean(plan.span(layer, "feed_forward")), np.mean(plan.feed_forward))
         assert p.told.startswith(f"layer {layer} feed-forward")
         assert p.value == pytest.approx(seen.added(out), rel=1e-3, abs=1e-5)
         assert tells(p.told, np.linalg.norm(out)) and tells(p.told, p.value)
@@ -86,7 +85,7 @@ def test_next_tokens_are_listed_by_their_probability(seen, drawn):
         assert p.value == pytest.approx(chances[token_id], rel=1e-4)
         assert tells(p.told, chances[token_id]) and tells(p.told, logits[token_id])
         _, upper, _, lower = drawn.parts[p.item]["box"]
-        name, number = (text for x, y, text in words if upper < y < lower and x > at.NEXT_TOKENS[0])
+        name, number = (text for x, y, text in words if upper < y < lower and x > NEXT_TOKENS[0])
         assert name == shortened(token, 7) and tells(number, chances[token_id])
 
 

@@ -10,20 +10,19 @@ from explorer.analysis.attribution import attribution
 from explorer.analysis.next_token import next_token, ranking
 from explorer.analysis.overview import overview
 from explorer.analysis.residual import updates
-from explorer.explain.notation import number
+from explorer.explain.notation import full, number
 from explorer.state.selection import Selection
-from explorer.tracing.capture import capture
 from explorer.views import VIEWS
 from explorer.views.overview import VIEW, map_of, sum_of
-from explorer.views.overview import plan as at
+from explorer.views.overview import wide as at
 from explorer.views.overview.diagram import Diagram, Line, Part
-from explorer.views.overview.parts import Parts, full
-from explorer.views.overview.plan import Plan
+from explorer.views.overview.parts import Parts
+from explorer.views.overview.plan import Box
+from explorer.views.overview.tall import Tall
+from explorer.views.overview.wide import Wide
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL
-from model.transformer_lm import TransformerLM
 
 SELECTION = Selection(layer=1, head=2, query=9, target=2)
-SIZES = [(1, 1), (2, 4), (6, 6), (12, 12), (24, 14), (48, 25)]  # layers and heads
 
 
 @pytest.fixture
@@ -47,8 +46,8 @@ def parts(diagram) -> list[Part]:
 
 
 @pytest.fixture
-def plan(trace) -> Plan:
-    return Plan(trace.config)
+def plan(trace) -> Wide:
+    return Wide(trace.config, 5)
 
 
 @pytest.fixture
@@ -57,7 +56,8 @@ def post(trace) -> bool:
 
 
 def centre(part: Part) -> tuple[float, float]:
-    left, upper, right, lower = part.box
+    """On a wide page."""
+    left, upper, right, lower = part.boxes[0]
     return (left + right) / 2, (upper + lower) / 2
 
 
@@ -78,26 +78,37 @@ def test_every_part_of_every_block_is_drawn(trace, parts):
     )
 
 
-def test_every_part_stands_where_it_belongs(trace, plan, parts):
-    """Each kind in its row, and those of a layer between the edges of its block."""
-    rows = {"head": at.HEADS, "o_proj": at.O_PROJ, "feed_forward": at.FEED_FORWARD, "token": at.BESIDE_STREAM}
-    rows |= {"position": at.POSITION, "lm_head": at.BESIDE_STREAM, "rotation": (at.ROTATION - 8, at.ROTATION + 8)}
+@pytest.mark.parametrize("kind", [Wide, Tall])
+def test_every_part_stands_where_it_belongs(trace, diagram, parts, kind):
+    """Each kind in its row across the data's way, and those of a layer between the edges of its block along it."""
+    sheet, plan = [Wide, Tall].index(kind), kind(trace.config, 5)
+    rows = {name: getattr(plan, name) for name in ("heads", "o_proj", "feed_forward", "position", "lm_head")}
+    rows |= {"head": rows["heads"], "token": plan.beside_stream, "rotation": (plan.rotary - 11, plan.rotary + 11)}
     for part in parts:
-        left, upper, right, lower = part.box
-        assert 0 <= left < right <= at.WIDTH and 0 <= upper < lower <= at.HEIGHT
+        left, upper, right, lower = part.boxes[sheet]
+        width, height = diagram.sheets[sheet].size
+        assert 0 <= left < right <= width and 0 <= upper < lower <= height
+        first, near, last, far = along_and_across(part.boxes[sheet], kind)
         if part.kind in rows:
-            assert rows[part.kind][0] <= upper and lower <= rows[part.kind][1] + 1e-9
+            assert rows[part.kind][0] <= near and far <= rows[part.kind][1] + 1e-9
         if part.kind == "addition":
-            assert centre(part)[1] == at.STREAM
+            assert (near + far) / 2 == pytest.approx(plan.stream)
         layer = part.selects.get("layer")
-        if layer is not None and at.LEFT <= centre(part)[0] <= at.RIGHT:
-            assert plan.at(layer, 0) <= centre(part)[0] <= plan.at(layer, 1)
+        if layer is not None and plan.start <= (first + last) / 2 <= plan.end:
+            assert plan.at(layer, 0) - 1e-9 <= first and last <= plan.at(layer, 1) + 1e-9
     for part in parts:
         if part.kind == "head":
-            assert part.box == plan.head(part.selects["layer"], part.selects["head"])
-            assert part.written in ("", str(part.selects["head"]))
-    ways = [centre(part)[0] for part in parts if part.kind in ("token", "addition", "lm_head")]
-    assert ways == sorted(ways)
+            assert part.boxes[sheet] == plan.head(part.selects["layer"], part.selects["head"])
+            assert part.written == str(part.selects["head"])
+    for way in (("token", "o_proj", "lm_head"), ("token", "addition", "lm_head")):
+        ends = [along_and_across(part.boxes[sheet], kind)[::2] for part in parts if part.kind in way]
+        assert all(a[1] < b[0] for a, b in pairwise(ends))
+
+
+def along_and_across(box: Box, kind: type) -> Box:
+    """From and to where along the data's way, and across it: to the right on a wide page, down on a narrow one."""
+    left, upper, right, lower = box
+    return box if kind is Wide else (upper, left, lower, right)
 
 
 def test_a_click_selects_what_there_is(trace, parts):
@@ -167,18 +178,22 @@ def test_heads_and_feed_forwards_are_coloured_by_what_they_add(trace, diagram, p
 
 
 def test_the_colours_and_the_discs_are_explained(trace, diagram):
-    left, _, right, lower = diagram.scale
-    ticks = {word.x: word.text for word in diagram.words if word.y == lower + 8}
     least, most = f"−{number(diagram.largest)}", f"+{number(diagram.largest)}"
-    assert ticks == {left: least, (left + right) / 2: "0", right: most}
-    named = [word.text for word in diagram.words if at.TITLES < word.y < 60 and word.x > at.LEGEND[0]]
-    assert [kind for kind, _ in diagram.legend] == named
-    assert named == ["norm", "addition"] + ["rotation"] * (trace.config.position == "rope")
+    for sheet in diagram.sheets:
+        left, _, right, lower = sheet.scale
+        ticks = {word.x: word.text for word in sheet.words if word.y == lower + 8}
+        assert ticks == {left: least, (left + right) / 2: "0", right: most}
+        beside = [
+            [word.text for word in sheet.words if (word.x, word.y) == (box[2] + 12, box[3] - 7)]
+            for _, box in sheet.legend
+        ]
+        assert beside == [[kind] for kind, _ in sheet.legend]
+        assert sum(beside, []) == ["norm", "addition"] + ["rotation"] * (trace.config.position == "rope")
 
 
 def test_the_map_has_the_numbers_of_each_sublayer(trace, found, diagram):
     rows = {}
-    for word in diagram.words:
+    for word in diagram.sheets[0].words:
         if word.x > at.LEFT:
             rows.setdefault(word.y, []).append(word.text)
     lengths = updates(trace, SELECTION.query).lengths.reshape(-1, 2)
@@ -189,6 +204,21 @@ def test_the_map_has_the_numbers_of_each_sublayer(trace, found, diagram):
     assert [text.lstrip("+") for text in rows[at.FEED_FORWARD_ADDS]] == [number(value) for value in found.adds[:, 1]]
     per_block = (len(found.stream) - 1) // trace.config.num_layers
     assert rows[at.STREAM_LENGTHS] == [number(length) for length in found.stream[::per_block]]
+
+
+def test_the_map_of_a_narrow_page_has_the_same_numbers_in_each_block(trace, found, diagram):
+    plan, per_block = Tall(trace.config), (len(found.stream) - 1) // trace.config.num_layers
+    for layer in range(trace.config.num_layers):
+        words = [word for word in diagram.sheets[1].words if plan.at(layer, 0) < word.y < plan.at(layer, 1)]
+        left, right = ([word.text for word in words if (word.x > plan.stream) is side] for side in (False, True))
+        attention, feed_forward = (
+            [f"adds {'+' if adds > 0 else ''}{number(adds)}", f"length {number(writes)}"]
+            for adds, writes in zip(found.adds[layer], found.writes[layer], strict=True)
+        )
+        assert left == [f"layer {layer}", "attention", *attention]
+        assert right == [*feed_forward, f"‖x‖₂ {number(found.stream[layer * per_block])}"]
+    last = [word.text for word in diagram.sheets[1].words if word.text.startswith("‖x‖₂")][-1]
+    assert last == f"‖x‖₂ {number(found.stream[-1])}"
 
 
 def test_all_of_a_number_is_told_of_every_part(trace, found, parts):
@@ -217,47 +247,53 @@ def test_all_of_a_number_is_told_of_every_part(trace, found, parts):
     assert lengths == [full(found.stream[0])] * added + [f"{full(a)} → {full(b)}" for a, b in ends]
 
 
-def test_lines_are_as_thick_as_vectors_are_long(found, diagram, plan):
+@pytest.mark.parametrize("kind", [Wide, Tall])
+def test_lines_are_as_thick_as_vectors_are_long(trace, found, diagram, kind):
     """Where they lead says whose they are."""
+    plan, sheet = kind(trace.config), diagram.sheets[[Wide, Tall].index(kind)]
     longest = max(found.stream.max(), found.writes.max(), found.token, found.positions)
 
     def widths(lengths) -> np.ndarray:
         return np.maximum(1, plan.thickest * np.asarray(lengths) / longest)
 
-    flows = [line for line in diagram.lines if not line.arrow]
+    flows = [line for line in sheet.lines if not line.arrow]
     layers = range(plan.config.num_layers)
-    for kind, sublayer, column in (("attention", "attn", 0), ("feed_forward", "ffn", 1)):
-        lines = [line for line in flows if line.kind == kind]
-        assert [ends(line)[1] for line in lines] == [
-            (plan.place(layer, f"add_{sublayer}"), at.STREAM) for layer in layers
+    for name, sublayer, column in (("attention", "attn", 0), ("feed_forward", "ffn", 1)):
+        lines = [line for line in flows if line.kind == name]
+        assert [ends(line, kind)[1] for line in lines] == [
+            (plan.place(layer, f"add_{sublayer}"), plan.stream) for layer in layers
         ]
         assert_allclose([line.width for line in lines], widths(found.writes[:, column]))
     stream = [line for line in flows if line.kind == "residual"]
     assert_allclose([line.width for line in stream], widths(found.stream))
-    assert all(ends(a)[1] == ends(b)[0] for a, b in pairwise(stream))
-    assert [ends(line)[0][0] for line in stream[1:]] == plan.changes()
-    first = [line for line in flows if line.kind == "embedding" and ends(line)[1] == (at.POSITION_ADDED, at.STREAM)]
+    assert all(ends(a, kind)[1] == ends(b, kind)[0] for a, b in pairwise(stream))
+    assert [ends(line, kind)[0][0] for line in stream[1:]] == plan.changes()
+    added = plan.position_added, plan.stream
+    first = [line for line in flows if line.kind == "embedding" and ends(line, kind)[1] == added]
     assert_allclose([line.width for line in first], widths([found.positions, found.token] if found.positions else []))
 
 
-def ends(line: Line) -> tuple[tuple[float, float], tuple[float, float]]:
-    return line.corners[:2], line.corners[-2:]
+def ends(line: Line, kind: type) -> tuple[tuple[float, float], tuple[float, float]]:
+    """How far along and across."""
+    first, last = line.corners[:2], line.corners[-2:]
+    return (first, last) if kind is Wide else (first[::-1], last[::-1])
 
 
-def test_arrows_say_what_is_read(diagram, plan):
+@pytest.mark.parametrize("kind", [Wide, Tall])
+def test_arrows_say_what_is_read(trace, diagram, kind):
     """Heads and feed-forward of the stream, o_proj of the heads, and the angles by the heads."""
-    layers = range(plan.config.num_layers)
-    read = {ends(line) for line in diagram.lines if line.arrow}
-    for layer in layers:
+    plan = kind(trace.config)
+    read = {ends(line, kind) for line in diagram.sheets[[Wide, Tall].index(kind)].lines if line.arrow}
+    for layer in range(plan.config.num_layers):
         for name, start, end in (
-            ("read_attn", at.STREAM, at.HEADS[1]),
-            ("add_attn", at.HEADS[1], at.O_PROJ[0]),
-            ("read_ffn", at.STREAM, at.FEED_FORWARD[0]),
+            ("read_attn", plan.stream, plan.heads[1]),
+            ("add_attn", plan.heads[1], plan.o_proj[0]),
+            ("read_ffn", plan.stream, plan.feed_forward[0]),
         ):
             read.remove(((plan.place(layer, name), start), (plan.place(layer, name), end)))
         if plan.config.position == "rope":
-            read.remove(((plan.at(layer, 0.5), at.ROTATION), (plan.at(layer, 0.5), at.HEADS[0])))
-    assert {end[0] for _, end in read} == {at.NEXT_TOKENS[0] - 3, *([] if plan.post else [at.LM_HEAD[0]])}
+            read.remove(((plan.middle(layer), plan.rotary), (plan.middle(layer), plan.heads[0])))
+    assert {end[0] for _, end in read} == {plan.after("list") - 3, *([] if plan.post else [plan.after("lm_head")])}
 
 
 def test_probabilities_of_next_tokens_and_of_those_chosen(trace):
@@ -270,8 +306,9 @@ def test_probabilities_of_next_tokens_and_of_those_chosen(trace):
     for rank, part in zip(ranks, listed, strict=True):
         chance, logit = full(plain[order[rank - 1]]), full(logits[order[rank - 1]])
         assert f": rank {rank}, probability {chance}\nlogit {logit}\n" in part.told
-    rows = [part.box[1] for part in listed]
-    assert rows == sorted(rows)
+    for sheet in (0, 1):
+        rows = [part.boxes[sheet][1] for part in listed]
+        assert rows == sorted(rows)
 
 
 def test_the_running_sum_goes_from_nothing_to_the_logit(trace, found, token_id):
@@ -295,20 +332,21 @@ def test_each_step_of_the_running_sum_is_below_its_part(trace, diagram, parts):
     token, *additions = (centre(part)[0] for part in parts if part.kind in ("token", "addition"))
     end = [centre(part)[0] for part in parts if part.kind == "norm"][-1:] * (trace.config.norm == "layernorm")
     if trace.config.norm_placement == "post":
-        end = [at.FINAL_NORM] * (trace.config.norm == "layernorm")
+        end = [Wide(trace.config).after("final_norm")] * (trace.config.norm == "layernorm")
     (last,) = (centre(part)[0] for part in parts if part.kind == "lm_head")
     assert_allclose(fig.data[0].x, [token, *additions, *end, last])
-    assert tuple(fig.layout.xaxis.range) == (0, diagram.width)
+    assert tuple(fig.layout.xaxis.range) == (0, diagram.sheets[0].size[0])
     assert (fig.layout.margin.l, fig.layout.margin.r) == (0, 0)
     assert fig.layout.xaxis.automargin == "height" and fig.layout.yaxis.automargin is False
-    assert panels["map"].min_width == panels["sum"].min_width == diagram.width
-    assert panels["map"].height == diagram.height
+    assert panels["map"].min_width == panels["sum"].min_width == at.WIDTH
+    assert (at.WIDTH, panels["map"].height) == diagram.sheets[0].size
 
 
 def test_of_a_rival_the_lead_is_explained(rope_trace):
     selection = replace(SELECTION, rival=5)
-    words = [word.text for word in map_of(rope_trace, selection).words]
-    assert words.count("adds to the lead") == 3 and "adds to the logit" not in words
+    for sheet, times in zip(map_of(rope_trace, selection).sheets, (3, 1), strict=True):
+        words = [word.text for word in sheet.words]
+        assert words.count("adds to the lead") == times and "adds to the logit" not in words
     order, logits = ranking(rope_trace, 9), rope_trace["logits"][9]
     lead = logits[order[1]] - logits[order[4]]
     assert sum_of(rope_trace, selection).data[0].y[-1] == pytest.approx(lead, abs=1e-4)
@@ -323,56 +361,3 @@ def test_the_formula_adds_up(trace, found, token_id, post):
     assert f"‖x‖₂ = {number(found.stream[0])} → {number(found.stream[-1])}" in formula
     assert f"= {number(next_token(trace, SELECTION.query).plain[token_id])}, rank 2" in formula
     assert ("through a norm" in formula) is post
-
-
-@pytest.mark.parametrize("placement", ["pre", "post"])
-@pytest.mark.parametrize(("layers", "heads"), SIZES)
-def test_the_plan_has_a_place_for_every_head(tiny_config, placement, layers, heads):
-    plan = Plan(replace(tiny_config, num_layers=layers, num_heads=heads, d_model=heads * 8, norm_placement=placement))
-    cells = [plan.head(layer, head) for layer in range(layers) for head in range(heads)]
-    assert sum((c - a) * (d - b) for a, b, c, d in cells) == pytest.approx(
-        sum(right - left for left, right in map(plan.box, range(layers))) * (at.HEADS[1] - at.HEADS[0])
-    )
-    assert all(left >= at.LEFT and right <= at.RIGHT for left, right in map(plan.box, range(layers)))
-    assert plan.changes() == sorted(set(plan.changes()))
-    columns = plan.head_columns
-    for head in range(heads):  # like lines of text
-        left, upper, _, _ = plan.head(0, head)
-        row, column = divmod(head, columns)
-        assert (left, upper) == (plan.head(0, column)[0], plan.head(0, row * columns)[1])
-
-
-@pytest.mark.parametrize("placement", ["pre", "post"])
-@pytest.mark.parametrize(("layers", "heads"), SIZES)
-def test_no_part_lies_on_another(tiny_config, placement, layers, heads):
-    found = map_of_size(tiny_config, placement, layers, heads)
-    assert len([part for part in found.parts if part.kind == "head"]) == layers * heads
-    assert_apart(found)
-
-
-def test_no_part_of_any_kind_of_model_lies_on_another(diagram):
-    assert_apart(diagram)
-
-
-def assert_apart(diagram: Diagram):
-    left, upper, right, lower = np.array([part.box for part in diagram.parts]).T
-    across = np.minimum(right[:, None], right) - np.maximum(left[:, None], left)
-    down = np.minimum(lower[:, None], lower) - np.maximum(upper[:, None], upper)
-    overlap = np.minimum(across, down)
-    np.fill_diagonal(overlap, 0)
-    assert overlap.max() < 0.01  # of a pixel
-
-
-def map_of_size(tiny_config, placement: str, layers: int, heads: int) -> Diagram:
-    sizes = {"num_layers": layers, "num_heads": heads, "d_model": heads * 2, "d_ff": 4}
-    lm = TransformerLM(replace(tiny_config, norm_placement=placement, **sizes)).eval()
-    return map_of(capture(lm, [1, 2, 3]), Selection(rival=8))
-
-
-def test_numbers_are_left_out_where_there_is_no_room(tiny_config):
-    for layers, has_numbers in ((12, True), (24, False)):
-        words = [word.text for word in map_of_size(tiny_config, "pre", layers, 2).words]
-        assert ("length it writes" in words) is has_numbers
-        assert (
-            "layer" in words and [str(layer) for layer in range(layers)] == words[words.index("layer") + 1 :][:layers]
-        )

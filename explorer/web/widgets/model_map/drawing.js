@@ -69,7 +69,7 @@ export function mapOn(sheet, keys) {
   function drawPart(node, { kind, box, value: share, told: about, written }) {
     drawShape(node, kind, box, share);
     set(node, { class: `part ${kind}`, "aria-label": about.replaceAll("\n", ", ") });
-    const [x, y] = centre(box), rows = kind === "next_token" ? [] : written.split("\n"); // a word stands there
+    const [x, y] = centre(box), rows = written.split("\n");
     many(node.lastChild, rows.length, () => makeSvg("tspan")).forEach((row, i) => {
       set(row, { x, y: y + (i - (rows.length - 1) / 2) * LINE });
       say(row, rows[i]);

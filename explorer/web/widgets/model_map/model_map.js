@@ -1,7 +1,7 @@
 // @ts-check
 import { pick } from "../../static/choosing.js";
 import { onContent } from "../../static/contents.js";
-import { countDraw, find, make } from "../../static/dom.js";
+import { countDraw, find, listenFor, make } from "../../static/dom.js";
 import { inTurn } from "../../static/drawing_queue.js";
 import { evidenceIn } from "../../static/evidence.js";
 import { _ } from "../../static/language.js";
@@ -9,9 +9,10 @@ import { tellSideways } from "../../static/sideways.js";
 import { onState, state } from "../../static/state.js";
 import { onTheme } from "../../static/theme.js";
 import { mapOn } from "./drawing.js";
-import { beside, centre, DIRECTIONS, nextTo } from "./places.js";
+import { beside, centre, DIRECTIONS, nextTo, onSheet } from "./places.js";
 
 const LONG_PRESS = 500; // milliseconds
+const narrow = matchMedia("(max-width: 600px)"); // as in the style sheets
 
 /** @param {HTMLElement} element */
 export default function modelMap(element) {
@@ -21,9 +22,10 @@ export default function modelMap(element) {
   let arrived = null, value = null, parts = [], told = null, listening = null; // what came; what is drawn of it
 
   function draw() {
-    value = arrived;
+    value = arrived && onSheet(arrived, narrow.matches ? 1 : 0);
     element.hidden = !value;
     if (!value) return tell(null);
+    sheet.style.setProperty("--ratio", value.size.join("/"));
     parts = map.draw(value);
     mark();
     countDraw(picture);
@@ -121,5 +123,6 @@ export default function modelMap(element) {
   tellSideways(picture, sheet);
   onState(element, mark);
   onTheme(element, paint);
+  listenFor(element, narrow, "change", draw);
   onContent(element, (content) => { arrived = content; return inTurn(element, draw); });
 }

@@ -9,6 +9,19 @@ const HEAD = 3.5; // half the width of an arrow's head, in the plan's pixels
 /** The step of an arrow key, to the right and down. @type {Record<string, [number, number]>} */
 export const DIRECTIONS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
+/**
+ * What is drawn on one of the sheets that a map comes with: each part where it stands there, and what is written on it
+ * where that has room.
+ * @param {any} map
+ * @param {number} i
+ */
+export function onSheet({ sheets, parts, ...rest }, i) {
+  const sheet = sheets[i];
+  const placed = parts.map(([kind, boxes, told, selects, value, written]) => (
+    { kind, box: boxes[i], told, selects, value, written: sheet.written.includes(kind) ? written : "" }));
+  return { ...rest, ...sheet, parts: placed };
+}
+
 /** @param {Box} box @returns {[number, number]} */
 export const centre = ([left, upper, right, lower]) => [(left + right) / 2, (upper + lower) / 2];
 

@@ -7,7 +7,7 @@ import pytest
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views.overview import map_of
-from explorer.views.overview.diagram import Diagram, Line, Part, Word
+from explorer.views.overview.diagram import Diagram, Line, Part, Sheet, Word
 from explorer.web.answers.view_contents import packed
 from explorer.web.widgets.model_map import ModelMap
 from model.transformer_lm import TransformerLM
@@ -16,48 +16,57 @@ MOST = {(6, 6): 28_000, (12, 12): 70_000, (24, 16): 150_000}  # bytes of JSON by
 
 
 def test_all_of_a_diagram_travels():
-    diagram = Diagram(
-        width=90,
-        height=40,
-        parts=[
-            Part("head", (1, 2, 3.456, 4), "layer 0", {"view": "attention", "head": 1}, value=-0.5, written="1"),
-            Part("norm", (5, 6, 7, 8), "a\nb", {}),
-        ],
+    wide = Sheet(
+        size=(90, 40),
         lines=[Line("residual", (0, 1, 2, 3), 4.567, arrow=True)],
         words=[Word(1, 2, "three", "sum", "end")],
+        written=("head", "o_proj"),
         legend=[("norm", (1, 1, 2, 2))],
         scale=(0, 0, 9, 1),
+    )
+    diagram = Diagram(
+        parts=[
+            Part(
+                "head",
+                ((1, 2, 3.456, 4), (2, 1, 4, 3)),
+                "layer 0",
+                {"view": "attention", "head": 1},
+                value=-0.5,
+                written="1",
+            ),
+            Part("norm", ((5, 6, 7, 8), (6, 5, 8, 7)), "a\nb", {}),
+        ],
+        sheets=(wide, Sheet((40, 90.0), [], [], (), [], (0, 0, 1, 9))),
         largest=0.5,
         alt="A small map.",
     )
     assert json.loads(json.dumps(ModelMap.pack(diagram))) == {
-        "size": [90, 40],
         "alt": "A small map.",
-        "parts": [
-            {
-                "kind": "head",
-                "box": [1, 2, 3.46, 4],
-                "told": "layer 0",
-                "selects": {"view": "attention", "head": 1},
-                "value": -0.5,
-                "written": "1",
-            },
-            {"kind": "norm", "box": [5, 6, 7, 8], "told": "a\nb", "selects": {}, "value": None, "written": ""},
-        ],
-        "lines": [["residual", [0, 1, 2, 3], 4.57, True]],
-        "words": [[1, 2, "three", "sum", "end"]],
-        "legend": [["norm", [1, 1, 2, 2]]],
-        "scale": [0, 0, 9, 1],
         "largest": 0.5,
+        "parts": [
+            ["head", [[1, 2, 3.46, 4], [2, 1, 4, 3]], "layer 0", {"view": "attention", "head": 1}, -0.5, "1"],
+            ["norm", [[5, 6, 7, 8], [6, 5, 8, 7]], "a\nb", {}, None, ""],
+        ],
+        "sheets": [
+            {
+                "size": [90, 40],
+                "lines": [["residual", [0, 1, 2, 3], 4.57, True]],
+                "words": [[1, 2, "three", "sum", "end"]],
+                "written": ["head", "o_proj"],
+                "legend": [["norm", [1, 1, 2, 2]]],
+                "scale": [0, 0, 9, 1],
+            },
+            {"size": [40, 90], "lines": [], "words": [], "written": [], "legend": [], "scale": [0, 0, 1, 9]},
+        ],
     }
 
 
 def test_numbers_are_as_they_were_drawn(trace):
     diagram = map_of(trace, Selection(query=9))
     sent = json.loads(json.dumps(packed(diagram), allow_nan=False))
-    for part, there in zip(diagram.parts, sent["parts"], strict=True):
-        assert (there["told"], there["selects"], there["value"]) == (part.told, part.selects, part.value)
-        np.testing.assert_allclose(there["box"], part.box, atol=0.005)
+    for part, (_, boxes, *there) in zip(diagram.parts, sent["parts"], strict=True):
+        assert there == [part.told, part.selects, part.value, part.written]
+        np.testing.assert_allclose(boxes, part.boxes, atol=0.005)
 
 
 @pytest.mark.parametrize(("layers", "heads"), MOST)
@@ -69,4 +78,4 @@ def test_it_is_small_enough_to_send(tiny_config, layers, heads):
 
 
 def test_its_place_is_kept_before_it_is_drawn():
-    assert "min-width:900px;aspect-ratio:900/416" in ModelMap(height=416, min_width=900).html_template
+    assert "--min-width:900px;--ratio:900/416" in ModelMap(height=416, min_width=900).html_template

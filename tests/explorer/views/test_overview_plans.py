@@ -1,0 +1,178 @@
+"""Both ground plans of the map: what has its place on them, and that nothing lies on anything else."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from explorer.state.selection import Selection
+from explorer.tracing.capture import capture
+from explorer.views.overview import map_of
+from explorer.views.overview.diagram import Diagram, Word
+from explorer.views.overview.plan import Box
+from explorer.views.overview.tall import WIDTH, Tall
+from explorer.views.overview.wide import LEFT, RIGHT, Wide
+from model.transformer_lm import TransformerLM
+from tests.specimens import STYLES, config, trace_of
+
+SIZES = [(1, 1), (2, 4), (6, 6), (7, 3), (12, 12), (24, 14), (48, 25)]  # layers and heads
+PLANS = [Wide, Tall]
+FINGER = 24  # pixels of a screen that a finger needs at least
+TELEPHONE = 358 / WIDTH  # how much the map is enlarged on a telephone 390 pixels wide
+SIZE = {"title": 13, "sum": 12}  # of fonts, else 11
+both = pytest.mark.parametrize("kind", PLANS)
+
+
+@pytest.fixture(
+    params=[(style, None) for style in STYLES] + [(place, size) for place in ("pre", "post") for size in SIZES]
+)
+def diagram(request) -> Diagram:
+    """Of every kind of model, and of models of many layers."""
+    style, size = request.param
+    if size:
+        return map_of_size(style, *size)
+    return map_of(trace_of(style), Selection(layer=1, head=2, query=9, target=8, rival=20))
+
+
+@cache
+def map_of_size(placement: str, layers: int, heads: int) -> Diagram:
+    sizes = {"num_layers": layers, "num_heads": heads, "d_model": heads * 2, "d_ff": 4}
+    lm = TransformerLM(replace(config(), norm_placement=placement, **sizes)).eval()
+    return map_of(capture(lm, [1, 2, 3]), Selection(rival=8))
+
+
+@both
+@pytest.mark.parametrize("placement", ["pre", "post"])
+@pytest.mark.parametrize(("layers", "heads"), SIZES)
+def test_the_plan_has_a_place_for_every_head(kind, placement, layers, heads):
+    sizes = {"num_layers": layers, "num_heads": heads, "d_model": heads * 8}
+    plan = kind(replace(config(), norm_placement=placement, **sizes))
+    cells = [plan.head(layer, head) for layer in range(layers) for head in range(heads)]
+    spans = [plan.span(layer, "heads") for layer in range(layers)]
+    assert sum((c - a) * (d - b) for a, b, c, d in cells) == pytest.approx(
+        sum(last - first for first, last in spans) * (plan.heads[1] - plan.heads[0])
+    )
+    assert all(plan.start <= first and last <= plan.end for first, last in spans)
+    assert plan.changes() == sorted(set(plan.changes()))
+    columns = plan.head_columns
+    for head in range(heads):  # like lines of text
+        left, upper, _, _ = plan.head(0, head)
+        row, column = divmod(head, columns)
+        assert (left, upper) == (plan.head(0, column)[0], plan.head(0, row * columns)[1])
+
+
+def test_the_blocks_of_a_wide_page_are_between_its_edges():
+    for layers, _heads in SIZES:
+        plan = Wide(replace(config(), num_layers=layers))
+        assert (plan.start, plan.end) == (LEFT, pytest.approx(RIGHT))
+
+
+def test_each_layer_of_a_narrow_page_is_below_the_one_before_and_as_high():
+    for layers, _heads in SIZES:
+        plan = Tall(replace(config(), num_layers=layers), 5)
+        tops = [plan.head(layer, 0)[1] for layer in range(layers)]
+        np.testing.assert_allclose(np.diff(tops), plan.block)
+        assert plan.size[0] == WIDTH and plan.size[1] > layers * plan.block
+
+
+def test_a_finger_finds_every_part_of_a_narrow_page(diagram):
+    """Rotations, norms and additions are smaller than the others, with nothing beside them."""
+    for part in diagram.parts:
+        left, upper, right, lower = part.boxes[1]
+        least = 22 if part.kind in ("norm", "addition", "rotation") else FINGER
+        assert min(right - left, lower - upper) * TELEPHONE >= least, part
+        if part.kind in ("token", "position", "lm_head", "next_token"):
+            assert (lower - upper) * TELEPHONE >= 44, part
+
+
+@both
+def test_no_part_lies_on_another(diagram, kind):
+    boxes = [part.boxes[PLANS.index(kind)] for part in diagram.parts]
+    assert overlaps(boxes, boxes).max() < 0.01  # of a pixel
+
+
+def overlaps(some: list[Box], others: list[Box]) -> np.ndarray:
+    """By how much each lies on each, in the direction in which it is less; 0 for one and itself."""
+    (a, b, c, d), (e, f, g, h) = np.array(some, float).T, np.array(others, float).T
+    across = np.minimum(c[:, None], g) - np.maximum(a[:, None], e)
+    down = np.minimum(d[:, None], h) - np.maximum(b[:, None], f)
+    overlap = np.minimum(across, down)
+    if some is others:
+        np.fill_diagonal(overlap, 0)
+    return overlap
+
+
+@both
+def test_all_is_on_the_sheet(diagram, kind):
+    sheet = diagram.sheets[PLANS.index(kind)]
+    width, height = sheet.size
+    boxes = [part.boxes[PLANS.index(kind)] for part in diagram.parts]
+    for left, upper, right, lower in [*boxes, sheet.scale, *(box for _, box in sheet.legend)]:
+        assert 0 <= left < right <= width and 0 <= upper < lower <= height
+    for line in sheet.lines:
+        assert all(0 <= x <= width for x in line.corners[::2]) and all(0 <= y <= height for y in line.corners[1::2])
+
+
+@both
+def test_lines_end_at_parts(diagram, kind):
+    """But for the one to the list of next tokens, which ends right before it."""
+    i = PLANS.index(kind)
+    boxes = [part.boxes[i] for part in diagram.parts]
+    ends = [line.corners[-2:] for line in diagram.sheets[i].lines]
+    depths = overlaps([(*end, *end) for end in ends], boxes).max(axis=1)
+    loose = [end for end, depth in zip(ends, depths, strict=True) if depth < -0.01]
+    listed = next(part.boxes[i] for part in diagram.parts if part.kind == "next_token")
+    assert [end[i] for end in loose] == [listed[i] - 3]
+
+
+def test_no_word_of_a_narrow_page_lies_on_another_or_on_a_part(diagram):
+    """By the widths that letters have at most, of most fonts."""
+    sheet, tokens = diagram.sheets[1], [part for part in diagram.parts if part.kind == "next_token"]
+    words = [around(word) for word in sheet.words]
+    assert overlaps(words, words).max() < 1.5
+    free = [around(word) for word in sheet.words if word.kind != "token" and not within(tokens, word)]
+    parts = [part.boxes[1] for part in diagram.parts]
+    discs = [box for _, box in sheet.legend]
+    assert overlaps(free, parts + discs).max() < 1
+    for left, upper, right, lower in words:
+        assert left >= 0 and upper >= 0 and right <= sheet.size[0] and lower <= sheet.size[1]
+
+
+def within(parts, word: Word) -> bool:
+    return any(
+        left < word.x < right and upper < word.y < lower
+        for left, upper, right, lower in (part.boxes[1] for part in parts)
+    )
+
+
+def around(word: Word) -> Box:
+    """About what it covers."""
+    size = SIZE.get(word.kind, 11)
+    width = 0.57 * size * len(word.text.strip("\u2068\u2069"))
+    left = word.x - {"start": 0, "middle": 0.5, "end": 1}[word.side] * width
+    return left, word.y - 0.55 * size, left + width, word.y + 0.55 * size
+
+
+def test_the_narrow_page_grows_by_the_next_tokens_that_are_listed():
+    five, seven = (Tall(config(), count) for count in (5, 7))
+    assert seven.size[1] - five.size[1] == 2 * (five.next_token(1)[1] - five.next_token(0)[1])
+
+
+def test_numbers_are_left_out_where_there_is_no_room():
+    for layers, has_numbers in ((12, True), (24, False)):
+        wide, tall = ([word.text for word in sheet.words] for sheet in map_of_size("pre", layers, 2).sheets)
+        assert ("length it writes" in wide) is has_numbers
+        assert "layer" in wide and [str(layer) for layer in range(layers)] == wide[wide.index("layer") + 1 :][:layers]
+        assert [text for text in tall if text.startswith("layer ")] == [f"layer {layer}" for layer in range(layers)]
+
+
+def test_words_stand_on_parts_where_they_have_room():
+    for (layers, heads), wide in {
+        (2, 4): {"head", "o_proj", "feed_forward"},
+        (12, 12): {"head"},
+        (48, 25): set(),
+    }.items():
+        sheets = map_of_size("pre", layers, heads).sheets
+        named = {"token", "position", "lm_head"}
+        assert [set(sheet.written) - named for sheet in sheets] == [wide, {"head", "o_proj", "feed_forward"}]

@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { headOf, nextTo, onSheet } from "../../../../explorer/web/widgets/model_map/places.js";
+
+const map = {
+  alt: "A map.",
+  largest: 2,
+  parts: [
+    ["head", [[0, 0, 4, 2], [0, 0, 2, 4]], "layer 0 head 1", { layer: 0, head: 1 }, 0.5, "1"],
+    ["o_proj", [[4, 0, 6, 2], [0, 4, 2, 6]], "layer 0 o_proj", { layer: 0 }, null, "o_proj"],
+  ],
+  sheets: [
+    { size: [6, 2], lines: ["wide"], words: [], written: ["head"], legend: [], scale: [0, 0, 1, 1] },
+    { size: [2, 6], lines: ["tall"], words: [], written: ["head", "o_proj"], legend: [], scale: [0, 0, 2, 2] },
+  ],
+};
+
+test("each sheet has the same parts at its own places", () => {
+  const [wide, tall] = [0, 1].map((i) => onSheet(map, i));
+  assert.deepEqual([wide.size, wide.lines, wide.scale], [[6, 2], ["wide"], [0, 0, 1, 1]]);
+  assert.deepEqual([tall.size, tall.lines, tall.scale], [[2, 6], ["tall"], [0, 0, 2, 2]]);
+  assert.deepEqual(wide.parts.map(({ box }) => box), [[0, 0, 4, 2], [4, 0, 6, 2]]);
+  assert.deepEqual(tall.parts.map(({ box }) => box), [[0, 0, 2, 4], [0, 4, 2, 6]]);
+  for (const sheet of [wide, tall]) {
+    assert.deepEqual([sheet.alt, sheet.largest], ["A map.", 2]);
+    assert.deepEqual(sheet.parts.map(({ selects }) => selects), [{ layer: 0, head: 1 }, { layer: 0 }]);
+    assert.deepEqual(sheet.parts.map(({ told, value }) => [told, value]), [["layer 0 head 1", 0.5], ["layer 0 o_proj", null]]);
+  }
+});
+
+test("on parts is written what has room there", () => {
+  const written = [0, 1].map((i) => onSheet(map, i).parts.map((part) => part.written));
+  assert.deepEqual(written, [["1", ""], ["1", "o_proj"]]);
+});
+
+test("the arrow keys go along the data's way on each sheet", () => {
+  const [wide, tall] = [0, 1].map((i) => onSheet(map, i).parts.map(({ box }) => box));
+  assert.deepEqual([nextTo(wide, 0, [1, 0]), nextTo(wide, 0, [0, 1])], [1, 0]);
+  assert.deepEqual([nextTo(tall, 0, [0, 1]), nextTo(tall, 0, [1, 0])], [1, 0]);
+});
+
+test("an arrow's head points where its line goes", () => {
+  const ends = (path) => path.match(/-?[\d.]+,-?[\d.]+/g).map((corner) => corner.split(",").map(Number));
+  assert.deepEqual(ends(headOf([0, 0, 9, 0])).map(([x]) => x), [9, 2, 2]);
+  assert.deepEqual(ends(headOf([0, 0, 0, 9])).map(([, y]) => y), [9, 2, 2]);
+  assert.deepEqual(ends(headOf([9, 0, 0, 0])).map(([x]) => x), [0, 7, 7]);
+});
