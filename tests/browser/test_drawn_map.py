@@ -17,17 +17,21 @@ from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.trace import Trace
 from explorer.views.overview import map_of
-from explorer.views.overview import plan as at
 from explorer.views.overview.plan import Plan
+from explorer.views.overview.tall import Tall
+from explorer.views.overview.wide import NEXT_TOKENS, Wide
 from explorer.web.answers.view_contents import packed
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 from tests.drawn import tells
 from tests.specimens import STYLES, trace_of
 
+from .conftest import DESK
 from .painted import in_both_themes, on_scale, run_on_show, settled
 from .person import Person
 
+TELEPHONE = {"width": 390, "height": 844}
+TALL = {"width": 390, "height": 2400}
 CHOSEN = {"layer": 2, "head": 1, "query": 9, "key": 4, "target": 2, "rival": 7}
 # What is at places of the plan: which part, how it is filled, what it says, how its text is coloured.
 FOUND = """(map, places) => places.map(([x, y]) => {
@@ -83,14 +87,19 @@ class Expected(NamedTuple):
     adds: float | None = None
 
 
-def parts_of(trace: Trace, found: Overview, query: int) -> Iterator[Expected]:
+def parts_of(trace: Trace, found: Overview, query: int, plan: Plan) -> Iterator[Expected]:
     """Every part but the next tokens, from the plan and the arrays."""
-    plan, taken, post = Plan(trace.config), found.parts, trace.config.norm_placement == "post"
+    taken, post = found.parts, trace.config.norm_placement == "post"
     stream = {stage.tap: length for stage, length in zip(stages(trace), found.stream, strict=True)}
-    yield Expected((48, at.STREAM), "embedding of ", [found.token, taken.token])
+
+    def middle(along, across) -> tuple[float, float]:
+        return plan.spot(float(np.mean(along)), float(np.mean(across)))
+
+    yield Expected(middle(plan.token, plan.beside_stream), "embedding of ", [found.token, taken.token])
     if "position_embed" in trace:
-        yield Expected((48, np.mean(at.POSITION)), f"vector of position {query}", [found.positions, taken.positions])
-        yield Expected((at.POSITION_ADDED, at.STREAM), "embedding + position", [found.stream[0]])
+        place = middle(plan.token, plan.position)
+        yield Expected(place, f"vector of position {query}", [found.positions, taken.positions])
+        yield Expected(middle(plan.position_added, plan.stream), "embedding + position", [found.stream[0]])
     for layer in range(trace.config.num_layers):
         for head in range(trace.config.num_heads):
             left, upper, right, lower = plan.head(layer, head)
@@ -98,25 +107,29 @@ def parts_of(trace: Trace, found: Overview, query: int) -> Iterator[Expected]:
             place = left + 0.8 * (right - left), (upper + lower) / 2
             yield Expected(place, f"layer {layer} head {head}, ", numbers, taken.heads[layer, head])
         if trace.config.position == "rope":
-            yield Expected((plan.at(layer, 0.5), at.ROTATION), f"layer {layer}: every head’s q and k are turned", [])
-        middle = (plan.place(layer, "add_attn"), np.mean(at.O_PROJ))
-        yield Expected(middle, f"layer {layer} o_proj", [found.writes[layer, 0], found.adds[layer, 0]])
-        box = (plan.at(layer, 0.9), np.mean(at.FEED_FORWARD))
+            place = middle(plan.middle(layer), plan.rotary)
+            yield Expected(place, f"layer {layer}: every head’s q and k are turned", [])
+        place = middle(plan.place(layer, "add_attn"), plan.o_proj)
+        yield Expected(place, f"layer {layer} o_proj", [found.writes[layer, 0], found.adds[layer, 0]])
+        place = middle(plan.span(layer, "feed_forward"), plan.feed_forward)
         numbers = [found.writes[layer, 1], found.adds[layer, 1]]
-        yield Expected(box, f"layer {layer} feed-forward", numbers, found.adds[layer, 1])
+        yield Expected(place, f"layer {layer} feed-forward", numbers, found.adds[layer, 1])
         for i, (sublayer, name, end) in enumerate((("attn", "attention", "mid"), ("ffn", "feed-forward", "post"))):
-            yield Expected(plan.norm(layer, sublayer), f"layer {layer} {sublayer}_norm", [found.divisors[layer, i]])
+            place = middle(*plan.norm(layer, sublayer))
+            yield Expected(place, f"layer {layer} {sublayer}_norm", [found.divisors[layer, i]])
             after = stream[f"blocks.{layer}.resid_{end}"]
-            add = (plan.place(layer, f"add_{sublayer}"), at.STREAM)
-            yield Expected(add, f"layer {layer}: the stream + what {name} writes", [after])
+            place = middle(plan.place(layer, f"add_{sublayer}"), plan.stream)
+            yield Expected(place, f"layer {layer}: the stream + what {name} writes", [after])
     if not post:
-        yield Expected((at.FINAL_NORM, at.STREAM), "final_norm", [found.last_divisor])
-    yield Expected((np.mean(at.LM_HEAD), at.STREAM), "lm_head", [taken.logit])
+        yield Expected(middle(plan.after("final_norm"), plan.stream), "final_norm", [found.last_divisor])
+    place = middle((plan.after("lm_head"), plan.after("lm_head_end")), plan.lm_head)
+    yield Expected(place, "lm_head", [taken.logit])
 
 
-def opened(newcomer, checkpoint: str = "gpt-twin", **query) -> tuple[Person, Locator]:
+def opened(newcomer, checkpoint: str = "gpt-twin", *, viewport=DESK, profile=None, **query) -> tuple[Person, Locator]:
     """The map, in the middle of the screen; if not said otherwise of a model of 3 layers of 4 heads."""
-    person = newcomer().open(view="overview", checkpoint=checkpoint, **query)
+    place = {"viewport": viewport} | ({"profile": profile} if profile else {})
+    person = newcomer(**place).open(view="overview", checkpoint=checkpoint, **query)
     picture = person.page.locator("#overview-map .map")
     expect(picture).to_have_attribute("data-draws", re.compile(r"\d"))
     return person.at_rest(), in_sight(picture)
@@ -135,11 +148,13 @@ def numbers_on(person: Person) -> tuple[Trace, Overview, list[int]]:
     return trace, overview(trace, state["query"], int(order[state["target"] - 1]), rival), order
 
 
+@pytest.mark.parametrize("kind", [Wide, Tall])
 @pytest.mark.parametrize("checkpoint", ["gpt-twin", "tiny", "no-positions", "one-head"])
-def test_every_part_has_its_colour_and_its_words_where_it_stands(newcomer, checkpoint):
-    person, picture = opened(newcomer, checkpoint, **CHOSEN)
+def test_every_part_has_its_colour_and_its_words_where_it_stands(newcomer, checkpoint, kind):
+    # As high as the map of a telephone is, so that nothing of it is out of sight.
+    person, picture = opened(newcomer, checkpoint, viewport=DESK if kind is Wide else TALL, **CHOSEN)
     trace, found, _ = numbers_on(person)
-    expected = list(parts_of(trace, found, 9))
+    expected = list(parts_of(trace, found, 9, kind(trace.config, 6)))
     largest = max(np.abs(found.parts.heads).max(), np.abs(found.parts.feed_forward).max())
     person.evaluate("choosing.pick({ layer: 0 })")  # and with it the address
     person.at_rest()
@@ -190,7 +205,7 @@ def test_the_bar_of_colours_is_that_of_the_parts(newcomer):
 def test_lines_are_as_thick_as_vectors_are_long(newcomer):
     person, picture = opened(newcomer, query=9)
     trace, found, _ = numbers_on(person)
-    plan = Plan(trace.config)
+    plan = Wide(trace.config)
     longest = max(found.stream.max(), found.writes.max(), found.token, found.positions)
     lines = [line for line in settled(picture).evaluate(LINES) if not line["arrow"]]
     for layer in range(3):
@@ -217,7 +232,7 @@ def test_next_tokens_have_bars_as_long_as_they_are_probable(newcomer):
     person, picture = opened(newcomer, **CHOSEN)
     trace, _, order = numbers_on(person)
     chances = next_token(trace, 9).plain
-    left, right = at.NEXT_TOKENS
+    left, right = NEXT_TOKENS
     rows = picture.locator(".part.next_token")
     assert rows.count() == 6  # the five likeliest, and the chosen rival
     for i, rank in enumerate((1, 2, 3, 4, 5, 7)):
@@ -229,16 +244,16 @@ def test_next_tokens_have_bars_as_long_as_they_are_probable(newcomer):
         assert tells(row.get_attribute("aria-label"), chance)
 
 
-def test_frames_are_around_what_is_chosen_at_once(newcomer):
+@pytest.mark.parametrize("kind", [Wide, Tall])
+def test_frames_are_around_what_is_chosen_at_once(newcomer, kind):
     """Without waiting for Python."""
-    person, picture = opened(newcomer, **CHOSEN)
-    plan = Plan(run_on_show(person).config)
+    person, picture = opened(newcomer, viewport=DESK if kind is Wide else TELEPHONE, **CHOSEN)
+    config = run_on_show(person).config
 
     def expect_framed(choice: dict | None, layer: int, head: int, *, listed: int, **rows: int):
-        left, upper, right, lower = plan.head(layer, head)
-        first = at.STREAM - at.ROW * listed / 2 + 1
-        around = {"head": [left, upper, right - left, lower - upper]}
-        around |= {name: [at.NEXT_TOKENS[0], first + at.ROW * i, 102, 22] for name, i in rows.items()}
+        plan = kind(config, listed)
+        boxes = {"head": plan.head(layer, head)} | {name: plan.next_token(i) for name, i in rows.items()}
+        around = {name: [a, b, c - a, d - b] for name, (a, b, c, d) in boxes.items()}
         framed, marked = person.evaluate(FRAMED, choice)
         assert framed.keys() == around.keys()
         for name, edges in around.items():
@@ -278,9 +293,10 @@ def deep(layers: int, heads: int) -> tuple[TransformerLM, Trace]:
     return lm, capture(lm, [1, 2, 3])
 
 
-def test_no_word_lies_on_another_or_on_what_it_is_not_of(newcomer):
+@pytest.mark.parametrize("viewport", [DESK, TELEPHONE], ids=["wide", "telephone"])
+def test_no_word_lies_on_another_or_on_what_it_is_not_of(newcomer, viewport):
     """Of every kind of model, and of models of many layers."""
-    person, picture = opened(newcomer)
+    person, picture = opened(newcomer, viewport=viewport)
     for style in STYLES:
         show(person, picture, trace_of(style), Selection(query=9, target=8, rival=20))
         assert_words_apart(picture)
@@ -324,7 +340,7 @@ def test_nothing_moves_for_long_and_nothing_where_that_is_not_wanted(newcomer):
     assert picture.evaluate(MOVING) == 0
 
 
-@pytest.mark.parametrize("width", [1440, 1000, 390])
+@pytest.mark.parametrize("width", [1440, 1000, 620])
 def test_each_step_of_the_running_sum_is_below_its_part(newcomer, width):
     """To a fraction of a pixel, at every width."""
     person, picture = opened(newcomer)

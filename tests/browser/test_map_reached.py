@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, expect
 
+from .conftest import DESK
 from .person import Person
-from .test_drawn_map import contrast, in_sight, opened
+from .test_drawn_map import TELEPHONE, contrast, in_sight, opened
 
-TELEPHONE = {"width": 390, "height": 844}
 ARROWS = {"ArrowLeft": (-1, 0), "ArrowRight": (1, 0), "ArrowUp": (0, -1), "ArrowDown": (0, 1)}
 # For every part and arrow key, the part that has the focus then; and where the parts are.
 WALKED = """([map, keys]) => {
@@ -109,8 +109,9 @@ def test_a_click_opens_a_part_and_one_with_shift_tells_its_working(page_of_the_m
         person.at_rest()
 
 
-def test_the_arrow_keys_go_to_the_nearest_part_and_reach_all(page_of_the_map):
-    person, picture = page_of_the_map
+@pytest.mark.parametrize("viewport", [DESK, TELEPHONE], ids=["wide", "telephone"])
+def test_the_arrow_keys_go_to_the_nearest_part_and_reach_all(newcomer, viewport):
+    person, picture = opened(newcomer, viewport=viewport, layer=0, head=0, query=9)
     assert picture.evaluate(STOPS) == 1
     found = person.page.evaluate(WALKED, [picture.element_handle(), list(ARROWS)])
     assert picture.evaluate(STOPS) == 1
