@@ -23,12 +23,12 @@ def draw(trace: Trace, selection: Selection, found: Overview, score: str, alt: s
     drawn, (wide, tall) = tuple(parts), parts.plans
     largest = float(max(np.abs(found.parts.heads).max(), np.abs(found.parts.feed_forward).max())) or 1.0
     adds = _("adds to the lead") if selection.rival else _("adds to the logit")
-    kinds, tokens = {part.kind for part in drawn}, [part for part in drawn if part.kind == "next_token"]
+    kinds = {part.kind for part in drawn}
 
     def sheet(plan: Plan, words: Iterable[Word], longest: int) -> Sheet:
         discs = [kind for kind in DISCS if kind in kinds]
         legend = tuple((kind, explained(plan, row)) for row, kind in enumerate(discs))
-        said = (*of_next_tokens(plan, tokens, longest), *words, *explanations(plan, legend, largest, adds))
+        said = (*of_next_tokens(plan, parts.listed, longest), *words, *explanations(plan, legend, largest, adds))
         lines = (*flows(plan, found), *wires(plan), *rotations(plan))
         return Sheet(plan.size, lines, said, plan.written, legend, plan.scale)
 

@@ -220,7 +220,5 @@ class Parts:
         yield from map(self.next_token, range(len(self.listed)))
 
     def next_token(self, row: int) -> Part:
-        told, selects, probability, token = self.listed[row]
-        return Part(
-            "next_token", self.boxes(lambda plan: plan.next_token(row)), told, selects, probability, written=token
-        )
+        told, selects, probability, _token = self.listed[row]
+        return Part("next_token", self.boxes(lambda plan: plan.next_token(row)), told, selects, probability)

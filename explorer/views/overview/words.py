@@ -8,7 +8,8 @@ from explorer.analysis.overview import Overview
 from explorer.explain.notation import added, number
 from explorer.language import N_, _, look_up
 from explorer.views.overview import tall, wide
-from explorer.views.overview.diagram import Part, Word
+from explorer.views.overview.diagram import Word
+from explorer.views.overview.next_tokens import NextToken
 from explorer.views.overview.plan import Box, Plan
 from explorer.views.overview.tall import Tall
 from explorer.views.overview.wide import Wide
@@ -17,13 +18,13 @@ from explorer.views.style import shortened
 DISCS = {"norm": N_("norm"), "addition": N_("addition"), "rotation": N_("rotation")}  # as shown
 
 
-def of_next_tokens(plan: Plan, tokens: Sequence[Part], longest: int) -> Iterator[Word]:
+def of_next_tokens(plan: Plan, listed: Sequence[NextToken], longest: int) -> Iterator[Word]:
     """The next tokens, cut to so many characters, with their probabilities."""
-    boxes = [plan.next_token(row) for row in range(len(tokens))]
-    for part, (left, upper, right, lower) in zip(tokens, boxes, strict=True):
+    boxes = [plan.next_token(row) for row in range(len(listed))]
+    for next_token, (left, upper, right, lower) in zip(listed, boxes, strict=True):
         height = (upper + lower) / 2 - 3
-        yield Word(left + 3, height, shortened(part.written, longest), "token", "start")
-        yield Word(right - 3, height, number(part.value), "number", "end")
+        yield Word(left + 3, height, shortened(next_token.token, longest), "token", "start")
+        yield Word(right - 3, height, number(next_token.probability), "number", "end")
     yield Word(boxes[0][2], boxes[0][1] - 10, _("model’s probability"), side="end")
 
 

@@ -84,8 +84,7 @@ def of_picture(picture: Any) -> Iterator[str]:
         yield picture.alt
     elif isinstance(picture, Diagram):
         yield picture.alt
-        yield from (part.told for part in picture.parts)
-        yield from (part.written for part in picture.parts if part.kind != "next_token")
+        yield from (text for part in picture.parts for text in (part.told, part.written))
         yield from (word.text for sheet in picture.sheets for word in sheet.words)
     else:
         yield from of_figure(json.loads(picture.to_json()))
