@@ -2,6 +2,7 @@
 
 from explorer.state.interventions import Edit
 from explorer.tracing.capture import capture
+from explorer.tracing.patching import activation_patching, attribution_patching, path_patching
 from explorer.tracing.trace import Trace
 
-__all__ = ["Edit", "Trace", "capture"]
+__all__ = ["Edit", "Trace", "activation_patching", "attribution_patching", "capture", "path_patching"]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from explorer.lessons.prompt_pairs import PROMPT_PAIRS
 from tests.unmarked import misused, unmarked
 
 EXPLORER = Path(__file__).parents[3] / "explorer"
@@ -16,6 +17,9 @@ EXCEPTIONS = {
         "Zorblat met Mimi. Zorblat said hello to Mimi. Then Zorb": "the model reads it",
         "The wugly bird sat in a tree. A cat looked at the wugly": "the model reads it",
         "Lily gave Tom an apple because she was kind. Tom thanked": "the model reads it",
+    },
+    "lessons/prompt_pairs.py": {
+        text: "the model reads it" for pair in PROMPT_PAIRS for text in (pair.clean, pair.corrupted)
     },
     "views/attention/line_plot.py": {"middle left": "Plotly's", "middle right": "Plotly's"},
     "views/overview/running.py": {"top center": "Plotly's"},

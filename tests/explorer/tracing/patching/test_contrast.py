@@ -1,0 +1,71 @@
+"""What is measured of two prompts, and what is refused."""
+
+import numpy as np
+import pytest
+
+from explorer import activation_patching, attribution_patching, path_patching
+from explorer.state.errors import UserError
+from explorer.tracing.patching.contrast import Contrast
+
+from .by_hand import ANSWER, CLEAN, CONTRAST, CORRUPTED, WRONG, measured
+
+EVERY = [
+    lambda *args, **kwargs: activation_patching(*args, part="attn.z", **kwargs),
+    lambda *args, **kwargs: attribution_patching(*args, part="attn.z", **kwargs),
+    lambda *args, **kwargs: path_patching(*args, receiver="logits", **kwargs),
+]
+
+
+@pytest.mark.parametrize("metric", ["logit_difference", "log_probability", "probability"])
+def test_the_metric_is_that_of_plain_runs(lms, style, metric):
+    contrast = Contrast(lms[style], CLEAN, CORRUPTED, ANSWER, WRONG, metric=metric)
+    expected = [measured(lms[style], ids, metric=metric) for ids in (CLEAN, CORRUPTED)]
+    assert contrast.unpatched == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(("direction", "ends"), [("denoise", (1, 0)), ("noise", (0, -1))])
+def test_effects_run_between_the_two_runs(lms, direction, ends):
+    contrast = Contrast(lms["rope"], CLEAN, CORRUPTED, ANSWER, WRONG, direction)
+    assert contrast.effects(np.array(contrast.unpatched)).tolist() == list(ends)
+
+
+@pytest.mark.parametrize("patch", EVERY)
+def test_where_the_runs_do_not_differ_there_is_no_effect_to_tell(lms, patch):
+    assert np.isnan(patch(lms["rope"], CLEAN, CLEAN, ANSWER, WRONG)).all()
+
+
+@pytest.mark.parametrize("patch", EVERY)
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"corrupted_ids": CORRUPTED[:-1]}, "both must have as many tokens, got 7 and 6"),
+        ({"clean_ids": (), "corrupted_ids": ()}, "a run has 1 to 32 tokens, got 0"),
+        ({"answer": 300}, "token ids run from 0 to 299"),
+        ({"wrong": -1}, "token ids run from 0 to 299"),
+        ({"direction": "sideways"}, "wanted one of denoise, noise, got 'sideways'"),
+        ({"metric": "loss"}, "wanted one of logit_difference, log_probability, probability, got 'loss'"),
+    ],
+)
+def test_what_cannot_be_patched_is_told_in_a_sentence(lms, patch, change, told):
+    with pytest.raises(UserError, match=told):
+        patch(lms["rope"], **CONTRAST | change)
+
+
+@pytest.mark.parametrize("patch", [activation_patching, attribution_patching])
+def test_an_unknown_part_is_refused(lms, patch):
+    with pytest.raises(UserError, match="got 'attn.scores'"):
+        patch(lms["rope"], **CONTRAST, part="attn.scores")
+
+
+@pytest.mark.parametrize("patch", EVERY)
+def test_progress_goes_to_the_end_and_can_end_the_work(lms, patch):
+    shares = []
+    patch(lms["rope"], **CONTRAST, progress=shares.append)
+    assert shares == sorted(shares) and shares[-1] == 1
+
+    def cancel(share: float):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        patch(lms["rope"], **CONTRAST, progress=cancel)
+    assert not any(module._forward_hooks for module in lms["rope"].modules())

@@ -1,0 +1,84 @@
+"""The direct path by brute force: a sender at a time, heads frozen by their z, two passes with PyTorch's own hooks."""
+
+from copy import deepcopy
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from explorer import path_patching
+from explorer.state.errors import UserError
+
+from .by_hand import CLEAN, CONTRAST, CORRUPTED, measured, put, values
+
+
+def brute_force(lm, sender, receiver, direction, through_ffn) -> float:
+    recipient, donor = (CORRUPTED, CLEAN) if direction == "denoise" else (CLEAN, CORRUPTED)
+    layers = range(lm.config.num_layers)
+    heads, ffns = ([f"blocks.{layer}.{name}" for layer in layers] for name in ("attn.z", "ffn.out"))
+    own = values(lm, recipient, *heads, *ffns)
+    freeze = {name: lambda _value, name=name: own[name] for name in (heads if through_ffn else [*heads, *ffns])}
+    z = heads[sender[0]]
+    sent = own[z].clone()
+    sent[0, sender[1]] = values(lm, donor, z)[z][0, sender[1]]
+    freeze[z] = lambda _value: sent
+    clean, corrupted = measured(lm, CLEAN), measured(lm, CORRUPTED)
+    if receiver == "logits":
+        after = measured(lm, recipient, freeze)
+    else:
+        layer, head, name = receiver
+        tap = f"blocks.{layer}.attn.{name}"
+        read = []
+        measured(lm, recipient, freeze | {tap: lambda value: read.append(value) or value})
+        after = measured(lm, recipient, {tap: put(read[0], head)})
+    return (after - (corrupted if direction == "denoise" else clean)) / (clean - corrupted)
+
+
+RECEIVERS = ["logits", (1, 1, "q"), (1, 2, "k"), (1, 0, "v"), (0, 1, "q")]
+
+
+@pytest.mark.parametrize(("direction", "through_ffn"), [("denoise", False), ("noise", True)])
+@pytest.mark.parametrize("receiver", RECEIVERS, ids=str)
+def test_it_is_what_two_passes_by_hand_give(lms, style, receiver, direction, through_ffn):
+    lm = deepcopy(lms[style]).double()
+    how = {"receiver": receiver, "direction": direction, "through_ffn": through_ffn}
+    found = path_patching(lm, **CONTRAST, **how)
+    expected = np.empty((lm.config.num_layers, lm.config.num_heads))
+    for sender in np.ndindex(expected.shape):
+        expected[sender] = brute_force(lm, sender, receiver, direction, through_ffn)
+    one = path_patching(lm, **CONTRAST, **how, sender=(0, 2))
+    assert_allclose(found, expected, atol=1e-5)
+    assert isinstance(one, float) and one == pytest.approx(expected[0, 2], abs=1e-5)
+    assert np.ptp(found) > (0 if receiver == (0, 1, "q") else 1e-4) or not found.any()
+
+
+def test_what_comes_after_the_receiver_does_not_reach_it(lms, style):
+    found = path_patching(lms[style], **CONTRAST, receiver=(1, 0, "q"))
+    assert found[0].any() and not found[1].any()
+    assert path_patching(lms[style], **CONTRAST, receiver=(0, 0, "q"), sender=(1, 1)) == 0
+
+
+@pytest.mark.parametrize(
+    "receiver", ["logit", (1, 0), (1, 0, "z"), (2, 0, "q"), (1, 3, "q"), (-1, 0, "q"), (0, -1, "k")], ids=str
+)
+def test_an_unknown_receiver_is_refused(lms, receiver):
+    with pytest.raises(UserError):
+        path_patching(lms["rope"], **CONTRAST, receiver=receiver)
+
+
+@pytest.mark.parametrize("sender", [(2, 0), (0, 3), (-1, 0)])
+def test_an_unknown_sender_is_refused(lms, sender):
+    with pytest.raises(UserError, match="the model has no layer"):
+        path_patching(lms["rope"], **CONTRAST, receiver="logits", sender=sender)
+
+
+def test_shared_keys_have_their_own_heads(lms):
+    with pytest.raises(UserError):
+        path_patching(lms["grouped"], **CONTRAST, receiver=(1, 3, "k"))
+    path_patching(lms["grouped"], **CONTRAST, receiver=(1, 2, "k"))
+    path_patching(lms["grouped"], **CONTRAST, receiver=(1, 5, "q"))
+
+
+def test_the_model_is_left_as_it_was(lms, style):
+    path_patching(lms[style], **CONTRAST, receiver=(1, 0, "v"))
+    assert not any(module._forward_hooks for module in lms[style].modules())
