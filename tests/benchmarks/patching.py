@@ -1,0 +1,32 @@
+"""How long all maps of activation patching take beside their estimates: `python -m tests.benchmarks.patching`."""
+
+import statistics
+import time
+
+from explorer import activation_patching, attribution_patching
+from explorer.lessons.prompt_pairs import PROMPT_PAIRS
+from explorer.tracing.patching.parts import PARTS
+from model import load_checkpoint
+
+ROUNDS = 5
+
+
+def main():
+    lm, tokenizer = load_checkpoint("llama-fables")
+    pair = PROMPT_PAIRS[0]
+    clean, corrupted = (tokenizer.encode(text) for text in (pair.clean, pair.corrupted))
+    answer, wrong = (tokenizer.vocabulary.index(text) for text in (pair.answer, pair.wrong))
+    seconds = {"exact": [], "estimated": []}
+    for _ in range(ROUNDS):
+        for name, patch in (("exact", activation_patching), ("estimated", attribution_patching)):
+            began = time.perf_counter()
+            for part in PARTS:
+                for direction in ("denoise", "noise"):
+                    patch(lm, clean, corrupted, answer, wrong, part=part, direction=direction)
+            seconds[name].append(time.perf_counter() - began)
+    exact, estimated = (statistics.median(times) for times in seconds.values())
+    print(f"{2 * len(PARTS)} maps at {len(clean)} tokens: exact {exact:.2f} s, {exact / estimated:.1f} × the estimates")
+
+
+if __name__ == "__main__":
+    main()
