@@ -2,7 +2,7 @@
 // Below a picture: what vouches for its numbers, and how the one that was clicked comes about.
 import { call, Refused } from "./connection.js";
 import { blockOf, onContent } from "./contents.js";
-import { find } from "./dom.js";
+import { find, say } from "./dom.js";
 import { MARK } from "./protocol.js";
 import { onState, state } from "./state.js";
 
@@ -17,7 +17,7 @@ export function evidenceIn(element) {
   let about = null;
   onContent(element, (found) => {
     mark.dataset.state = found?.state ?? "";
-    mark.textContent = found?.words ?? "";
+    say(mark, found?.words ?? ""); // or else the terms marked in it would be lost
     mark.title = [found?.words, found?.details].filter(Boolean).join(" · ");
   }, MARK);
   onState(element, () => { words.hidden ||= about !== state; });

@@ -1,15 +1,22 @@
 // @ts-check
-// The page's terms of art, each marked where a tab says it first, and explained to whoever points at it, moves to it with
-// the Tab key, or taps it: what it means, and then, once Python has said it, what it is in this run.
+// The page's terms of art, explained to whoever points at one, moves to it with the Tab key, or taps it: what it means, and
+// then, once Python has said it, what it is in this run.
 import { call } from "./connection.js";
-import { findAll, make } from "./dom.js";
+import { make } from "./dom.js";
 import { state } from "./state.js";
+import { termFinder } from "./term_finder.js";
+import { markAll, PICTURES } from "./term_marks.js";
+import { termIn } from "./words_in_pictures.js";
 
-const PLACES = ":is(#tagline, #next-token-words, #views, #steps) :is(.prose, .formula), .falls, .panels h2, #generation h2";
+/**
+ * What is explained: a term's name, what it is written in, and where that is on the screen.
+ * @typedef {{ name: string, element: Element, box: () => DOMRect }} Shown
+ */
+
 const SOON_MS = 120;
 /** @type {HTMLElement} */
 let told;
-/** @type {HTMLElement | null} */
+/** @type {Shown | null} */
 let shown = null;
 
 /**
@@ -18,79 +25,52 @@ let shown = null;
  * @param {Record<string, string>} meanings of each entry, until Python says more
  */
 export function explainTerms(forms, meanings) {
-  const pattern = finder(Object.keys(forms));
-  const names = new Map(Object.entries(forms).map(([form, name]) => [form.toLowerCase(), name]));
-  const explain = ({ target }) => follow(termOf(target), meanings);
+  const findTerms = termFinder(forms);
   let timer = null;
-  const soon = () => { clearTimeout(timer); timer = setTimeout(() => markAll(pattern, names), SOON_MS); };
+  const renew = () => {
+    if (!shown?.element.isConnected) follow(null);
+    markAll(findTerms);
+  };
+  const soon = () => { clearTimeout(timer); timer = setTimeout(renew, SOON_MS); };
   new MutationObserver(soon).observe(document.body, { childList: true, characterData: true, subtree: true });
   told = make("div", { id: "definition", role: "tooltip", popover: "manual" });
   document.body.append(told);
+  const explain = (event) => { if (!isControlOfShown(event.target)) follow(termAt(event, findTerms), meanings); };
   for (const type of ["pointerover", "focusin", "click"]) document.addEventListener(type, explain);
+  document.addEventListener("pointermove", (event) => { if (pictureAt(event)) explain(event); }); // in it are no elements to enter
+  for (const type of ["click", "change"]) document.addEventListener(type, soon); // what they open, or choose
   document.addEventListener("keydown", ({ key }) => { if (key === "Escape") follow(null); });
   document.addEventListener("scroll", place, { capture: true, passive: true });
   soon();
 }
 
-/**
- * A pattern that finds each of some words, the longest first, as a whole where it is made of letters that join.
- * @param {string[]} forms
- */
-export function finder(forms) {
-  const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-  const joins = (character) => /[\p{Script=Latin}\p{N}·]/u.test(character);
-  const alone = (text) => `(?<!\\p{Script=Han})${text}(?!\\p{Script=Han})`; // a character of which many words are made
-  const whole = (text) => /^\p{Script=Han}$/u.test(text) ? alone(text) : `${joins(text[0]) ? "(?<![\\p{Script=Latin}\\p{N}_.-])" : ""}${escaped(text)}${joins(text.at(-1)) ? "(?![\\p{Script=Latin}\\p{N}_-])" : ""}`;
-  return new RegExp([...forms].sort((a, b) => b.length - a.length).map(whole).join("|"), "giu");
+/** @returns {Shown | null} */
+function termAt(event, findTerms) {
+  const { target, type } = event, heading = type === "focusin" && target.closest?.("th");
+  const term = target.closest?.(".term") ?? (heading && heading.querySelector(".term"));
+  if (term) return { name: term.dataset.term, element: term, box: () => term.getBoundingClientRect() };
+  const picture = type !== "focusin" && pictureAt(event), found = picture && termIn(picture, event, findTerms);
+  if (!found) return null;
+  const box = new DOMRect(event.clientX, event.clientY - 8, 0, 20); // at the pointer: what is drawn can be long, and upright
+  return { name: found.name, element: picture, box: () => box };
 }
 
-function markAll(pattern, names) {
-  if (!shown?.isConnected) follow(null);
-  const said = new Map(); // tab, or what is outside of tabs -> the terms that are marked in it
-  for (const place of findAll(document, PLACES)) {
-    if (!place.offsetWidth) continue;
-    const area = place.closest("[role=tabpanel]") ?? document.body;
-    if (!said.has(area)) said.set(area, new Set());
-    mark(place, pattern, names, said.get(area));
-  }
-}
+const pictureAt = ({ target }) => (target instanceof Element ? target.closest(PICTURES) : null);
 
-function mark(place, pattern, names, said) {
-  const kept = findAll(place, ".term");
-  for (const term of kept) said.add(term.dataset.term);
-  if (place.dataset.marked === place.textContent && kept.length) return;
-  place.dataset.marked = place.textContent;
-  const texts = document.createTreeWalker(place, NodeFilter.SHOW_TEXT), nodes = [];
-  while (texts.nextNode()) if (!texts.currentNode.parentElement.closest(".term, button, a")) nodes.push(texts.currentNode);
-  for (const node of nodes) {
-    const pieces = [];
-    let from = 0;
-    for (const { 0: found, index } of node.data.matchAll(pattern)) {
-      const name = names.get(found.toLowerCase());
-      if (!name || said.has(name) || isQuoted(node.data, index)) continue;
-      said.add(name);
-      pieces.push(node.data.slice(from, index), make("span", { className: "term", tabIndex: 0, dataset: { term: name } }, found));
-      from = index + found.length;
-    }
-    if (pieces.length) node.replaceWith(...pieces, node.data.slice(from));
-  }
-}
+// Whether it is what a click on the label that is explained leads to.
+const isControlOfShown = (target) => [...(target.labels ?? [])].some((label) => label.contains(shown?.element));
 
-// Whether it stands between quotation marks, as tokens do.
-const isQuoted = (text, index) => text.lastIndexOf("“", index) > text.lastIndexOf("”", index - 1);
-
-const termOf = (target) => /** @type {HTMLElement | null} */ (target instanceof Element ? target.closest(".term") : null);
-
-async function follow(term, meanings = {}) {
-  if (term === shown) return;
-  shown?.removeAttribute("aria-describedby");
-  shown = term;
-  if (!term) return told.hidePopover();
-  tell(meanings[term.dataset.term]);
-  term.setAttribute("aria-describedby", told.id);
+/** @param {Shown | null} next */
+async function follow(next, meanings = {}) {
+  if (next?.name === shown?.name && next?.element === shown?.element) return;
+  shown?.element.removeAttribute("aria-describedby");
+  shown = next;
+  if (!next) return told.hidePopover();
+  tell(meanings[next.name]);
+  if (next.element.matches(".term")) next.element.setAttribute("aria-describedby", told.id);
   try {
-    const whole = await call("define", [state, term.dataset.term]);
-    if (shown === term) tell(whole);
+    const whole = await call("define", [state, next.name]);
+    if (shown === next) tell(whole);
   } catch { /* its meaning stands */ }
 }
 
@@ -103,7 +83,7 @@ function tell(words) {
 // Below the term, or above it where there is no room.
 function place() {
   if (!shown) return;
-  const { top, bottom, left } = shown.getBoundingClientRect();
+  const { top, bottom, left } = shown.box();
   told.style.left = `${Math.max(8, Math.min(left, innerWidth - told.offsetWidth - 8))}px`;
   told.style.top = `${bottom + told.offsetHeight + 8 > innerHeight ? top - told.offsetHeight - 6 : bottom + 6}px`;
 }

@@ -1,7 +1,7 @@
 // @ts-check
 import { pick } from "../../static/choosing.js";
 import { onContent } from "../../static/contents.js";
-import { find, findAll, make } from "../../static/dom.js";
+import { find, findAll, make, span } from "../../static/dom.js";
 import { _ } from "../../static/language.js";
 import { onState, state } from "../../static/state.js";
 
@@ -24,9 +24,9 @@ export default function choosers(element) {
 
   function listOf({ field, title, options, most }) {
     const range = { type: "number", min: 0, max: most, title: _("0 to {most}", { most }) };
-    if (!options) return make("label", {}, title, make("input", { ...range, dataset: { field } }));
+    if (!options) return make("label", {}, span("", title), make("input", { ...range, dataset: { field } }));
     const items = options.map(([value, text]) => make("option", { value, text, dataset: { number: typeof value === "number" } }));
-    return make("label", {}, title, make("select", { dataset: { field } }, ...items));
+    return make("label", {}, span("", title), make("select", { dataset: { field } }, ...items));
   }
 
   function follow() {

@@ -1,7 +1,7 @@
 // @ts-check
 import { edits, setEdits } from "../../static/choosing.js";
 import { onContent } from "../../static/contents.js";
-import { find, make } from "../../static/dom.js";
+import { find, make, span } from "../../static/dom.js";
 import { _ } from "../../static/language.js";
 
 /** @param {HTMLElement} element */
@@ -23,9 +23,10 @@ export default function whatIfs(element) {
 // A slider, or a switch, with its words; and what has it show an amount.
 function control(offer) {
   const input = make("input", { type: offer.switch ? "checkbox" : "range", dataset: { edit: offer.edit } }), value = make("output");
+  const title = span("", offer.title);
   const place = (amount) => (offer.log ? Math.log10(amount) : amount);
   if (!offer.switch) [input.min, input.max, input.step] = [offer.minimum, offer.maximum, offer.log ? "any" : offer.step];
-  const label = make("label", {}, ...(offer.switch ? [input, offer.title] : [offer.title, input, value]));
+  const label = make("label", {}, ...(offer.switch ? [input, title] : [title, input, value]));
   const tell = (amount) => {
     const told = amount.toLocaleString("en");
     if (amount === offer.default) value.textContent = _("{amount} (as it is)", { amount: told });
