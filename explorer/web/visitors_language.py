@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
 from starlette.types import Scope
 
 from explorer.language import spoken, understood
@@ -17,13 +18,16 @@ def of_state(arguments: Iterable[Any]) -> str:
 
 
 def of_request(scope: Scope) -> str:
-    """What the address says as `lang`, or else what the browser would read (RFC 9110, 12.5.4).
+    """What the address says as `lang`, or else what was chosen before, which the browser has as a cookie of that name,
+    or else what the browser would read (RFC 9110, 12.5.4).
 
     Args:
         scope: of an HTTP request (ASGI).
     """
     asked = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("lang", [])
-    return understood(*asked, *accepted(Headers(scope=scope).get("accept-language", "")))
+    headers = Headers(scope=scope)
+    chosen = cookie_parser(headers.get("cookie", "")).get("lang")
+    return understood(*asked, chosen, *accepted(headers.get("accept-language", "")))
 
 
 def accepted(header: str) -> list[str]:

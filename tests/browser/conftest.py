@@ -113,6 +113,7 @@ def newcomer(profile, address) -> Iterator[Callable[..., Person]]:
         if not person.page.is_closed():
             if at_home(person.page.url):
                 person.page.evaluate("localStorage.clear()")
+                person.page.context.clear_cookies()
             person.page.close()
     assert complaints == []
 

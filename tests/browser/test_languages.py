@@ -45,6 +45,20 @@ def test_the_browsers_language_is_the_pages(newcomer):
     assert person.url["lang"] == "en" and person.url["view"] == "attention"
 
 
+def test_a_chosen_language_is_remembered_and_no_copied_link_forces_it(newcomer):
+    person = newcomer().open()
+    person.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    person.page.get_by_label("language").select_option("zh-CN")
+    expect(person.page.locator("html")).to_have_attribute("lang", "zh-CN")
+    person.page.get_by_role("button", name="复制链接").click()
+    person.expect_selected(view="attention")
+    assert "lang=" in person.page.url and "lang=" not in person.page.evaluate("navigator.clipboard.readText()")
+    person.open()
+    expect(person.page.locator("html")).to_have_attribute("lang", "zh-CN")
+    person.open(lang="en")
+    expect(person.page.locator("html")).to_have_attribute("lang", "en")
+
+
 def test_warnings_and_what_scripts_say_are_in_chinese(newcomer):
     person = newcomer().open(lang="zh-CN")
     person.prompt.fill("")

@@ -66,6 +66,16 @@ def test_a_meaning_is_told_where_nobody_answers(person):
     expect(definition(person)).to_have_text(meaning)
 
 
+def test_parts_of_a_character_are_told_where_there_are_any(newcomer):
+    person = newcomer().open(text="the cat")
+    expect(person.page.locator("#strip .parts")).to_be_hidden()
+    person.run("é 猫")
+    note = person.page.locator("#strip .parts")
+    expect(note).to_contain_text("a part of a character")
+    note.locator(".term").first.hover()
+    expect(definition(person)).to_contain_text(re.compile("^(token|a piece|one of 256)"))
+
+
 def test_all_words_are_listed(newcomer):
     person = newcomer().open(view="")
     person.page.get_by_text("What do the words mean?").click()

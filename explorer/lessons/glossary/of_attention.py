@@ -37,6 +37,18 @@ def score(look: Look) -> str:
     )
 
 
+def fetched(look: Look) -> str:
+    selection = look.selection
+    values = look.trace.of_head(f"blocks.{selection.layer}.attn.v", selection.head)
+    return _(
+        "In layer {layer} head {head} the value of {key} has length {length}.",
+        layer=selection.layer,
+        head=selection.head,
+        key=quoted(look.trace.tokens[selection.key]),
+        length=number(np.linalg.norm(values[selection.key])),
+    )
+
+
 def mask(look: Look) -> str:
     later = len(look.trace) - 1 - look.selection.query
     return _("After {token} come {later} tokens, which it does not see.", token=quoted(look.token), later=later)
@@ -105,6 +117,11 @@ ENTRIES = (
     ),
     Entry((N_("query"), N_("queries")), N_("the token that looks, and the vector that it looks with"), attention),
     Entry((N_("key"), N_("keys")), N_("a token that is looked at, and the vector that it is found by"), attention),
+    Entry(
+        (N_("keys and values"), N_("key, value")),
+        N_("two vectors of every token: by its key it is found, and its value is what is then fetched from it"),
+        fetched,
+    ),
     Entry((N_("score"), N_("scores")), N_("q·k / √d, how well a query matches a key"), score),
     Entry(
         (N_("mask"), N_("masked"), N_("causal")),

@@ -116,6 +116,21 @@ def gate(look: Look) -> str:
     )
 
 
+def bend(look: Look) -> str:
+    kind = {"swiglu": "SwiGLU", "relu": "ReLU"}.get(look.trace.config.ffn, "GELU")
+    return _("This model has {kind}, at {count:,} neurons a layer.", kind=kind, count=look.trace.config.d_ff)
+
+
+def gain(look: Look) -> str:
+    gains = look.trace.weights[f"blocks.{look.selection.layer}.attn_norm.weight"]
+    return _(
+        "Those of layer {layer}’s attn_norm go from {least} to {most}.",
+        layer=look.selection.layer,
+        least=number(gains.min()),
+        most=number(gains.max()),
+    )
+
+
 def sparsity(look: Look) -> str:
     hidden = look.trace[f"blocks.{look.selection.layer}.ffn.hidden"]
     return _(
@@ -160,6 +175,17 @@ ENTRIES = (
         norm,
     ),
     Entry((N_("gate"),), N_("how far SwiGLU opens each neuron: SiLU of a first product"), gate),
+    Entry(
+        ("SiLU", "SwiGLU", "GELU", "ReLU"),
+        N_(
+            "lets large numbers of a feed-forward through and brings negative ones to 0 or near it; SwiGLU multiplies "
+            "SiLU by a second product"
+        ),
+        bend,
+    ),
+    Entry(
+        (N_("gain"), N_("gains")), N_("the learned number by which a norm multiplies each dimension in the end"), gain
+    ),
     Entry(
         (N_("activations"), N_("sparsity")),
         N_("what is computed inside the model; sparse where most of it is 0"),

@@ -7,6 +7,7 @@ from explorer.analysis.residual import stream
 from explorer.explain.notation import number, quoted
 from explorer.language import N_, _
 from explorer.lessons.glossary.entry import Entry, Look
+from explorer.tracing.trace import Trace
 
 
 def beginning_with(look: Look, mark: str) -> int:
@@ -21,11 +22,23 @@ def tokens(look: Look) -> str:
     )
 
 
+def size_of(trace: Trace, position: int) -> int:
+    """Bytes of a token. One that is a part of a character is written as \\x and two digits a byte (`Tokenizer`)."""
+    token_id = trace.token_ids[position]
+    known = token_id < len(trace.token_bytes)
+    return len(trace.token_bytes[token_id] if known else trace.tokens[position].encode())
+
+
 def bytes_of(look: Look) -> str:
-    size = len(look.token.encode())
+    size = size_of(look.trace, look.selection.query)
     return _(
         "{token} has {size} bytes, built by at most {most} merges.", token=quoted(look.token), size=size, most=size - 1
     )
+
+
+def several_bytes(look: Look) -> str:
+    size = sum(size_of(look.trace, position) for position in range(len(look.trace)))
+    return _("The {tokens} tokens here hold {size:,} bytes.", tokens=len(look.trace), size=size)
 
 
 def embedding(look: Look) -> str:
@@ -107,6 +120,11 @@ ENTRIES = (
         (N_("byte-pair encoding"), N_("merge"), N_("merges")),
         N_("how tokens came about: from single bytes, the pair that was most frequent was made one, again and again"),
         bytes_of,
+    ),
+    Entry(
+        (N_("byte"), N_("bytes")),
+        N_("one of 256 numbers: an English letter is one, other characters are two to four in a row"),
+        several_bytes,
     ),
     Entry(
         (N_("vector"), N_("vectors")),

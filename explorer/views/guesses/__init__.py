@@ -27,7 +27,7 @@ def early_guesses(trace: Trace, query: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def layers(trace: Trace) -> list[str]:
-    return [_("before"), *(_("layer {layer}", layer=layer) for layer in range(trace.config.num_layers))]
+    return [_("no layer"), *(_("layer {layer}", layer=layer) for layer in range(trace.config.num_layers))]
 
 
 def picture(trace: Trace, query: int) -> go.Figure:
@@ -98,7 +98,8 @@ VIEW = View(
     title=N_("3 · Next word"),
     words=N_(
         "Layer after layer adds what it found to the last token's list of numbers; at the end that list becomes a "
-        "probability for every token the model knows. Here is what it would guess if it stopped early."
+        "probability for every token the model knows. Here is what it would guess if it stopped early: the first bar "
+        "is what that list says before any layer has worked."
     ),
     formula=formula,
     needs=("blocks.*.resid_post", "logits"),

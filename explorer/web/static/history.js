@@ -73,6 +73,8 @@ export function followInHistory(state) {
 /** Copies the address, or shows it to be copied: browsers lend the clipboard to https and localhost alone. */
 export async function copyLink() {
   writeAddress();
-  try { await navigator.clipboard.writeText(location.href); }
-  catch { prompt(_("Copy this link:"), location.href); }
+  const link = new URL(location.href);
+  link.searchParams.delete("lang"); // who opens it reads their own
+  try { await navigator.clipboard.writeText(link.href); }
+  catch { prompt(_("Copy this link:"), link.href); }
 }

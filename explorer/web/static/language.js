@@ -6,6 +6,10 @@
 export const language = /** @type {any} */ (globalThis).gradio_config?.language ?? "en";
 const { MESSAGES } = await import(`./messages.${language}.js`);
 
+/** Has later visits without `lang` in the address be in a language: a cookie, as Python is to know it (visitors_language.py).
+ * @param {string} tag */
+export const rememberLanguage = (tag) => { document.cookie = `lang=${tag}; max-age=31536000; samesite=lax`; };
+
 const NAME = /{(\w+)}/; // of a value, in a message
 
 /** @typedef {string | number} Value */

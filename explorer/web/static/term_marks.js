@@ -7,7 +7,7 @@ import { wordsOf } from "./words_in_pictures.js";
 
 const SENTENCES = [
   ":is(#tagline, #facts, #legend, #next-token-words, #views, #steps) :is(.prose, .formula, .evidence-mark, .inspection)",
-  ":is(.panels, #generation) h2", "#guess output", "#branches :is(.legend, thead th)", ".falls", ".advice", ".changes",
+  ":is(.panels, #generation) h2", "#guess output", "#branches :is(.legend, thead th)", ".falls", ".parts", ".advice", ".changes",
 ].join();
 const LABELS = ":is(.choosers, .what-ifs) label > span, :is(.settings, #more-settings) [data-testid=block-info]";
 const HEADINGS = ".distribution th[tabindex]:not([scope])"; // of a grid: they have the focus themselves

@@ -4,6 +4,9 @@
 import { make } from "./dom.js";
 import { _ } from "./language.js";
 
+/** Whether a token is some bytes of a character that takes several tokens, as Python writes them. @param {string} token */
+export const isPartOfCharacter = (token) => /^(\\x[0-9a-f]{2})+$/.test(token);
+
 const INVISIBLE = /[\s\p{Cc}\p{Cf}]/u;
 
 /**

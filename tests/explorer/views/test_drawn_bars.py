@@ -141,7 +141,7 @@ def weights(look: Look) -> Parts:
 
 def early(look: Look) -> Parts:
     chances = look.predicted(look.stream[::2, 9])  # (L + 1, V)
-    where = ["before", "layer 0", "layer 1"]
+    where = ["no layer", "layer 0", "layer 1"]
     told = [f"{place}\n{label(look.trace.vocabulary[row.argmax()])}" for place, row in zip(where, chances, strict=True)]
     return [[Seen(row.max(), words) for row, words in zip(chances, told, strict=True)]]
 

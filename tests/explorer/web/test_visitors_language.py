@@ -35,6 +35,15 @@ def test_the_address_goes_first(query, header, language):
     assert of_request({"type": "http", "query_string": query, "headers": [(b"accept-language", header)]}) == language
 
 
+@pytest.mark.parametrize(
+    ("query", "cookie", "language"),
+    [(b"", b"a=b; lang=zh-CN", "zh-CN"), (b"lang=en", b"lang=zh-CN", "en"), (b"", b"lang=\xff; ;=", "en")],
+)
+def test_what_was_chosen_before_goes_second(query, cookie, language):
+    headers = [(b"accept-language", b"en"), (b"cookie", cookie)]
+    assert of_request({"type": "http", "query_string": query, "headers": headers}) == language
+
+
 def test_the_state_says_it_later():
     assert of_state(["a", {"lang": "zh-CN"}, 3]) == "zh-CN"
     assert of_state([{"lang": ["zh"]}]) == "en"

@@ -5,7 +5,8 @@ from explorer.web.widgets.widget import Widget, as_text, with_words
 
 
 class LanguageList(Widget):
-    """A list of languages, each in its own words; another one has the page come anew, as its address then says."""
+    """A list of languages, each in its own words; another one has the page come anew, as its address then says,
+    and is remembered."""
 
     def __init__(self, **kwargs):
         options = "".join(

@@ -1,7 +1,7 @@
 // @ts-check
 import { find } from "../../static/dom.js";
 import { writeAddress } from "../../static/history.js";
-import { language } from "../../static/language.js";
+import { language, rememberLanguage } from "../../static/language.js";
 
 /** @param {HTMLElement} element */
 export default function languageList(element) {
@@ -9,6 +9,7 @@ export default function languageList(element) {
   list.value = language;
   list.addEventListener("change", () => {
     writeAddress();
+    rememberLanguage(list.value);
     const address = new URL(location.href);
     address.searchParams.set("lang", list.value);
     location.assign(address);

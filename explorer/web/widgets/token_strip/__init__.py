@@ -23,7 +23,11 @@ class TokenStrip(Widget):
             tokens=_("Tokens of the prompt and of its continuation"),
             colour=_("colour"),
         )
-        super().__init__(html=f"{html}{options}</select></label></div>", **kwargs)
+        parts = with_words(
+            '<p class="parts" hidden>{told}</p>',
+            told=_("\\x and two digits stand for a byte: a part of a character that takes several tokens."),
+        )
+        super().__init__(html=f"{html}{options}</select></label>{parts}</div>", **kwargs)
 
     @staticmethod
     def pack(

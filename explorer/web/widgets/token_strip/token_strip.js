@@ -6,11 +6,11 @@ import { _, ngettext } from "../../static/language.js";
 import { modeOf } from "../../static/mode.js";
 import { rove, stopAt } from "../../static/roving.js";
 import { onState, setState, state } from "../../static/state.js";
-import { tokenNodes } from "../../static/token_text.js";
+import { isPartOfCharacter, tokenNodes } from "../../static/token_text.js";
 
 /** @param {HTMLElement} element */
 export default function tokenStrip(element) {
-  const strip = find(element, ".strip"), choice = element.querySelector("select");
+  const strip = find(element, ".strip"), choice = element.querySelector("select"), parts = find(element, ".parts");
   const chips = () => findAll(strip, ".chip"), written = new WeakMap(); // a chip's token
   let shades = {}, numPrompt = 0, shadedBy = "";
 
@@ -24,6 +24,7 @@ export default function tokenStrip(element) {
     strip.append(...now.slice(from));
     strip.querySelector(".earlier")?.remove();
     if (earlier) strip.prepend(span("earlier", wordsOf(earlier)));
+    parts.hidden = !tokens.some(isPartOfCharacter);
     countDraw(strip);
     shade();
     mark();

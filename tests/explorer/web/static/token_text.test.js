@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { pieces } from "../../../../explorer/web/static/token_text.js";
+import { isPartOfCharacter, pieces } from "../../../../explorer/web/static/token_text.js";
 
 const marks = (token) => pieces(token).map(({ mark }) => mark);
 
@@ -20,4 +20,8 @@ test("what cannot be seen has a mark beside its text", () => {
 test("all pieces together are the token", () => {
   for (const token of ["  two", "<b>\n\t</b>", "\u200d👩\u200d🚀 "])
     assert.equal(pieces(token).map(({ text }) => text).join(""), token);
+});
+
+test("bytes that are no whole character are known by how they are written", () => {
+  assert.deepEqual(["\\xc3", "\\xe7\\x8c", "x", "é", "\\xc3 ", ""].map(isPartOfCharacter), [true, true, false, false, false, false]);
 });
