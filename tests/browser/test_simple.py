@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from explorer.views import SIMPLE
@@ -189,3 +190,18 @@ def test_on_a_telephone_the_button_and_the_answer_stay_in_reach(newcomer):
     for part in (".next", ".first"):
         expect(card(person).locator(part)).to_be_in_viewport()
     assert card(person).locator(".next").bounding_box()["height"] >= 44
+
+
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (1024, 768)])
+def test_the_steps_begin_in_sight_after_the_guess(newcomer, width, height):
+    person = newcomer(viewport={"width": width, "height": height}).open(view="")
+    guess = card(person).get_by_role("textbox")
+    guess.fill("the")
+    guess.press("Enter")
+    expect(card(person).locator("output")).to_contain_text("Your guess")
+    expect(person.page.get_by_role("tab", name=SIMPLE[0].title)).to_be_visible()
+    person.at_rest().page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
+    person.page.add_style_tag(content="#advice { display: none !important; }")  # which the small model always needs
+    tab = person.page.get_by_role("tab", name=SIMPLE[0].title).bounding_box()
+    pressed = card(person).locator(".act").bounding_box()  # at the bottom of a narrow screen, above all else
+    assert tab["y"] + tab["height"] <= (pressed["y"] if width < 900 else height)
