@@ -28,12 +28,16 @@ TEXTS = """() => [...document.querySelectorAll(".tabitem :is(.plot .main-svg, .m
   return [{ words, fill, opacity: fillOpacity * opacity, corners }];
 })"""
 FOCUSED_TAB = "document.activeElement.closest('#views .tab-wrapper') && document.activeElement.textContent"
-LOOKS = [("wide", LIGHT), ("narrow", DARK)]  # both widths and both themes
+LOOKS = {
+    f"{width} {name}": (width, theme)
+    for width in ("wide", "narrow")
+    for name, theme in (("light", LIGHT), ("dark", DARK))
+}
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("views", "bar"), [(FULL, "#views"), (SIMPLE, "#steps")], ids=["full", "simple"])
-@pytest.mark.parametrize(("width", "theme"), LOOKS, ids=["light", "dark telephone"])
+@pytest.mark.parametrize(("width", "theme"), LOOKS.values(), ids=LOOKS)
 def test_everything_can_be_read(newcomer, views, bar, width, theme):
     """Axe finds nothing wrong, and the words in pictures, which it passes by, stand out."""
     size = {"width": 1440, "height": 900} if width == "wide" else {"width": 390, "height": 844}
