@@ -9,7 +9,7 @@ const SENTENCES = [
   ":is(#tagline, #facts, #legend, #next-token-words, #views, #steps) :is(.prose, .formula, .evidence-mark, .inspection)",
   ":is(.panels, #generation) h2", "#guess output", "#branches :is(.legend, thead th)", ".falls", ".parts", ".advice", ".changes",
 ].join();
-const LABELS = ":is(.choosers, .what-ifs) label > span, :is(.settings, #more-settings) [data-testid=block-info]";
+const LABELS = [":is(.choosers, .what-ifs, .tools) label > span", ":is(.settings, #more-settings) [data-testid=block-info]"].join();
 const HEADINGS = ".distribution th[tabindex]:not([scope])"; // of a grid: they have the focus themselves
 const BUTTONS = "#compare, #why-token :is(.asked, a), .in-full a, .changes button";
 /** What words are drawn in, or chosen: no mark can be in it. */

@@ -10,7 +10,7 @@ SOURCES = {name: (WEB / name).read_text(encoding="utf-8") for name in modules(WE
 EXCEPTIONS = {
     "static/term_marks.js": {
         "#branches :is(.legend, thead th)": "a selector",
-        ":is(.choosers, .what-ifs) label > span, :is(.settings, #more-settings) [data-testid=block-info]": "a selector",
+        ":is(.choosers, .what-ifs, .tools) label > span": "a selector",
     },
     "widgets/model_map/drawing.js": {
         "frame {}": "names of classes",

@@ -21,7 +21,7 @@ def template() -> str:
         '<div class="distribution">'
         '<div class="tools"><input type="search" aria-label="{find}" placeholder="{find_what}" '
         'maxlength="40" autocomplete="off" spellcheck="false">'
-        '<label title="{log_is}"><input type="checkbox"> {log}</label></div>'
+        '<label title="{log_is}"><input type="checkbox"> <span>{log}</span></label></div>'
         '<div class="table"><table role="grid" aria-label="{table}">'
         "<thead></thead><tbody></tbody></table></div>"
         '<output class="note"></output>'
