@@ -10,8 +10,8 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
+from explorer.views import graph_objects as go
 from explorer.views.overview.diagram import Diagram
 from explorer.views.view import Panel
 from explorer.web.widgets.figure import Figure

@@ -3,7 +3,6 @@
 import textwrap
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.change import largest_score, next_token_change, pattern_change, resolution, score_change
 from explorer.analysis.next_token import surprisal
@@ -16,6 +15,7 @@ from explorer.state.errors import NoSuchPoint
 from explorer.state.interventions import Shift
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label, positions, token_axis
 
 BARS = 8

@@ -1,11 +1,11 @@
 """The vectors that are added for positions."""
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.explain.notation import number
 from explorer.language import _
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.style import SELECTED, figure, positions, token_axis
 
 

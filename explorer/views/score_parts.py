@@ -1,10 +1,10 @@
 """A score as the sum of its parts."""
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.explain.notation import number
 from explorer.language import _
+from explorer.views import graph_objects as go
 from explorer.views.style import ATTENTION, figure
 
 

@@ -4,10 +4,10 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-
-import plotly.graph_objects as go
+from typing import Any
 
 from explorer.explain.notation import visible
+from explorer.views import graph_objects as go
 
 # One colour a component (Okabe & Ito's palette, told apart by colour-blind eyes), and one for what is selected.
 ATTENTION, FEED_FORWARD, EMBEDDING, NORM, RESIDUAL = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#888888"
@@ -74,7 +74,7 @@ def css_colours() -> str:
 
 
 @cache
-def template(theme: Theme) -> go.layout.Template:
+def template(theme: Theme) -> dict[str, Any]:
     """The theme as a plotly template; heatmaps of values from 0 up take its sequential scale, signed ones the other."""
 
     def scale(colors: Sequence[str]) -> list[list]:
@@ -88,8 +88,8 @@ def template(theme: Theme) -> go.layout.Template:
         "title": {"standoff": 8, "font": {"size": 12}},
         "tickfont": {"size": 11},
     }
-    return go.layout.Template(
-        layout={
+    return {
+        "layout": {
             "paper_bgcolor": "rgba(0,0,0,0)",
             "plot_bgcolor": "rgba(0,0,0,0)",
             "font": {"family": SANS, "size": 13, "color": theme.text},
@@ -108,23 +108,13 @@ def template(theme: Theme) -> go.layout.Template:
             "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": theme.faint, "activecolor": theme.text},
             "dragmode": False,
         },
-        data={"heatmap": [{"colorbar": {"thickness": 10, "outlinewidth": 0, "tickfont": {"size": 11}}}]},
-    )
+        "data": {"heatmap": [{"colorbar": {"thickness": 10, "outlinewidth": 0, "tickfont": {"size": 11}}}]},
+    }
 
 
-class HouseFigure(go.Figure):
-    """A figure that takes the house's template when it is shown: to be given it when it is made costs plotly 2 ms, more
-    than all else of a small figure, and on the page the browser has it."""
-
-    def to_dict(self) -> dict:
-        content = super().to_dict()
-        content["layout"]["template"] = template(LIGHT).to_plotly_json()
-        return content
-
-
-def figure(traces: Sequence, alt: str, **layout) -> go.Figure:
+def figure(traces: go.Trace | Sequence[go.Trace], alt: str, **layout) -> go.Figure:
     """A figure in the house style. `alt` says in a sentence what it shows, for those who cannot see it."""
-    return HouseFigure(traces, layout={"meta": {"alt": alt}, **layout})
+    return go.Figure(traces, {"meta": {"alt": alt}, **layout}, template(LIGHT))
 
 
 def shortened(token: str, longest: int = 14) -> str:

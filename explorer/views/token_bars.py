@@ -1,10 +1,10 @@
 """Bars over the tokens of a run, in percent: the pictures of the simple page."""
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.language import _
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.style import SELECTED, figure, positions, token_axis
 
 

@@ -109,4 +109,4 @@ def exported(values: Mapping[str, Any]) -> str:
 
 
 def for_figures(theme: Theme) -> dict[str, Any]:
-    return {"sequential": theme.sequential, "template": template(theme).to_plotly_json()}
+    return {"sequential": theme.sequential, "template": template(theme)}

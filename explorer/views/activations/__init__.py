@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.activations import Statistics, histogram_of, matrix_at
 from explorer.explain.analysed.activations import share
@@ -14,6 +13,7 @@ from explorer.explain.point import Point, nth
 from explorer.language import N_, _, look_up
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.checks import recomputed
 from explorer.views.labels import whose
 from explorer.views.style import RESIDUAL, SELECTED, around, figure, positions, token_axis

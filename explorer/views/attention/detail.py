@@ -1,7 +1,6 @@
 """The attention view's closer looks: every head's score, and one query's way to its weights."""
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.attention import score_by_dimension, stages
 from explorer.analysis.chance import Chance, chance
@@ -9,6 +8,7 @@ from explorer.analysis.heads import HEAD_SCORES, SCORE_NAMES, head_scores
 from explorer.explain.notation import number, quoted
 from explorer.language import N_, _, look_up, ngettext
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.score_parts import score_parts
 from explorer.views.style import MONO, SELECTED, figure, numbered_axis, positions
 

@@ -1,11 +1,11 @@
 """The attention view's lines between tokens."""
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.explain.notation import quoted
 from explorer.language import _
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.style import ATTENTION, MONO, RESIDUAL, SELECTED, figure, label
 
 MOST_LINES = 48  # tokens between which lines are drawn
@@ -81,7 +81,7 @@ def lines(trace: Trace, layer: int, head: int, query: int, key: int = 0) -> go.F
         },
         yaxis={"visible": False, "range": [end - 0.5, shown.start - 0.5]},
     )
-    fig.layout.meta["lines"] = len(trace)  # so that the page shows some of them alone
+    fig.note(lines=len(trace))  # so that the page shows some of them alone
     return fig
 
 

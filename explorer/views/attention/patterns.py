@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.attention import PATTERNS, shown_pattern
 from explorer.explain.notation import number, quoted
 from explorer.language import _, look_up
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.style import SELECTED, around, figure, positions, token_axis
 from explorer.views.view import SmallMultiples
 

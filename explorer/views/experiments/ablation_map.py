@@ -1,7 +1,6 @@
 """The experiments' maps of what each part does to a prediction: the model without it."""
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.ablation import ablation
 from explorer.analysis.residual import stages
@@ -9,6 +8,7 @@ from explorer.analysis.rounding import resolution
 from explorer.explain.notation import added, number, quoted
 from explorer.language import _
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.change import say
 from explorer.views.stage_axes import sublayer_axis
 from explorer.views.style import ATTENTION, FEED_FORWARD, SELECTED, figure

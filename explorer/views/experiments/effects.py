@@ -1,7 +1,6 @@
 """The experiments' pictures of where a change goes: through the stream, to other heads, to each token of the text."""
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.change import attention_moved, resolution, stream_change, surprisal_change
 from explorer.analysis.next_token import surprisal
@@ -9,6 +8,7 @@ from explorer.analysis.residual import stages
 from explorer.explain.notation import number, quoted
 from explorer.language import _
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.change import say, told, told_most, words
 from explorer.views.stage_axes import layers_of, stage_axis
 from explorer.views.style import SELECTED, figure, positions, token_axis

@@ -1,12 +1,12 @@
 """The feed-forward view's pictures of neurons: the strongest, all on their curve, one across tokens, and its words."""
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.feed_forward import ACTIVATIONS, Neurons, neuron, neurons, pushed
 from explorer.explain.notation import number, quoted
 from explorer.language import _
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.style import FEED_FORWARD, MONO, RESIDUAL, SELECTED, figure, label, positions, token_axis
 
 MOST_NEURONS = 20

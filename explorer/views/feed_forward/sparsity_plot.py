@@ -1,11 +1,11 @@
 """How much of the feed-forward layers does next to nothing."""
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.feed_forward import BELL, NEAR, sparsity
 from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.style import FEED_FORWARD, RESIDUAL, SELECTED, figure
 
 # Said of the values, of the neurons, and of the picture.

@@ -1,7 +1,6 @@
 """What comes next: how the guess comes about from layer to layer. The simple page's third step."""
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.lens import readings
 from explorer.analysis.next_token import next_token
@@ -12,6 +11,7 @@ from explorer.explain.point import Point, nth
 from explorer.language import N_, _, ngettext
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.lens_mark import mark_of_lens
 from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label
 from explorer.views.token_bars import percent

@@ -3,7 +3,6 @@
 from functools import reduce
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.kv_cache import cached_lengths, cached_name, whole_lengths
 from explorer.explain.analysed.kv_cache import computed, length, megabytes
@@ -14,6 +13,7 @@ from explorer.language import N_, _, look_up
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.checks import Mark, given, worked_out
 from explorer.views.kv_cache.formula import formula
 from explorer.views.kv_cache.savings import size, work

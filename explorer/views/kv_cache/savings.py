@@ -1,11 +1,11 @@
 """The KV cache view's pictures of what the cache costs and what it saves."""
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.kv_cache import megabytes_stored, positions_computed
 from explorer.language import _
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.style import ATTENTION, RESIDUAL, SELECTED, figure
 from model.counting import kv_cache_bytes_per_token
 

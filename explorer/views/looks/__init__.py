@@ -1,7 +1,6 @@
 """Who looks at whom: the head that counts most for the guess, and where it looks. The simple page's second step."""
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.attribution import attribution
 from explorer.analysis.next_token import likeliest
@@ -13,6 +12,7 @@ from explorer.language import N_, _
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.checks import Mark, recomputed, worked_out
 from explorer.views.explained import PARTS, SUM
 from explorer.views.token_bars import percent, token_bars

@@ -1,7 +1,6 @@
 """Overview: the whole model as a map, with what each part does at one token."""
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.next_token import next_token, rank_of
 from explorer.analysis.overview import Overview, overview
@@ -12,6 +11,7 @@ from explorer.explain.point import Point
 from explorer.language import N_, _, look_up
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.checks import worked_out
 from explorer.views.explained import PARTS, SUM, explained, explained_token, logit_of, sum_of_kinds
 from explorer.views.overview.diagram import Diagram

@@ -7,13 +7,13 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.overview import Overview
 from explorer.explain.notation import full, number
 from explorer.language import _
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.overview.wide import WIDTH, Wide
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, figure
 

@@ -1,7 +1,6 @@
 """Words to tokens: what the model reads, and what of it it saw coming. The simple page's first step."""
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.next_token import surprisal
 from explorer.explain.analysed.prediction import probability_of_actual
@@ -11,6 +10,7 @@ from explorer.explain.point import Point
 from explorer.language import N_, _, ngettext
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.checks import worked_out
 from explorer.views.token_bars import percent, token_bars
 from explorer.views.view import Panel, View

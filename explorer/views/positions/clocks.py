@@ -3,12 +3,12 @@
 from typing import NamedTuple
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.rope import rotated_pairs
 from explorer.explain.notation import number
 from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, figure, label
 
 COLUMNS = 8  # clocks a row

@@ -1,12 +1,12 @@
 """The Positions view's pictures of how alike the vectors of two positions are."""
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.positions import by_distance, cosine_of_waves, cosines
 from explorer.explain.notation import number
 from explorer.language import _
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.style import EMBEDDING, RESIDUAL, SELECTED, figure, positions, token_axis
 
 FAINT = "rgba(0, 158, 115, 0.4)"  # EMBEDDING

@@ -1,7 +1,6 @@
 """The Positions view of models that turn queries and keys by them: RoPE."""
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.rope import rotated_pairs, wrapped
 from explorer.explain.analysed import scores
@@ -15,6 +14,7 @@ from explorer.state.errors import NoSuchPoint
 from explorer.state.interventions import Base, Shift
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.checks import cell, recomputed, worked_out
 from explorer.views.labels import dimensions_of_pair, shared_head, slowed
 from explorer.views.positions.clocks import clocks

@@ -1,12 +1,12 @@
 """The RoPE view's closer looks: what each pair adds to a score, the score by distance, and how fast pairs turn."""
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.rope import frequencies, score_by_distance, score_by_pair
 from explorer.explain.notation import number, quoted
 from explorer.language import _
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.score_parts import score_parts
 from explorer.views.style import ATTENTION, RESIDUAL, SELECTED, figure
 

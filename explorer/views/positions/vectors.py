@@ -1,7 +1,6 @@
 """The Positions view of models that add a vector for each position: waves, or a learned table."""
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.positions import PARTS, context_vectors, cosine_of_waves, cosines, lengths
 from explorer.explain.analysed.positions import cosine, length, mean_cosine
@@ -14,6 +13,7 @@ from explorer.language import N_, _, look_up
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.checks import cell, recomputed, worked_out
 from explorer.views.position_table import position_table
 from explorer.views.positions.likeness import FAINT, alike, by_distances

@@ -1,12 +1,12 @@
 """The prediction view's pictures of depth: the logit lens, and one token's way through it."""
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.lens import LENSES, depths, ranks, readings, tracked
 from explorer.explain.notation import number, quoted
 from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label, numbered_axis, positions
 
 MOST_POSITIONS = 16  # at once, so that every cell has room for its token

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.attribution import Attribution, attribution
 from explorer.explain.notation import added, number, quoted
 from explorer.language import _
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.explained import logit_of
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, SELECTED, figure
 

@@ -1,7 +1,6 @@
 """The prediction view's pictures along the text: what does come next, and where a prediction came from."""
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.lens import Readings
 from explorer.analysis.next_token import rank, surprisal
@@ -9,6 +8,7 @@ from explorer.analysis.rollout import rollout
 from explorer.explain.notation import number, quoted
 from explorer.language import _
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.style import RESIDUAL, SELECTED, figure, label, positions, token_axis
 
 

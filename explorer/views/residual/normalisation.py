@@ -1,12 +1,12 @@
 """The residual view's look at a layer's two norms: what they divide by, what they make of a token, and their gains."""
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.residual import SUBLAYERS, NormReading, norm_reading
 from explorer.explain.notation import number, quoted
 from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.style import NORM, RESIDUAL, SELECTED, figure, positions, token_axis
 
 DASHES = {"attn": "solid", "ffn": "dot"}
@@ -88,7 +88,7 @@ def gains(trace: Trace, layer: int) -> go.Figure:
             )
         )
     ranges = (
-        _("{norm} from {least} to {most}", norm=line.name, least=number(min(line.y)), most=number(max(line.y)))
+        _("{norm} from {least} to {most}", norm=line["name"], least=number(min(line["y"])), most=number(max(line["y"])))
         for line in lines
     )
     return figure(
@@ -109,17 +109,17 @@ def before_and_after(trace: Trace, layer: int, query: int) -> go.Figure:
     readings = [norm_reading(trace, layer, sublayer) for sublayer in SUBLAYERS]
     titles = [f"{reading.before.split('.')[-1]},<br>{reading.name.split('.')[-1]}" for reading in readings]
     traces = []
-    for row, (sublayer, reading) in enumerate(zip(SUBLAYERS, readings, strict=True), start=1):
+    for axis, sublayer, reading in zip(("y", "y2"), SUBLAYERS, readings, strict=True):
         for when, tap, color in (("before", reading.before, RESIDUAL), ("after", reading.name, NORM)):
             traces.append(
                 go.Bar(
                     x=np.arange(trace.config.d_model),
                     y=trace[tap][query],
                     name=look_up(WHEN[when]),
-                    yaxis=f"y{row}",
+                    yaxis=axis,
                     marker={"color": color, "line": {"width": 0}, "opacity": 0.6 if when == "before" else 1},
                     hovertemplate=look_up(HOVER[when], norm=f"{sublayer}_norm"),
-                    showlegend=row == 1,
+                    showlegend=axis == "y",
                 )
             )
     return figure(

@@ -1,12 +1,12 @@
 """The residual view's comparisons of stages: which way the stream points at each, and which dimensions stand out."""
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.residual import outliers, similarity, stages
 from explorer.explain.notation import number, quoted
 from explorer.language import _
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.stage_axes import layers_of, stage_axis
 from explorer.views.style import figure
 

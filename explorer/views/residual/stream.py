@@ -1,12 +1,12 @@
 """The residual view's pictures of lengths and directions: of the stream, and of what is added to it."""
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.residual import residual_norms, stages, stream_lengths, updates
 from explorer.explain.notation import number, quoted
 from explorer.language import _
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.stage_axes import layers_of, stage_axis, sublayer_axis
 from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, SELECTED, figure, label, positions, token_axis
 

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.embedding import embedding_parts, nearest_tokens, principal_components, stream_at
 from explorer.explain.notation import number, quoted
 from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.change import say
 from explorer.views.style import EMBEDDING, MONO, RESIDUAL, SELECTED, figure, label, positions
 

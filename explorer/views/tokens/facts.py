@@ -1,13 +1,13 @@
 """What each token is, and how well it was predicted."""
 
 import numpy as np
-import plotly.graph_objects as go
 
 from explorer.analysis.next_token import entropy, rank, surprisal
 from explorer.explain.notation import number, quoted
 from explorer.language import N_, _, look_up
 from explorer.state.errors import NoSuchPoint
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.style import MONO, SELECTED, figure, label
 from explorer.views.tokens.merges import in_hex
 

@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import plotly.graph_objects as go
-
 from explorer.explain.notation import quoted
 from explorer.language import _, ngettext
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label
 from model.merges import MergeStep, merge_steps
 

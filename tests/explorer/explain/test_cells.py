@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 import torch
 
@@ -19,6 +18,7 @@ from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.trace import Trace
+from explorer.views import graph_objects as go
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 from tests.panels import PANELS, each_panel_and_style, run_of, shows
@@ -54,7 +54,7 @@ def is_heatmap(name: str) -> bool:
     """Whether a panel draws heatmaps, seen in what it draws of the first run that it applies to."""
     run = next(run for run in (run_of(name, style) for style in STYLES) if shows(name, run))
     fig = PANELS[name][1].draw(run, selections(name, run)[0])
-    return isinstance(fig, go.Figure) and any(isinstance(part, go.Heatmap) for part in fig.data)
+    return isinstance(fig, go.Figure) and any(part.type == "heatmap" for part in fig.data)
 
 
 HEATMAPS = [name for name in PANELS if is_heatmap(name)]

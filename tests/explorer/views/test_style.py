@@ -2,10 +2,11 @@ import math
 import unicodedata
 
 import numpy as np
-import plotly.graph_objects as go
+import plotly.graph_objects
 import pytest
 
 from explorer.explain.notation import added, number, quoted, visible
+from explorer.views import graph_objects as go
 from explorer.views.style import DARK, LIGHT, SELECTED, around, figure, label, positions, template, token_axis
 
 THEMES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
@@ -94,7 +95,7 @@ def test_at_most_48_tokens_are_written_along_an_axis(tokens, step):
 
 
 def test_an_axis_of_tokens_is_one_plotly_takes():
-    layout = go.Layout(xaxis=token_axis(["a", "1", "<b>"], "key", most=2))
+    layout = plotly.graph_objects.Layout(xaxis=token_axis(["a", "1", "<b>"], "key", most=2))
     assert layout.xaxis.type == "category"
     assert layout.xaxis.title.text == "key"
 
@@ -160,7 +161,7 @@ def test_texts_and_marks_can_be_read(theme):
 
 @THEMES
 def test_figures_take_the_colours_of_the_theme(theme):
-    layout = template(theme).layout
+    layout = plotly.graph_objects.layout.Template(template(theme)).layout
     assert layout.font.color == theme.text
     assert layout.xaxis.gridcolor == layout.yaxis.gridcolor == theme.faint
     scales = layout.colorscale
@@ -172,7 +173,7 @@ def test_figures_take_the_colours_of_the_theme(theme):
 
 @THEMES
 def test_values_up_to_0_end_at_the_background(theme):
-    scale = template(theme).layout.colorscale.sequentialminus
+    scale = template(theme)["layout"]["colorscale"]["sequentialminus"]
     assert [color for _, color in scale] == list(theme.diverging[:3])
 
 

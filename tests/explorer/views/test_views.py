@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import fields, replace
 
-import plotly.graph_objects as go
 import pytest
 import torch
 
@@ -14,6 +13,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.trace import Trace
 from explorer.views import FULL, VIEWS
+from explorer.views import graph_objects as go
 from explorer.views.choices import OPTIONS, TITLES
 from explorer.views.overview.diagram import Diagram
 from explorer.views.view import SmallMultiples

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-import plotly.graph_objects as go
 from plotly.io.json import to_json_plotly
 
 from explorer.language import N_, look_up
+from explorer.views import graph_objects as go
 from explorer.web.assets import plotly_script
 from explorer.web.widgets.widget import EVIDENCE, Widget, attribute, with_words
 
@@ -41,5 +41,4 @@ class Figure(Widget):
         Apart, so that the browser sees when data are as before and only what is marked has changed.
         """
         content = figure.to_plotly_json()
-        content["layout"].pop("template", None)
         return [to_json_plotly(content["data"]), to_json_plotly(content["layout"])]

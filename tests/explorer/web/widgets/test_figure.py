@@ -3,10 +3,10 @@ import json
 import re
 
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 
 from explorer.views import attention
+from explorer.views import graph_objects as go
 from explorer.views.style import figure
 from explorer.web.widgets.figure import Figure
 

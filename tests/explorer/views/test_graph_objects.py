@@ -1,0 +1,102 @@
+"""Plain figures are what plotly's own would send, and become plotly's own."""
+
+import base64
+import copy
+import pickle
+
+import numpy as np
+import plotly.graph_objects
+import pytest
+from plotly.io.json import to_json_plotly
+
+from explorer.views import graph_objects as go
+
+LINE = {"color": "#123456", "width": 2}
+VALUES = {
+    "float32": np.arange(6, dtype=np.float32),
+    "float64": np.linspace(0, 1, 6),
+    "int64": np.arange(6) * 1000,
+    "bool": np.arange(6) % 2 == 0,
+    "text": np.array(["a", "b"] * 3),
+    "objects": np.array(["a", 1, None] * 2, dtype=object),
+    "a list": [1, 2.5, None],
+    "a gap": np.array([1.0, np.nan]),
+    "nothing": np.array([]),
+    "a table": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "turned": np.arange(6, dtype=np.float32).reshape(2, 3).T,
+}
+
+
+def read(figure) -> dict:
+    """What arrives, with typed arrays as numbers of whatever width."""
+    content = figure.to_plotly_json()
+    content["layout"].pop("template", None)
+    return unpacked(content)
+
+
+def unpacked(value):
+    if isinstance(value, dict) and "bdata" in value:
+        array = np.frombuffer(base64.b64decode(value["bdata"]), value["dtype"])
+        shape = [int(size) for size in value.get("shape", str(array.size)).split(",")]
+        return [None if number != number else number for number in array.reshape(shape).ravel().tolist()] + shape
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {name: unpacked(part) for name, part in value.items()}
+    return [unpacked(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def both(**trace) -> tuple[dict, dict]:
+    plain = go.Figure(go.Scatter(**trace), {"meta": {"alt": ""}}, {})
+    own = plotly.graph_objects.Figure(plotly.graph_objects.Scatter(**trace), {"meta": {"alt": ""}})
+    return read(plain), read(own)
+
+
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
+def test_values_arrive_as_plotly_sends_them(values):
+    plain, own = both(customdata=values, marker={"size": 3, "color": values[:0] if len(values) == 0 else "red"}, x=None)
+    assert plain == own
+    assert to_json_plotly(plain)
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        lambda figure: figure.add_hline(3, line=LINE),
+        lambda figure: figure.add_vline(3, line=LINE),
+        lambda figure: figure.add_hrect(1, 2, line=LINE),
+        lambda figure: figure.add_vrect(1, 2, line=LINE),
+        lambda figure: figure.add_shape(type="rect", x0=0, x1=1, y0=2, y1=3, line=LINE),
+        lambda figure: figure.add_annotation(text="here", x=1, y=2, showarrow=False).add_annotation(text="there"),
+    ],
+)
+def test_marks_are_plotlys(mark):
+    layout = {"meta": {"alt": ""}, "shapes": [{"type": "line", "x0": 0, "x1": 1, "y0": 0, "y1": 1}]}
+    plain = mark(go.Figure([go.Bar(y=[1, 2])], layout, {}))
+    own = mark(plotly.graph_objects.Figure([plotly.graph_objects.Bar(y=[1, 2])], layout))
+    assert read(plain) == read(own)
+    assert len(layout["shapes"]) == 1
+
+
+def test_it_is_worked_with_as_plotlys_own():
+    figure = go.Figure(go.Heatmap(z=np.eye(2)), {"meta": {"alt": ""}, "bargap": 0.5}, {"layout": {"bargap": 0.1}})
+    assert figure.layout.bargap == 0.5 and figure.data[0].type == "heatmap"
+    assert figure.update_layout(width=300).layout.width == 300
+    assert figure.layout.template.layout.bargap == 0.1
+    with pytest.raises(ValueError, match="colour"):
+        go.Figure(go.Bar(colour="red"), {}, {}).to_json()
+    assert not hasattr(figure, "nonsense")
+
+
+def test_equal_ones_draw_the_same():
+    def figure(value: float) -> go.Figure:
+        return go.Figure(go.Heatmap(z=np.full((2, 2), value)), {"meta": {"alt": ""}}, {})
+
+    assert figure(1) == figure(1) != figure(2)
+    assert pickle.loads(pickle.dumps(figure(1))) == copy.deepcopy(figure(1)) == figure(1)
+
+
+def test_more_is_told_besides_the_alternative():
+    assert go.Figure([], {"meta": {"alt": "a"}}, {}).note(lines=3).to_plotly_json()["layout"] == {
+        "meta": {"alt": "a", "lines": 3}
+    }
