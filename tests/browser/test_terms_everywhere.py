@@ -12,7 +12,7 @@ from explorer.views import FULL, SIMPLE
 NO_TERMS = (
     "[role=tablist], .tab-wrapper, .tab-container, #title, #examples, #prompt, textarea, input, option,"
     "#strip .strip, #story, #branches .tree, tbody, .chip, .token, .first, .was, .stretches, .brief, .mark, #playback,"
-    ".note, .readout, .told, .hoverlayer, #glossary, #definition, footer, script, style, noscript, .toast-wrap"
+    ".note, .readout, .told, :not(.map) + .words-here, .hoverlayer, #glossary, #definition, footer, script, style, noscript, .toast-wrap"
 )
 # The terms that are seen: name, whether in the tab, whether drawn. Where they are is kept for `AT`.
 SEEN = """async ({ forms, noTerms }) => {
@@ -81,7 +81,7 @@ def test_every_term_that_is_seen_is_explained_in_its_tab(newcomer, views, size):
         person.tab(view.title)
         person.expect_selected(view=view.name)
         expect(person.at_rest().page.locator(".stale:visible")).to_have_count(0)
-        person.page.wait_for_timeout(400)  # once all that was drawn is marked
+        expect(person.page.locator("#definition")).not_to_have_attribute("data-behind", "true")  # all is marked
         for in_tab in [True, False][: 2 if view is views[0] else 1]:
             words = [word for word in seen(person) if word["inTab"] is in_tab]
             told = person.page.evaluate(BY_KEYBOARD, in_tab)

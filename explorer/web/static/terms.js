@@ -29,11 +29,12 @@ export function explainTerms(forms, meanings) {
   let timer = null;
   const renew = () => {
     if (!shown?.element.isConnected) follow(null);
+    delete told.dataset.behind;
     markAll(findTerms);
   };
-  const soon = () => { clearTimeout(timer); timer = setTimeout(renew, SOON_MS); };
-  new MutationObserver(soon).observe(document.body, { childList: true, characterData: true, subtree: true });
+  const soon = () => { told.dataset.behind = "true"; clearTimeout(timer); timer = setTimeout(renew, SOON_MS); };
   told = make("div", { id: "definition", role: "tooltip", popover: "manual" });
+  new MutationObserver(soon).observe(document.body, { childList: true, characterData: true, subtree: true });
   document.body.append(told);
   const explain = (event) => { if (!isControlOfShown(event.target)) follow(termAt(event, findTerms), meanings); };
   for (const type of ["pointerover", "focusin", "click"]) document.addEventListener(type, explain);
