@@ -60,6 +60,7 @@ def vector(trace: Trace, query: int, dim: int | None = None) -> go.Figure:
         margin=CLOSE,
         barmode="overlay",
         bargap=0.15 if trace.config.d_model <= 256 else 0,
+        hovermode="x",  # a thin bar is hard to hit
         showlegend=False,
     )
 
