@@ -79,7 +79,7 @@ def expect_painted(person, opening):
         drawn = open_view.draw(FULL[0].panels[0])
         told = [part.told.replace("\n", ", ") for part in drawn.parts]
         person.page.wait_for_function(f"(written) => `${{({WRITTEN})()[0]}}` === `${{written}}`", arg=told)
-        assert person.page.evaluate(WRITTEN)[1] == [word.text for word in drawn.words]
+        assert person.page.evaluate(WRITTEN)[1] == [word.text for word in drawn.sheets[0].words]
     if state["view"] == "attention":
         pattern = open_view.trace[f"blocks.{state['layer']}.attn.pattern"][state["head"]]
         np.testing.assert_allclose(person.page.evaluate(LARGE_PATTERN), pattern, atol=1e-6)

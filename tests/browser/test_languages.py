@@ -21,7 +21,8 @@ READ = """() => {
 }"""
 CHINESE = re.compile("[\u4e00-\u9fff]")
 NAMES = re.compile(
-    r"TransformerLM Explorer|English|llama-fables|LayerNorm|SiLU|logit|\b\w+_\w+(\.\w+)*|[\u2068“][^\u2069”]*[\u2069”]"
+    r"TransformerLM Explorer|English|llama-fables|LayerNorm|RMSNorm|RoPE|SwiGLU|SiLU|logit|"
+    r"\b\w+_\w+(\.\w+)*|[\u2068“][^\u2069”]*[\u2069”]"
 )
 
 

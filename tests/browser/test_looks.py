@@ -46,7 +46,7 @@ def test_the_page_opens_dark_where_the_system_is(newcomer):
 def test_nothing_overflows(newcomer, width):
     person = newcomer(viewport={"width": width, "height": 844}).open()
     for view in FULL:
-        person.tab(view.title)
+        person.at_rest().tab(view.title)  # a click while the page still moves could hit something else
         figures = [panel for panel in view.panels if panel.kind == "figure" and not panel.compares]
         panel = [panel for panel in figures if panel.needs in ((), ("rope.angles",))][-1]
         figure = person.page.locator(f"#{view.name}-{panel.name} .plot")

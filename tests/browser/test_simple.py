@@ -140,13 +140,17 @@ def test_full_is_one_press_away_and_remembered(newcomer):
 
 
 def test_the_other_page_waits_until_there_is_something_to_show(newcomer):
-    person, asked = newcomer(), []
-    person.page.route("**/queue/data*", lambda route: asked.append(route))  # Python's first answer is on its way
+    person, waiting, comes = newcomer(), [], False
+
+    def hold(route):
+        route.continue_() if comes else waiting.append(route)
+
+    person.page.route("**/queue/data*", hold)  # Python's first answer is on its way
     person.page.goto(person.address)
     full = person.page.get_by_role("button", name="Full", exact=True)
     expect(full).to_be_disabled()
-    person.page.unroute("**/queue/data*")
-    for route in asked:
+    comes = True
+    for route in waiting:
         route.continue_()
     expect(full).to_be_enabled()
     full.click()
