@@ -28,10 +28,10 @@ def test_a_captured_example_is_drawn_at_once(newcomer, seen):
 
 def test_what_is_pressed_before_the_page_is_there_waits_for_it(newcomer):
     person, held = newcomer(), []
-    person.page.route(
-        "**/gradio_api/queue/join*", lambda route: held.append(route), times=1
-    )  # what the state comes from
-    person.page.goto(f"{person.address}?view=overview")
+    joins = "**/gradio_api/queue/join*"  # what the state comes from
+    person.page.route(joins, lambda route: held.append(route), times=1)
+    with person.page.expect_request(joins):
+        person.page.goto(f"{person.address}?view=overview")
     step = person.page.get_by_role("button", name="Step")
     step.click()
     expect(step).to_be_focused()

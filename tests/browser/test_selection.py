@@ -141,7 +141,8 @@ def test_no_answer_undoes_a_later_choice(person):
         plot = person.page.locator(
             {"positions": "#positions-clocks .plot", "attention": "#attention-pattern .plot"}[view]
         )
-        expect(plot).to_have_attribute("aria-label", re.compile(f"layer {layer} head {layer}"), timeout=1000)
+        person.at_rest()  # whatever an older answer would undo, it has undone by now
+        expect(plot).to_have_attribute("aria-label", re.compile(f"layer {layer} head {layer}"))
 
 
 def test_a_cell_of_the_activations_selects_token_and_dimension(person):
