@@ -51,7 +51,7 @@ def test_a_chosen_language_is_remembered_and_no_copied_link_forces_it(newcomer):
     person.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     person.page.get_by_label("language").select_option("zh-CN")
     expect(person.page.locator("html")).to_have_attribute("lang", "zh-CN")
-    person.page.get_by_role("button", name="复制链接").click()
+    person.at_rest().page.get_by_role("button", name="复制链接").click()
     person.expect_selected(view="attention")
     assert "lang=" in person.page.url and "lang=" not in person.page.evaluate("navigator.clipboard.readText()")
     person.open()
