@@ -38,7 +38,7 @@ class Figure:
 
     @cached_property
     def plotly(self) -> plotly.graph_objects.Figure:
-        """Plotly's own figure, as it is now; ValueError where plotly knows no such property."""
+        """Plotly's own figure, made when it is first asked for; ValueError where plotly knows no such property."""
         layout = {**self._layout, "template": self._template}
         return plotly.graph_objects.Figure(self._traces, layout)
 
@@ -78,6 +78,8 @@ class Figure:
 
     def _add(self, kind: str, one: dict[str, Any]) -> "Figure":
         self._layout[kind] = [*self._layout.get(kind, ()), one]
+        if "plotly" in vars(self):  # it has been made, and perhaps worked on
+            self.plotly.layout[kind] += (one,)
         return self
 
 

@@ -88,6 +88,15 @@ def test_it_is_worked_with_as_plotlys_own():
     assert not hasattr(figure, "nonsense")
 
 
+def test_marks_are_added_to_a_figure_that_is_worked_on():
+    figure = go.Figure(go.Bar(y=[1]), {"meta": {"alt": ""}}, {})
+    figure.update_layout(width=300)
+    figure.add_vline(1, line=LINE).add_annotation(text="here")
+    assert (
+        figure.layout.width == 300 and figure.layout.shapes[0].x0 == 1 and figure.layout.annotations[0].text == "here"
+    )
+
+
 def test_equal_ones_draw_the_same():
     def figure(value: float) -> go.Figure:
         return go.Figure(go.Heatmap(z=np.full((2, 2), value)), {"meta": {"alt": ""}}, {})
