@@ -77,7 +77,10 @@ def when_settled(trace: Trace, query: int) -> str:
     if settled == 0:
         return _("{token} is likeliest from the beginning, before any layer has worked.", token=last)
     rest = trace.config.num_layers - settled
-    first = _("{token} becomes the likeliest in layer {layer}", token=last, layer=settled - 1)
+    if (ids[:settled] == ids[-1]).any():  # and was not in between
+        first = _("{token} becomes the likeliest again in layer {layer}", token=last, layer=settled - 1)
+    else:
+        first = _("{token} becomes the likeliest in layer {layer}", token=last, layer=settled - 1)
     if rest == 0:
         return _("{first}, the last one.", first=first)
     return ngettext(

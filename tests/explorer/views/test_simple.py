@@ -1,6 +1,7 @@
 """The simple page says in everyday words what the numbers are."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -88,3 +89,19 @@ def test_from_where_on_the_last_guess_is_the_likeliest_is_told(style):
 def test_every_step_leads_to_the_full_page(view):
     _words, look = view.in_full(trace_of("rope"), Selection())
     assert look["view"] not in {step.name for step in SIMPLE}
+
+
+@pytest.mark.parametrize(
+    ("ids", "told"),
+    [
+        ([9, 7, 8, 7], "becomes the likeliest again in layer 2, the last one."),
+        ([9, 8, 8, 7], "becomes the likeliest in layer 2, the last one."),
+        ([7, 8, 7, 7], "becomes the likeliest again in layer 1, and stays so in 1 more layer."),
+        ([7, 7, 7, 7], "is likeliest from the beginning"),
+    ],
+)
+def test_a_guess_that_was_the_likeliest_before_is_so_again(monkeypatch, ids, told):
+    trace = trace_of("rope")
+    trace = replace(trace, config=replace(trace.config, num_layers=3))
+    monkeypatch.setattr(guesses, "early_guesses", lambda trace, query: (np.array(ids), np.full(4, 0.5)))
+    assert told in guesses.when_settled(trace, 5)
