@@ -17,6 +17,7 @@ from explorer.views.style import positions
 from explorer.views.view import Panel, View
 from model.transformer_lm import TransformerLM
 from tests.drawn import Map, Picture, Point, picture_of, tells
+from tests.panels import subject
 
 PRE_NORM = ("rope", "gpt", "grouped")  # kinds of small models whose last stream goes through a final norm
 
@@ -36,7 +37,7 @@ class Look:
 
     def picture(self, view: str, name: str) -> Picture | Map:
         panel = panel_of(view, name)
-        return picture_of(panel, panel.draw(self.trace, self.selection))
+        return picture_of(panel, panel.draw(subject(panel, self.trace), self.selection))
 
     def weight(self, name: str) -> np.ndarray:
         return self.lm.state_dict()[name].double().numpy()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from explorer.state.selection import Selection
+from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.views import VIEWS
 from explorer.views.view import Panel, View
@@ -17,10 +18,15 @@ PANELS = {f"{view.name}-{panel.name}": (view, panel) for view in VIEWS for panel
 every_panel = pytest.mark.parametrize("name", PANELS)
 
 
+def subject(panel: Panel | View, trace: Trace) -> Trace | Comparison:
+    """What the functions of a panel or a view are about: the run, or its comparison with the unchanged one."""
+    return Comparison.with_unchanged(trace) if panel.compares and trace.baseline else trace
+
+
 def shows(name: str, trace: Trace) -> bool:
     """Whether the panel has something to show of the run."""
     view, panel = PANELS[name]
-    return view.applies_to(trace) and panel.applies_to(trace)
+    return view.applies_to(trace) and panel.applies_to(trace) and bool(trace.baseline or not panel.compares)
 
 
 def run_of(name: str, style: str, length: int = 12) -> Trace:
@@ -83,5 +89,6 @@ def drawn_from(name: str, trace: Trace, selection: Selection) -> tuple[set[str],
     """The captured values that a picture is drawn from, of the run and of its baseline."""
     values, unchanged = _Read(trace.values), _Read(trace.baseline.values if trace.baseline else {})
     baseline = trace.baseline and replace(trace.baseline, values=unchanged)
-    PANELS[name][1].draw(replace(trace, values=values, baseline=baseline), selection)
+    panel = PANELS[name][1]
+    panel.draw(subject(panel, replace(trace, values=values, baseline=baseline)), selection)
     return values.read, unchanged.read

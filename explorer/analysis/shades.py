@@ -7,8 +7,10 @@ import numpy as np
 
 from explorer.analysis.next_token import entropy, rank, surprisal
 from explorer.language import N_, _
+from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 
+Shaded = tuple[np.ndarray, list[str]]  # part of the full colour (T,) of each token, and its number in words
 MOST_BITS = 12.0  # of surprisal, at which a token has its full colour: that of 1 in 4,096
 
 
@@ -53,9 +55,34 @@ SHADES = {
 }
 
 
-def shaded(trace: Trace, name: str) -> tuple[np.ndarray, list[str]]:
+def shaded(trace: Trace, name: str) -> Shaded:
     """Part of the full colour (T,), 0 to 1, and the number in words, of each token; 0 and "" for the first."""
     shade = SHADES[name]
     values = shade.values(trace)
     shares = np.nan_to_num(shade.share(values, trace.config.vocab_size)).clip(0, 1)
     return shares, ["" if np.isnan(value) else shade.told(float(value)) for value in values]
+
+
+LEAST_BITS = 1.0  # of a difference, which has its full colour at the largest of a text, or at this where all are less
+
+
+def shaded_by_change(comparison: Comparison) -> tuple[Shaded, Shaded]:
+    """The same of both runs by how much more A is surprised by a token than B is by its partner: −1 to 1, in bits; 0
+    where a token has no partner, or nothing precedes one of them."""
+    bits, theirs = surprisal(comparison.trace), comparison.at_partners(surprisal(comparison.other))
+    change = bits - theirs  # (T,)
+    largest = max(LEAST_BITS, float(np.nanmax(np.abs(change), initial=0.0)))
+    shares = np.nan_to_num(change / largest)
+    words = [_change_told(*each) for each in zip(bits, theirs, change, strict=True)]
+    back = comparison.alignment.back
+    lone = _("it has no partner in the other run")
+    first = [words[i] if partner is not None else lone for i, partner in enumerate(comparison.alignment.partners)]
+    second = [words[place] if place is not None else lone for place in back]
+    return (shares, first), (np.array([0.0 if place is None else shares[place] for place in back]), second)
+
+
+def _change_told(bits: float, theirs: float, change: float) -> str:
+    if np.isnan(change):
+        return ""
+    told = _("surprisal {a:.2f} bits in A, {b:.2f} in B: {change:+.2f}", a=bits, b=theirs, change=change)
+    return told.replace("-", "−")

@@ -5,10 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from explorer.language import _
+from explorer.state.alignment import Pins, parse_pins
+from explorer.state.alignment import written as pins_written
 from explorer.state.branches import Branches, parse_branches, written
 from explorer.state.errors import UserError
 from explorer.state.run import Run
-from explorer.state.selection import Selection, as_index
+from explorer.state.selection import SIMPLE_TABS, Selection, as_index
+
+OF_OTHER = "b."  # before the names of the second run's fields
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,8 @@ class PageState:
         began: how many tokens were generated before those that were written last.
         turn: counts what changed the run, so that the browser can tell what comes too late: the last tokens of a
             generation that was cancelled may arrive after what cancelled it.
+        other: the run that it is compared with; of one that has no prompt the text is the same. None for none.
+        pins: tokens of both that stand beside each other because somebody put them there.
     """
 
     run: Run
@@ -29,6 +35,8 @@ class PageState:
     branches: Branches = ()
     began: int = 0
     turn: int = 0
+    other: Run | None = None
+    pins: Pins = ()
 
     @classmethod
     def parse(cls, state: Mapping[str, Any]) -> "PageState":
@@ -38,10 +46,23 @@ class PageState:
         selection, run = Selection.parse(state), Run.parse(state)
         began = min(as_index(state.get("began")) or 0, len(run.generated))
         branches = parse_branches(state.get("branches") or "")
-        return cls(run, selection, branches, began, turn_of(state))
+        other = {name.removeprefix(OF_OTHER): value for name, value in state.items() if name.startswith(OF_OTHER)}
+        pins = parse_pins(other.pop("pins", ""))
+        compared = Run.parse(other) if other.get("checkpoint") else None
+        return cls(run, selection, branches, began, turn_of(state), compared, pins if compared else ())
+
+    @property
+    def seen_other(self) -> Run | None:
+        """The other run where the open tab shows two: the simple page shows one."""
+        return None if self.selection.view in SIMPLE_TABS else self.other
 
     def as_dict(self) -> dict[str, Any]:
-        return self.run.as_dict() | self.selection.as_dict() | self.tree_as_dict()
+        return self.run.as_dict() | self.selection.as_dict() | self.tree_as_dict() | self.other_as_dict()
+
+    def other_as_dict(self) -> dict[str, Any]:
+        """The second run; where there is none, nothing under the same names."""
+        fields = self.other.as_dict() if self.other else dict.fromkeys(self.run.as_dict(), "")
+        return {OF_OTHER + name: value for name, value in fields.items()} | {"b.pins": pins_written(self.pins)}
 
     def tree_as_dict(self) -> dict[str, Any]:
         return {"branches": written(self.branches), "began": self.began}

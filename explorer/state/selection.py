@@ -18,6 +18,7 @@ FULL_TABS = (
     "prediction",
     "activations",
     "experiments",
+    "compare",
 )
 SIMPLE_TABS = ("pieces", "looks", "guesses")  # of the simple page
 TABS = FULL_TABS + SIMPLE_TABS
@@ -30,6 +31,7 @@ WORDS = {
     "first_token": ("shown", "hidden"),
     "shade": ("surprisal", "entropy", "rank"),
     "why": ("closed", "open"),
+    "shown": ("a", "b", "difference"),
 }
 MOST_FOUND_BY = 40  # characters
 BETWEEN, HEAD, MOST_HEADS = "~", re.compile(r"([0-9]{1,4})\.([0-9]{1,4})"), 256
@@ -71,6 +73,7 @@ class Selection:
         shade: by what the tokens of the strip are shaded.
         why: whether it is told why the explained token was predicted: "open" or "closed".
         guess: the word that the visitor thinks comes next.
+        shown: of two runs which one, or how they differ: "a", "b" or "difference".
     """
 
     view: str = "overview"
@@ -94,6 +97,7 @@ class Selection:
     shade: str = "surprisal"
     why: str = "closed"
     guess: str = ""
+    shown: str = "a"
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> "Selection":

@@ -1,13 +1,20 @@
 """What runs compute, asked of a library's models."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from zlib import crc32
 
+from explorer.language import _
+from explorer.state.errors import UserError
+from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.tracing.capture import check_ids
+from explorer.tracing.comparison import Comparison
 from explorer.tracing.library import Library
 from explorer.tracing.logits_cache import LogitsCache
 from explorer.tracing.models import identity_of
 from explorer.tracing.trace import Trace
+from explorer.tracing.translation import translated
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
@@ -28,7 +35,7 @@ class Runs:
 
     def trace(self, run: Run) -> Trace:
         """What the model computes on the part of the run that it sees."""
-        _, trace = self.held(run)
+        _lm, trace = self.held(run)
         return trace
 
     def held(self, run: Run) -> tuple[TransformerLM, Trace]:
@@ -43,19 +50,53 @@ class Runs:
             return self.trace(run)
         return self.logits_cache.trace(run.checkpoint, self.seen(run))
 
+    def comparison(self, asked: PageState, of: Callable[[Run], Trace] | None = None) -> Comparison | None:
+        """The run and the other that it is compared with, or of a changed one that without its changes; None of one
+        that there is nothing to compare with.
+
+        Args:
+            of: what of both is compared: `trace`, or `logits` where these suffice.
+        """
+        of = of or self.trace
+        trace = of(asked.run)
+        if asked.seen_other:
+            return Comparison.of(trace, of(self.other(asked)), asked.pins)
+        return Comparison.with_unchanged(trace) if trace.baseline else None
+
+    def other(self, asked: PageState) -> Run:
+        """The other run, with the same text where it has none of its own.
+
+        Raises:
+            UserError: there is none.
+        """
+        run, other = asked.run, asked.other
+        if other is None:
+            raise UserError(_("there is no second run"))
+        if other.prompt:
+            return other
+        (_lm, tokenizer), (_other_lm, other_tokenizer) = self.model(run.checkpoint), self.model(other.checkpoint)
+        if (
+            tokenizer.vocabulary == other_tokenizer.vocabulary
+        ):  # the same ids, even where it would cut the text otherwise
+            return replace(other, prompt=run.prompt, generated=run.generated, dropped=run.dropped)
+        prompt, generated = (translated(ids, tokenizer, other_tokenizer) for ids in (run.prompt, run.generated))
+        if not prompt:
+            raise UserError(_("The prompt is empty. Type a few words for the model to continue."))
+        return replace(other, prompt=prompt, generated=generated)
+
     def seen(self, run: Run) -> tuple[int, ...]:
         """The part of the run that its model sees."""
-        lm, _ = self.model(run.checkpoint)
+        lm, _tokenizer = self.model(run.checkpoint)
         if run.token_ids:
             check_ids(lm.config, run.token_ids)  # those before are shown as text
         return run.window(lm.config.context_length)
 
     def text(self, run: Run) -> tuple[str, str]:
         """The prompt and the generated text."""
-        _, tokenizer = self.model(run.checkpoint)
+        _lm, tokenizer = self.model(run.checkpoint)
         return tokenizer.decode(run.prompt), tokenizer.decode(run.generated)
 
     def version(self, checkpoint: str) -> str:
         """Tells a checkpoint's files from what they are once they were written anew, as in "llama-fables@0f3c9a12"."""
-        lm, _ = self.model(checkpoint)
+        lm, _tokenizer = self.model(checkpoint)
         return f"{checkpoint}@{crc32(repr(identity_of(lm)).encode()):08x}"

@@ -5,6 +5,7 @@ from explorer.state.selection import Selection, tab_named
 from explorer.views import (
     activations,
     attention,
+    compare,
     experiments,
     feed_forward,
     guesses,
@@ -29,6 +30,7 @@ FULL = (
     prediction.VIEW,
     activations.VIEW,
     experiments.VIEW,
+    compare.VIEW,
 )
 SIMPLE = (pieces.VIEW, looks.VIEW, guesses.VIEW)  # one connected story in everyday words
 VIEWS = FULL + SIMPLE

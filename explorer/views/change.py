@@ -14,6 +14,7 @@ from explorer.language import _, look_up
 from explorer.state.errors import NoSuchPoint
 from explorer.state.interventions import Shift
 from explorer.state.selection import Selection
+from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.views import graph_objects as go
 from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label, positions, token_axis
@@ -21,11 +22,14 @@ from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label, positi
 BARS = 8
 
 
-def patterns(trace: Trace, layer: int, head: int, query: int | None = None, key: int | None = None) -> go.Figure:
+def patterns(
+    comparison: Comparison, layer: int, head: int, query: int | None = None, key: int | None = None
+) -> go.Figure:
     """Changed weights − unchanged: row = query, column = key; a frame around the chosen cell."""
-    change = pattern_change(trace, layer, head)  # (T, T)
+    trace = comparison.trace
+    change = pattern_change(comparison, layer, head)  # (T, T)
     places = positions(trace.tokens)
-    none = why_none(trace, layer, head, change)
+    none = why_none(comparison, layer, head, change)
     fig = figure(
         go.Heatmap(
             x=places,
@@ -40,7 +44,7 @@ def patterns(trace: Trace, layer: int, head: int, query: int | None = None, key:
         ),
         alt=_(
             "What {changes} did to the pattern of layer {layer} head {head}: {outcome}.",
-            changes=words(trace),
+            changes=words(comparison.trace),
             layer=layer,
             head=head,
             outcome=none or _("weights change by at most {most}", most=number(np.abs(change).max())),
@@ -56,9 +60,10 @@ def patterns(trace: Trace, layer: int, head: int, query: int | None = None, key:
     return fig
 
 
-def why_none(trace: Trace, layer: int, head: int, change: np.ndarray) -> str:
+def why_none(comparison: Comparison, layer: int, head: int, change: np.ndarray) -> str:
     """Why the weights of a head, which changed by `change`, are the same in both runs; "" where they are not."""
-    if not np.abs(change).max() <= resolution(trace):  # NaN is not the same either
+    trace = comparison.trace
+    if not np.abs(change).max() <= resolution(comparison):  # NaN is not the same either
         return ""
     if len(trace) == 1:
         return _("the only token can look at nothing but itself, changed or not")
@@ -69,7 +74,7 @@ def why_none(trace: Trace, layer: int, head: int, change: np.ndarray) -> str:
         return _("the change comes after these weights: only heads of later layers can look elsewhere because of it")
     if all(isinstance(edit, Shift) for edit in trace.edits) and taps == {"rope.angles"}:
         return _("weights depend on how far apart tokens stand, which a shift of all of them leaves as it is")
-    limit = number(resolution(trace))
+    limit = number(resolution(comparison))
     return _("no weight changes by as much as {dtype} can tell ({limit})", dtype=trace.dtype, limit=limit)
 
 
@@ -97,9 +102,10 @@ def told_most(value: float, limit: float, dtype: str) -> str:
     return said if value != 0 and abs(value) <= limit else _("at most {value}", value=said)
 
 
-def next_tokens(trace: Trace, position: int) -> go.Figure:
+def next_tokens(comparison: Comparison, position: int) -> go.Figure:
     """The tokens likeliest after a position in either run, a bar for each run."""
-    change = next_token_change(trace, position)
+    trace = comparison.trace
+    change = next_token_change(comparison, position)
     shown = change.top(BARS)
     names = [label(trace.vocabulary[i], longest=12) for i in shown]
     places = np.arange(len(shown))
@@ -131,7 +137,7 @@ def next_tokens(trace: Trace, position: int) -> go.Figure:
         ),
         xaxis={
             "range": [0, 1.2 * max(change.before[shown].max(), change.after[shown].max())],
-            "title": {"text": _("probability; {share} of it moved", share=told_moved(trace, change.moved))},
+            "title": {"text": _("probability; {share} of it moved", share=told_moved(comparison, change.moved))},
         },
         yaxis={
             "tickvals": places,
@@ -145,11 +151,11 @@ def next_tokens(trace: Trace, position: int) -> go.Figure:
     )
 
 
-def inspect_next_token(trace: Trace, selection: Selection, point: Point) -> Derivation:
-    shown = next_token_change(trace, selection.query).top(BARS)
+def inspect_next_token(comparison: Comparison, selection: Selection, point: Point) -> Derivation:
+    shown = next_token_change(comparison, selection.query).top(BARS)
     if point.row >= len(shown):
         raise NoSuchPoint(_("there is no bar {bar}", bar=point.row))
-    return probability_in(trace, selection.query, int(shown[point.row]), changed=point.of("curve") == 1)
+    return probability_in(comparison, selection.query, int(shown[point.row]), changed=point.of("curve") == 1)
 
 
 def words(trace: Trace) -> str:
@@ -157,33 +163,34 @@ def words(trace: Trace) -> str:
     return "; ".join(edit.words(trace.config) for edit in trace.edits)
 
 
-def told_moved(trace: Trace, share: float) -> str:
-    return told(100 * share, 100 * resolution(trace), trace.dtype, "{value}%")
+def told_moved(comparison: Comparison, share: float) -> str:
+    return told(100 * share, 100 * resolution(comparison), comparison.trace.dtype, "{value}%")
 
 
-def effect(trace: Trace, selection: Selection) -> str:
+def effect(comparison: Comparison, selection: Selection) -> str:
     """What was changed and what came of it, in two lines."""
     layer, head = selection.layer, selection.head
-    limit, weights = resolution(trace), np.abs(pattern_change(trace, layer, head)).max()
-    limit_of_scores = limit * largest_score(trace, layer, head)
+    limit, weights = resolution(comparison), np.abs(pattern_change(comparison, layer, head)).max()
+    limit_of_scores = limit * largest_score(comparison, layer, head)
     return _(
         "{changes}: the scores of layer {layer} head {head} change by {scores}, its weights by {weights};\n{outcome}",
-        changes=words(trace),
+        changes=words(comparison.trace),
         layer=layer,
         head=head,
-        scores=told_most(score_change(trace, layer, head), limit_of_scores, trace.dtype),
-        weights=told(weights, limit, trace.dtype),
-        outcome=outcome(trace, selection.query),
+        scores=told_most(score_change(comparison, layer, head), limit_of_scores, comparison.trace.dtype),
+        weights=told(weights, limit, comparison.trace.dtype),
+        outcome=outcome(comparison, selection.query),
     )
 
 
-def outcome(trace: Trace, query: int) -> str:
+def outcome(comparison: Comparison, query: int) -> str:
     """What came of a change for the next token after a query, and for the whole text."""
+    trace = comparison.trace
     moved = _(
         "after {token} ({position}) {share} of the probability moves to other tokens",
         token=quoted(trace.tokens[query]),
         position=query,
-        share=told_moved(trace, next_token_change(trace, query).moved),
+        share=told_moved(comparison, next_token_change(comparison, query).moved),
     )
     if len(trace) == 1:
         return moved
@@ -191,5 +198,5 @@ def outcome(trace: Trace, query: int) -> str:
         "{moved}; the text's mean surprisal is {after} bits a token, {before} unchanged",
         moved=moved,
         after=number(np.nanmean(surprisal(trace))),
-        before=number(np.nanmean(surprisal(trace.baseline))),
+        before=number(np.nanmean(surprisal(comparison.other))),
     )

@@ -16,8 +16,9 @@ from explorer.explain.captured import Check, check, derivation_of, inputs_of
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number
 from explorer.explain.point import Point
-from explorer.language import _, look_up
+from explorer.language import N_, _, look_up
 from explorer.state.selection import Selection
+from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 
 
@@ -44,6 +45,16 @@ class Mark:
 
     def as_dict(self) -> dict[str, str]:
         return asdict(self)
+
+
+STATES = ("off", "unchecked", "recomputed")  # the worst first
+
+
+def both(first: Mark, second: Mark) -> Mark:
+    """What became of two runs' numbers: the worse of two marks."""
+    worse = min(first, second, key=lambda mark: STATES.index(mark.state))
+    words = first.words if first.words == second.words else f"A: {first.words}; B: {second.words}"
+    return Mark(worse.state, words, first.details)
 
 
 MOST_TOLD = 2  # of the checks that failed
@@ -109,18 +120,22 @@ def worked_out(*templates: str, against: tuple[str, Callable[[Trace, Selection],
     return mark
 
 
-def compared(*templates: str) -> Marking:
+def compared(*templates: str) -> Callable[[Comparison, Selection], Mark]:
     """For a picture of what edits changed: how far the values of either run are off at most when recomputed.
 
     The angles are among them: they say which changes are no more than rounding.
     """
 
-    def mark(trace: Trace, selection: Selection) -> Mark:
+    def mark(comparison: Comparison, selection: Selection) -> Mark:
+        trace = comparison.trace
         shown = filled([*templates, "rope.angles"], trace, selection)
-        checks = {_("{name} of the changed run", name=name): c for name, c in checked(trace, shown).items()}
-        before = checked(trace.baseline, shown)
-        checks |= {_("{name} of the unchanged run", name=name): c for name, c in before.items()}
-        details = _("{values}, changed and unchanged", values=listed(shown))
+        runs = ("{name}, A", "{name}, B")
+        details = _("{values} of A and B", values=listed(shown))
+        if comparison.is_unchanged:
+            runs = N_("{name} of the changed run"), N_("{name} of the unchanged run")
+            details = _("{values}, changed and unchanged", values=listed(shown))
+        both_runs = zip(runs, comparison.runs, strict=True)
+        checks = {look_up(of, name=name): c for of, run in both_runs for name, c in checked(run, shown).items()}
         return Mark.of(checks, inputs_recomputed(checks), details, trace.dtype)
 
     return mark

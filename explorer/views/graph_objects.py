@@ -36,6 +36,15 @@ class Figure:
         """The data and the layout as plotly.js takes them, without the template."""
         return {"data": [_packed(trace) for trace in self._traces], "layout": _packed(self._layout)}
 
+    @property
+    def parts(self) -> tuple[list[Trace], dict[str, Any]]:
+        """Its traces and its layout, to make another figure of; not to be written to."""
+        return self._traces, self._layout
+
+    def remade(self, traces: Sequence[Trace], layout: Mapping[str, Any]) -> "Figure":
+        """Another figure, that looks like this one."""
+        return Figure(traces, layout, self._template)
+
     @cached_property
     def plotly(self) -> plotly.graph_objects.Figure:
         """Plotly's own figure, made when it is first asked for; ValueError where plotly knows no such property."""

@@ -17,6 +17,8 @@ SANS_FONTS = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "Noto Sans", "
 MONO_FONTS = ("ui-monospace", "SF Mono", "Menlo", "Consolas", "DejaVu Sans Mono", "monospace")
 SANS, MONO = ", ".join(SANS_FONTS), ", ".join(MONO_FONTS)
 
+OF_TOKENS = "of_tokens"  # of an axis, until `figure` takes it out: whether it counts tokens
+
 
 @dataclass(frozen=True)
 class Theme:
@@ -113,8 +115,13 @@ def template(theme: Theme) -> dict[str, Any]:
 
 
 def figure(traces: go.Trace | Sequence[go.Trace], alt: str, **layout) -> go.Figure:
-    """A figure in the house style. `alt` says in a sentence what it shows, for those who cannot see it."""
-    return go.Figure(traces, {"meta": {"alt": alt}, **layout}, template(LIGHT))
+    """A figure in the house style. `alt` says in a sentence what it shows, for those who cannot see it.
+
+    Which of its axes count tokens stands in its `meta`, as Plotly's axes hold nothing of ours.
+    """
+    axes = {name: dict(layout[name]) for name in ("xaxis", "yaxis") if name in layout}
+    of_tokens = [name[0] for name, axis in axes.items() if axis.pop(OF_TOKENS, False)]
+    return go.Figure(traces, {"meta": {"alt": alt, "of_tokens": of_tokens}, **layout, **axes}, template(LIGHT))
 
 
 def shortened(token: str, longest: int = 14) -> str:
@@ -145,6 +152,7 @@ def token_axis(tokens: Sequence[str], title: str, most: int = 48, shown: range |
     shown = shown or range(len(tokens))
     written = shown[:: -(-len(shown) // most)]
     return {
+        OF_TOKENS: True,
         "type": "category",
         "categoryorder": "array",
         "categoryarray": places,
@@ -163,6 +171,7 @@ def numbered_axis(tokens: Sequence[str], title: str, shown: range) -> dict:
     theirs, and leaves the texts, of cells and under the pointer, where they stand among all categories.
     """
     return {
+        OF_TOKENS: True,
         "tickvals": list(shown),
         "ticktext": [label(tokens[i]) for i in shown],
         "tickfont": {"family": MONO, "size": 11},

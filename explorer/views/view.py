@@ -9,6 +9,7 @@ import numpy as np
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.checks import Inspect, Marking
+from explorer.views.two_runs.pair import Pair
 from explorer.views.what_if import WhatIf
 from model.config import ModelConfig
 
@@ -20,10 +21,12 @@ class SmallMultiples:
     Attributes:
         values: (L, H, T, T); row = query, column = key.
         alt: what they show, in a sentence.
+        signed: whether the values are in [-1, 1] instead.
     """
 
     values: np.ndarray
     alt: str
+    signed: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,11 @@ class Panel:
         draw: (trace, selection) -> `go.Figure`, `SmallMultiples` for a head grid, or `Diagram` for a map of the model.
         kind: which of them `draw` returns.
         needs: values it draws besides those its view needs; where one was not captured it has no place.
-        compares: whether it compares a changed run with its baseline; where nothing was changed it has no place.
+        compares: with what it compares the run, if it does: a changed one with what it would be "unchanged", or any
+            with the "other" that somebody chose, and else with that. `draw`, `mark` and `inspect` then get a
+            `Comparison` in the trace's place; where there is none it has no place.
+        alone: selection -> why two runs' pictures have no difference, in a sentence; "" where they have.
+        pair: what can be made of two runs' pictures, where they are no figures or grids of heads.
         once: whether the picture is the same whatever is selected, so that it is drawn once a run.
         selects: what a click on a point selects: the point's "x", "y" or "customdata" -> a field of `Selection`, or
             several for a "customdata" of as many values; with "view" among them another tab opens. Parts of the map say
@@ -58,7 +65,9 @@ class Panel:
     draw: Callable[[Trace, Selection], Any]
     kind: Literal["figure", "head_grid", "model_map"] = "figure"
     needs: tuple[str, ...] = ()
-    compares: bool = False
+    compares: Literal["", "unchanged", "other"] = ""
+    alone: Callable[[Selection], str] = lambda selection: ""
+    pair: Pair | None = None
     once: bool = False
     selects: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     mark: Marking | None = None
@@ -69,7 +78,12 @@ class Panel:
     width: Literal["whole", "half"] = "whole"
 
     def applies_to(self, trace: Trace) -> bool:
-        return all(trace.has(name) for name in self.needs) and not (self.compares and trace.baseline is None)
+        return all(trace.has(name) for name in self.needs)
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """Which coordinates of a clicked point are positions of tokens."""
+        return tuple(axis for axis, field in self.selects.items() if axis in ("x", "y") and field in ("query", "key"))
 
 
 @dataclass(frozen=True)
@@ -88,6 +102,7 @@ class View:
         controls: fields of the selection that get a chooser.
         what_ifs: what of the run can be changed here.
         needs_one_of: more such values, of which one suffices.
+        compares: whether its formula is about two runs, a `Comparison` in the trace's place.
         in_full: (trace, selection) -> of a step of the simple page, where the full one goes further: in words, and as
             a change of the selection.
     """
@@ -102,6 +117,7 @@ class View:
     controls: tuple[str, ...] = ()
     what_ifs: tuple[WhatIf, ...] = ()
     needs_one_of: tuple[str, ...] = ()
+    compares: bool = False
     in_full: Callable[[Trace, Selection], tuple[str, dict[str, Any]]] | None = None
 
     def applies_to(self, trace: Trace) -> bool:

@@ -109,4 +109,4 @@ def exported(values: Mapping[str, Any]) -> str:
 
 
 def for_figures(theme: Theme) -> dict[str, Any]:
-    return {"sequential": theme.sequential, "template": template(theme)}
+    return {"sequential": theme.sequential, "diverging": theme.diverging, "template": template(theme)}

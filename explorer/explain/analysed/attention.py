@@ -17,6 +17,7 @@ from explorer.explain.point import element, nth
 from explorer.explain.source import Source
 from explorer.explain.working import ALL, Input, Working, take
 from explorer.language import N_, _, look_up, ngettext
+from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 
 ATTENTION, HEADS = "explorer/analysis/attention.py", "explorer/analysis/heads.py"
@@ -107,12 +108,12 @@ def columns_of(head: int, d: int) -> slice:
     return slice(head * d, (head + 1) * d)
 
 
-def changed_weight(trace: Trace, layer: int, head: int, query: int, key: int) -> Derivation | None:
+def changed_weight(comparison: Comparison, layer: int, head: int, query: int, key: int) -> Derivation | None:
     """By how much edits changed a weight; None after the query, where nothing is drawn."""
     if key > query:
         return None
     name, where = f"blocks.{layer}.attn.pattern", (head, query, key)
-    after, before = (derivation_of(run, name, where) for run in (trace, trace.baseline))
+    after, before = (derivation_of(run, name, where) for run in comparison.runs)
     value = after.recomputed - before.recomputed
     working = Working(
         _("change = changed weight − unchanged weight"),
@@ -125,8 +126,8 @@ def changed_weight(trace: Trace, layer: int, head: int, query: int, key: int) ->
         value,
         (*after.working.inputs, *before.working.inputs),
     )
-    source = Source("explorer/analysis/change.py", "return trace[name][head] - trace.baseline[name][head]")
-    drawn = element(pattern_change(trace, layer, head), query, key)
+    source = Source("explorer/analysis/change.py", "return comparison.trace[name][head] - comparison.other[name][head]")
+    drawn = element(pattern_change(comparison, layer, head), query, key)
     return Derivation(_("change of the attention weight"), after.place, drawn, working, source)
 
 

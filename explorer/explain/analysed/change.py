@@ -19,6 +19,7 @@ from explorer.explain.source import Source
 from explorer.explain.working import Input, Working, take
 from explorer.language import N_, _, look_up, ngettext
 from explorer.state.interventions import Edit
+from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 
 CHANGE = "explorer/analysis/change.py"
@@ -68,20 +69,21 @@ def run_again(trace: Trace, query: int, token_id: int) -> Check:
     return Check.of(trace.dtype, error, 0.0, np.abs(trace["logits"][query]).max() / np.log(2))
 
 
-def probability_in(trace: Trace, query: int, token_id: int, changed: bool) -> Derivation:
+def probability_in(comparison: Comparison, query: int, token_id: int, changed: bool) -> Derivation:
     """Of a next token in the changed run, or in the unchanged one."""
-    change = next_token_change(trace, query)
+    change = next_token_change(comparison, query)
     drawn = float((change.after if changed else change.before)[token_id])
     source = Source(CHANGE, "before, after = (next_token(run, position).plain")
-    return probability(trace if changed else trace.baseline, query, token_id, drawn, source)
+    return probability(comparison.trace if changed else comparison.other, query, token_id, drawn, source)
 
 
-def surprisal_moved(trace: Trace, position: int) -> Derivation | None:
+def surprisal_moved(comparison: Comparison, position: int) -> Derivation | None:
     """By how many bits a token's surprisal changed; None of the first, which nothing precedes."""
-    drawn = element(surprisal_change(trace), position)
+    trace = comparison.trace
+    drawn = element(surprisal_change(comparison), position)
     if position == 0:
         return None
-    logits, reads = zip(*(take(run, "logits", position - 1) for run in (trace, trace.baseline)), strict=True)
+    logits, reads = zip(*(take(run, "logits", position - 1) for run in comparison.runs), strict=True)
     after, before = (surprisal(each, trace.token_ids[position], ()).value for each in logits)
     numbers = {"after": number(after), "before": number(before), "change": number(after - before)}
     working = Working(
@@ -95,30 +97,30 @@ def surprisal_moved(trace: Trace, position: int) -> Derivation | None:
         _("of {token}", token=at(trace, position)),
         drawn,
         working,
-        Source(CHANGE, "return surprisal(trace) - surprisal(trace.baseline)"),
+        Source(CHANGE, "return surprisal(comparison.trace) - surprisal(comparison.other)"),
     )
 
 
-def stream_moved(trace: Trace, row: int, position: int) -> Derivation:
+def stream_moved(comparison: Comparison, row: int, position: int) -> Derivation:
     """How far the stream of a token moved at one of the `stages`, in multiples of its length."""
-    place = nth(stages(trace), row)
-    drawn = element(stream_change(trace), row, position)
-    (after, from_after), (before, from_before) = (take(run, place.tap, position) for run in (trace, trace.baseline))
+    place = nth(stages(comparison.trace), row)
+    drawn = element(stream_change(comparison), row, position)
+    (after, from_after), (before, from_before) = (take(run, place.tap, position) for run in comparison.runs)
     moved, length = (math.sqrt(math.fsum(x * x)) for x in (after - before, before))
     return Derivation(
         _("how far the stream moved at {stage}", stage=place.name),
-        at(trace, position),
+        at(comparison.trace, position),
         drawn,
         quotient(_("‖changed x − unchanged x‖ / ‖unchanged x‖"), moved, length, (from_after, from_before)),
         Source(CHANGE, "return np.divide(moved, lengths, "),
     )
 
 
-def attention_elsewhere(trace: Trace, layer: int, head: int) -> Derivation:
+def attention_elsewhere(comparison: Comparison, layer: int, head: int) -> Derivation:
     """How much of a head's attention went to other keys."""
-    drawn = element(attention_moved(trace), layer, head)
+    drawn = element(attention_moved(comparison), layer, head)
     name = f"blocks.{layer}.attn.pattern"
-    (after, from_after), (before, from_before) = (take(run, name, head) for run in (trace, trace.baseline))
+    (after, from_after), (before, from_before) = (take(run, name, head) for run in comparison.runs)
     moved = [math.fsum(row) / 2 for row in np.abs(after - before)]
     symbols = _("share = mean over queries of ½ Σ |changed weight − unchanged weight|")
     told = ngettext(
@@ -133,5 +135,5 @@ def attention_elsewhere(trace: Trace, layer: int, head: int) -> Derivation:
         told,
         drawn,
         mean(symbols, moved, (from_after, from_before), _("share")),
-        Source(CHANGE, "return np.abs(trace.stack(name) - trace.baseline.stack(name))"),
+        Source(CHANGE, "return np.abs(comparison.trace.stack(name) - comparison.other.stack(name))"),
     )

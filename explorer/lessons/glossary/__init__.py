@@ -1,10 +1,11 @@
 """What the page's words mean: the README's table is made of it, and the page explains every word of it in place."""
 
 from explorer.language import look_up
-from explorer.lessons.glossary import of_attention, of_layers, of_numbers, of_predictions, of_text
+from explorer.lessons.glossary import of_attention, of_layers, of_numbers, of_predictions, of_text, of_two_runs
 from explorer.lessons.glossary.entry import Entry, Look
 
-ENTRIES = (*of_text.ENTRIES, *of_attention.ENTRIES, *of_layers.ENTRIES, *of_predictions.ENTRIES, *of_numbers.ENTRIES)
+PARTS = of_text, of_attention, of_layers, of_predictions, of_numbers, of_two_runs
+ENTRIES = tuple(entry for part in PARTS for entry in part.ENTRIES)
 ENTRY_NAMED: dict[str, Entry] = {entry.name: entry for entry in ENTRIES}
 
 

@@ -6,16 +6,18 @@ from dataclasses import dataclass
 from explorer.language import _, look_up
 from explorer.state.selection import Selection
 from explorer.state.settings import GenerationSettings
+from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 
 
 @dataclass(frozen=True)
 class Look:
-    """What is looked at: a run, where in it, and how the next token would be drawn."""
+    """What is looked at: a run, where in it, how the next token would be drawn, and what the run is compared with."""
 
     trace: Trace
     selection: Selection
     settings: GenerationSettings
+    comparison: Comparison | None = None
 
     @property
     def token(self) -> str:

@@ -15,6 +15,7 @@ from explorer.views.attention.formula import formula
 from explorer.views.attention.line_plot import lines
 from explorer.views.attention.patterns import all_heads, pattern, row
 from explorer.views.checks import Mark, cell, recomputed, worked_out
+from explorer.views.two_runs.alone import LINES, ROWS, alone
 from explorer.views.view import Panel, View
 
 PATTERN = "blocks.{layer}.attn.pattern"
@@ -93,6 +94,7 @@ VIEW = View(
         ),
         Panel(
             name="stages",
+            alone=alone(ROWS),
             title=N_("The chosen query's numbers, from products to what is fetched"),
             draw=lambda trace, s: ladder(trace, s.layer, s.head, s.query, s.key),
             selects={"x": "key"},
@@ -123,6 +125,7 @@ VIEW = View(
         ),
         Panel(
             name="lines",
+            alone=alone(LINES),
             title=N_("The chosen head as lines: every query to the keys it looks at"),
             draw=lambda trace, s: lines(trace, s.layer, s.head, s.query, s.key),
             selects={"customdata": ("query", "key")},

@@ -11,6 +11,7 @@ from explorer.explain.point import Point
 from explorer.language import N_, _, look_up
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
+from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.views import change
 from explorer.views.checks import Mark, compared, worked_out
@@ -38,10 +39,11 @@ def unchanged(trace: Trace) -> Trace:
 def formula(trace: Trace, selection: Selection) -> str:
     query, token_id = selection.query, explained_token(trace, selection)
     before = log_probability(unchanged(trace), query, token_id)
-    limit = change.resolution(trace) if trace.baseline else resolution(trace.dtype)
-    if trace.baseline:
+    changed = Comparison.with_unchanged(trace) if trace.baseline else None
+    limit = change.resolution(changed) if changed else resolution(trace.dtype)
+    if changed:
         after = log_probability(trace, query, token_id)
-        template, notes = CHANGED, [change.outcome(trace, query)]
+        template, notes = CHANGED, [change.outcome(changed, query)]
     else:
         after = before + ablation(trace, query, token_id).heads[selection.layer, selection.head]
         template, notes = SILENCED, [look_up(BIASES)] * trace.config.bias
@@ -119,9 +121,9 @@ VIEW = View(
         Panel(
             name="next_token_change",
             title=N_("What the change did to the next token after the query"),
-            draw=lambda trace, s: change.next_tokens(trace, s.query),
+            draw=lambda runs, s: change.next_tokens(runs, s.query),
             inspect=change.inspect_next_token,
-            compares=True,
+            compares="unchanged",
             mark=compared("logits"),
             width="half",
         ),
@@ -137,39 +139,39 @@ VIEW = View(
         Panel(
             name="spread",
             title=N_("How far the change moved each token’s residual stream, from the embedding down"),
-            draw=lambda trace, s: spread(trace, s.query),
-            compares=True,
+            draw=lambda runs, s: spread(runs, s.query),
+            compares="unchanged",
             selects={"x": "query", "customdata": "layer"},
-            mark=lambda trace, s: compared(*(stage.tap for stage in stages(trace)))(trace, s),
-            inspect=lambda trace, s, point: stream_moved(trace, point.row, point.column),
+            mark=lambda runs, s: compared(*(stage.tap for stage in stages(runs.trace)))(runs, s),
+            inspect=lambda runs, s, point: stream_moved(runs, point.row, point.column),
             width="half",
         ),
         Panel(
             name="other_heads",
             title=N_("Which heads look elsewhere because of it"),
-            draw=lambda trace, s: other_heads(trace, s.layer, s.head),
-            compares=True,
+            draw=lambda runs, s: other_heads(runs, s.layer, s.head),
+            compares="unchanged",
             selects={"x": "head", "y": "layer"},
             mark=compared("blocks.*.attn.pattern"),
-            inspect=lambda trace, s, point: attention_elsewhere(trace, point.row, point.column),
+            inspect=lambda runs, s, point: attention_elsewhere(runs, point.row, point.column),
             width="half",
         ),
         Panel(
             name="pattern_change",
             title=N_("The chosen head’s pattern: changed − unchanged weights"),
-            draw=lambda trace, s: change.patterns(trace, s.layer, s.head, s.query, s.key),
-            compares=True,
+            draw=lambda runs, s: change.patterns(runs, s.layer, s.head, s.query, s.key),
+            compares="unchanged",
             selects={"x": "key", "y": "query"},
             mark=compared("blocks.{layer}.attn.pattern"),
-            inspect=lambda trace, s, point: changed_weight(trace, s.layer, s.head, point.row, point.column),
+            inspect=lambda runs, s, point: changed_weight(runs, s.layer, s.head, point.row, point.column),
             width="half",
         ),
         Panel(
             name="text_change",
             title=N_("Which tokens of the text it made harder (up) or easier to predict"),
-            draw=lambda trace, s: text_change(trace, s.query),
-            inspect=lambda trace, s, point: surprisal_moved(trace, point.column),
-            compares=True,
+            draw=lambda runs, s: text_change(runs, s.query),
+            inspect=lambda runs, s, point: surprisal_moved(runs, point.column),
+            compares="unchanged",
             selects={"x": "query"},
             mark=compared("logits"),
             height=300,

@@ -7,7 +7,7 @@ from explorer.analysis.next_token import surprisal
 from explorer.analysis.residual import stages
 from explorer.explain.notation import number, quoted
 from explorer.language import _
-from explorer.tracing.trace import Trace
+from explorer.tracing.comparison import Comparison
 from explorer.views import graph_objects as go
 from explorer.views.change import say, told, told_most, words
 from explorer.views.stage_axes import layers_of, stage_axis
@@ -16,10 +16,11 @@ from explorer.views.style import SELECTED, figure, positions, token_axis
 MOST = 1.0  # share of the stream's own length at which colours end
 
 
-def spread(trace: Trace, query: int | None = None) -> go.Figure:
+def spread(comparison: Comparison, query: int | None = None) -> go.Figure:
     """How far the residual stream of every token (column) moved at every stage (row); a frame around the chosen one."""
-    places, values = stages(trace), stream_change(trace)  # (S, T)
-    largest, limit = float(values.max()), resolution(trace)
+    trace = comparison.trace
+    places, values = stages(trace), stream_change(comparison)  # (S, T)
+    largest, limit = float(values.max()), resolution(comparison)
     measure = _("× its length (larger ones alike)") if largest > MOST else _("× its length")
     fig = figure(
         go.Heatmap(
@@ -36,7 +37,7 @@ def spread(trace: Trace, query: int | None = None) -> go.Figure:
         alt=_(
             "How far {changes} moved the residual stream of {tokens} tokens at {stages} stages: by {most} times its "
             "length; in the end most at {token}.",
-            changes=words(trace),
+            changes=words(comparison.trace),
             tokens=len(trace),
             stages=len(places),
             most=told_most(largest, limit, trace.dtype),
@@ -55,10 +56,10 @@ def spread(trace: Trace, query: int | None = None) -> go.Figure:
     return fig
 
 
-def other_heads(trace: Trace, layer: int | None = None, head: int = 0) -> go.Figure:
+def other_heads(comparison: Comparison, layer: int | None = None, head: int = 0) -> go.Figure:
     """How much of every head's attention went elsewhere; row = layer."""
-    values = attention_moved(trace)  # (L, H)
-    most, limit = np.unravel_index(values.argmax(), values.shape), resolution(trace)
+    values = attention_moved(comparison)  # (L, H)
+    most, limit = np.unravel_index(values.argmax(), values.shape), resolution(comparison)
     fig = figure(
         go.Heatmap(
             z=values,
@@ -75,8 +76,8 @@ def other_heads(trace: Trace, layer: int | None = None, head: int = 0) -> go.Fig
         alt=_(
             "Share of each head's attention that went to other tokens by {changes}: most, {share}, of layer {layer} "
             "head {head}.",
-            changes=words(trace),
-            share=told(values[most], limit, trace.dtype),
+            changes=words(comparison.trace),
+            share=told(values[most], limit, comparison.trace.dtype),
             layer=most[0],
             head=most[1],
         ),
@@ -89,21 +90,22 @@ def other_heads(trace: Trace, layer: int | None = None, head: int = 0) -> go.Fig
     if values.max() <= limit:
         none = _(
             "no head looks elsewhere by as much as {dtype} can tell ({limit} of its attention)",
-            dtype=trace.dtype,
+            dtype=comparison.trace.dtype,
             limit=number(limit),
         )
         say(fig, none)
     return fig
 
 
-def text_change(trace: Trace, query: int | None = None) -> go.Figure:
+def text_change(comparison: Comparison, query: int | None = None) -> go.Figure:
     """Token by token, by how many bits its surprisal changed: up where the change hurts."""
-    values = surprisal_change(trace)  # (T,)
-    bits = [surprisal(run) for run in (trace.baseline, trace)]
+    trace = comparison.trace
+    values = surprisal_change(comparison)  # (T,)
+    bits = [surprisal(run) for run in reversed(comparison.runs)]
     names = positions(trace.tokens)
     title = _("surprisal, changed − unchanged, bits")
     alt = _("Only one token, which nothing precedes: no surprisal.")
-    limits = resolution(trace) * np.maximum(1, bits[0])
+    limits = resolution(comparison) * np.maximum(1, bits[0])
     nothing = len(trace) > 1 and bool((np.abs(values[1:]) <= limits[1:]).all())
     if len(trace) > 1:
         before, after = (number(np.nanmean(run)) for run in bits)
@@ -112,7 +114,7 @@ def text_change(trace: Trace, query: int | None = None) -> go.Figure:
         alt = _(
             "Change of each token's surprisal by {changes}: mean {before} → {after} bits a token; most, {most}, of "
             "{token} at {position}.",
-            changes=words(trace),
+            changes=words(comparison.trace),
             before=before,
             after=after,
             most=told(values[worst], limits[worst], trace.dtype),

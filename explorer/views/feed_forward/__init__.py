@@ -21,6 +21,7 @@ from explorer.views.feed_forward.neuron_plots import (
     strongest,
 )
 from explorer.views.feed_forward.sparsity_plot import by_layer
+from explorer.views.two_runs.alone import LISTS, alone
 from explorer.views.view import Panel, View
 
 
@@ -85,6 +86,7 @@ VIEW = View(
     panels=(
         Panel(
             name="strongest",
+            alone=alone(LISTS),
             title=N_("The neurons that write most at the chosen token"),
             draw=lambda trace, s: strongest(trace, s.layer, s.neuron, s.query),
             inspect=inspect_step,
@@ -95,6 +97,7 @@ VIEW = View(
         ),
         Panel(
             name="curve",
+            alone=alone(LISTS),
             title=N_("All neurons at the chosen token, on the activation function"),
             draw=lambda trace, s: curve(trace, s.layer, s.neuron, s.query),
             inspect=inspect_dot,
@@ -105,6 +108,7 @@ VIEW = View(
         ),
         Panel(
             name="promoted",
+            alone=alone(LISTS),
             title=N_("Next tokens that the chosen neuron pushes up and down"),
             draw=lambda trace, s: promoted(trace, s.layer, s.neuron, s.query),
             inspect=inspect_push,

@@ -19,8 +19,10 @@ from explorer.views.overview.model_map import draw
 from explorer.views.overview.part_inspection import inspect_part, inspect_step
 from explorer.views.overview.parts import Parts
 from explorer.views.overview.running import CLICK, running_sum
+from explorer.views.overview.two_maps import MAPS
 from explorer.views.overview.wide import HEIGHT, WIDTH
 from explorer.views.style import shortened
+from explorer.views.two_runs.alone import COURSE, alone
 from explorer.views.view import Panel, View
 
 
@@ -138,6 +140,7 @@ VIEW = View(
             ),
             draw=map_of,
             kind="model_map",
+            pair=MAPS,
             inspect=inspect_map,
             mark=MARK,
             height=HEIGHT,
@@ -145,6 +148,7 @@ VIEW = View(
         ),
         Panel(
             name="sum",
+            alone=alone(COURSE),
             title=N_("How the explained logit comes about, part by part: the sum so far"),
             draw=sum_of,
             inspect=inspect_step,

@@ -25,7 +25,7 @@ def of_next_tokens(plan: Plan, listed: Sequence[NextToken], longest: int) -> Ite
         height = (upper + lower) / 2 - 3
         yield Word(left + 3, height, shortened(next_token.token, longest), "token", "start")
         yield Word(right - 3, height, number(next_token.probability), "number", "end")
-    yield Word(boxes[0][2], boxes[0][1] - 10, _("model’s probability"), side="end")
+    yield Word(boxes[0][2], boxes[0][1] - 10, _("model’s probability"), "heading", "end")
 
 
 def beside_rows(plan: Wide, found: Overview, adds: str) -> Iterator[Word]:
@@ -51,10 +51,10 @@ def beside_rows(plan: Wide, found: Overview, adds: str) -> Iterator[Word]:
         (wide.FEED_FORWARD_ADDS, adds, (signed(value, plan.roomy) for value in found.adds[:, 1]), "sum"),
         (wide.FEED_FORWARD_WRITES, _("length it writes"), map(number, found.writes[:, 1]), "number"),
     ):
-        yield Word(before, height, name, side="end")
+        yield Word(before, height, name, "heading", "end")
         for layer, value in enumerate(values):
             yield Word(plan.middle(layer), height, value, kind)
-    yield Word(plan.token[0], wide.STREAM_LENGTHS, _("length ‖x‖₂"), side="start")
+    yield Word(plan.token[0], wide.STREAM_LENGTHS, _("length ‖x‖₂"), "heading", "start")
     for layer, length in enumerate(between_blocks(plan, found)):
         yield Word(plan.at(layer, 0) + 6, wide.STREAM_LENGTHS, number(length), "number", "end")
 
@@ -90,7 +90,7 @@ def explanations(plan: Plan, legend: Sequence[tuple[str, Box]], largest: float, 
     left, upper, right, lower = plan.scale
     yield Word((left + right) / 2, upper - 8, adds)
     for x, value, side in ((left, -largest, "start"), ((left + right) / 2, 0.0, "middle"), (right, largest, "end")):
-        yield Word(x, lower + 8, signed(value), "number", side)
+        yield Word(x, lower + 8, signed(value), "end", side)
 
 
 def signed(value: float, roomy: bool = True) -> str:

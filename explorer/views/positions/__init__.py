@@ -3,6 +3,7 @@
 from explorer.explain.analysed.attention import changed_weight
 from explorer.language import N_, _
 from explorer.state.selection import Selection
+from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.views import change
 from explorer.views.checks import compared
@@ -16,7 +17,9 @@ from model.config import ModelConfig
 def formula(trace: Trace, selection: Selection) -> str:
     kind = rope if trace.config.position == "rope" else position_vectors
     formula = kind.formula(trace, selection)
-    return f"{formula}\n{change.effect(trace, selection)}" if trace.baseline else formula
+    if not trace.baseline:
+        return formula
+    return f"{formula}\n{change.effect(Comparison.with_unchanged(trace), selection)}"
 
 
 def otherwise(config: ModelConfig) -> str:
@@ -46,20 +49,20 @@ VIEW = View(
         Panel(
             name="pattern_change",
             title=N_("What the change did to the chosen head's pattern: changed − unchanged weights"),
-            draw=lambda trace, s: change.patterns(trace, s.layer, s.head, s.query, s.key),
-            compares=True,
+            draw=lambda runs, s: change.patterns(runs, s.layer, s.head, s.query, s.key),
+            compares="unchanged",
             selects={"x": "key", "y": "query"},
             mark=compared("blocks.{layer}.attn.pattern"),
-            inspect=lambda trace, s, point: changed_weight(trace, s.layer, s.head, point.row, point.column),
+            inspect=lambda runs, s, point: changed_weight(runs, s.layer, s.head, point.row, point.column),
             height=420,
             width="half",
         ),
         Panel(
             name="next_token_change",
             title=N_("What it did to the next token after the query"),
-            draw=lambda trace, s: change.next_tokens(trace, s.query),
+            draw=lambda runs, s: change.next_tokens(runs, s.query),
             inspect=change.inspect_next_token,
-            compares=True,
+            compares="unchanged",
             mark=compared("logits"),
             height=420,
             width="half",

@@ -20,6 +20,7 @@ from explorer.views.labels import dimensions_of_pair, shared_head, slowed
 from explorer.views.positions.clocks import clocks
 from explorer.views.positions.rope_detail import by_distance, by_pair, wavelengths
 from explorer.views.style import SELECTED, figure, positions, token_axis
+from explorer.views.two_runs.alone import CLOCKS, alone
 from explorer.views.view import Panel
 
 
@@ -157,6 +158,7 @@ TURNED = ("rope.angles",)
 PANELS = (
     Panel(
         name="clocks",
+        alone=alone(CLOCKS),
         title=N_("The chosen head's q and k, pair by pair, before (faint) and after rotation"),
         draw=lambda trace, s: clocks(trace, s.layer, s.head, s.query, s.key),
         inspect=inspect_hand,

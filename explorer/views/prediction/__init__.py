@@ -17,9 +17,11 @@ from explorer.tracing.trace import Trace
 from explorer.views.checks import worked_out
 from explorer.views.explained import PARTS, SUM, explained, explained_token, logit_of, sum_of_kinds
 from explorer.views.lens_mark import mark_of_lens
+from explorer.views.logit_bars import parts_in_order
 from explorer.views.prediction.logit_lens import lens, path
-from explorer.views.prediction.logit_parts import heads, parts, parts_in_order
+from explorer.views.prediction.logit_parts import heads, parts
 from explorer.views.prediction.text import actual, followed
+from explorer.views.two_runs.alone import alone_by_rank
 from explorer.views.view import Panel, View
 
 
@@ -119,6 +121,7 @@ VIEW = View(
     panels=(
         Panel(
             name="lens",
+            alone=alone_by_rank,
             title=N_("The likeliest next token at every depth (logit lens): from the embedding down to the last block"),
             draw=lambda trace, s: lens(trace, s.query, explained_token(trace, s), s.lens),
             selects={"x": "query"},

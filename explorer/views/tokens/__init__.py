@@ -19,6 +19,7 @@ from explorer.views.position_table import position_table
 from explorer.views.tokens.embedding import MOST_NEIGHBOURS, nearest, spread, vector
 from explorer.views.tokens.facts import column_at, table
 from explorer.views.tokens.merges import in_hex, tree
+from explorer.views.two_runs.alone import LISTS, PLANE, alone
 from explorer.views.view import Panel, View
 
 
@@ -113,6 +114,7 @@ VIEW = View(
     panels=(
         Panel(
             name="table",
+            alone=alone(LISTS),
             title=N_("Each token, and how well it was predicted from those before it"),
             draw=lambda trace, s: table(trace, s.query),
             selects={"customdata": "query"},
@@ -123,6 +125,7 @@ VIEW = View(
         ),
         Panel(
             name="merges",
+            alone=alone(LISTS),
             title=N_("The merges that built the chosen token, and the id of what each made"),
             draw=lambda trace, s: tree(trace, s.query),
             no_inspection=N_("it shows pieces of text and ids, and none of them is worked out"),
@@ -132,6 +135,7 @@ VIEW = View(
         ),
         Panel(
             name="nearest",
+            alone=alone(LISTS),
             title=N_("The tokens with the most similar vectors"),
             draw=lambda trace, s: nearest(trace, s.query),
             inspect=lambda trace, s, point: similar(trace, s.query, point.of("item"), MOST_NEIGHBOURS),
@@ -150,6 +154,7 @@ VIEW = View(
         ),
         Panel(
             name="spread",
+            alone=alone(PLANE),
             title=N_("All tokens at the chosen depth, along the two directions in which they differ most (PCA)"),
             draw=lambda trace, s: spread(trace, s.depth, s.query, s.first_token == "hidden"),
             inspect=inspect_spread,
@@ -160,6 +165,7 @@ VIEW = View(
         ),
         Panel(
             name="positions",
+            alone=alone(PLANE),
             title=N_("The vector that is added for each position"),
             draw=lambda trace, s: position_table(trace, s.query, s.dim),
             needs=("position_embed",),

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from explorer.analysis.divergence import on_vocabulary
 from explorer.analysis.next_token import NextToken, next_token
-from explorer.analysis.shades import SHADES, shaded
+from explorer.analysis.shades import SHADES, shaded, shaded_by_change
 from explorer.analysis.why import why
 from explorer.lessons.advice import advice
 from explorer.lessons.why import told
@@ -25,17 +26,21 @@ from explorer.web.protocol import (
     NEXT_TOKEN_WORDS,
     PLAYBACK,
     PROBLEM,
+    RUNS,
     STORY,
     STRIP,
+    STRIP_B,
     WHY,
 )
 from explorer.web.widgets.advice import Advice
 from explorer.web.widgets.branches import Branches
 from explorer.web.widgets.brief import Brief
 from explorer.web.widgets.distribution import Distribution
+from explorer.web.widgets.distribution.other import OtherNextToken
 from explorer.web.widgets.distribution.words import summary
 from explorer.web.widgets.guess import Guess
 from explorer.web.widgets.playback import Playback
+from explorer.web.widgets.runs import Runs as RunsWidget
 from explorer.web.widgets.token_strip import TokenStrip
 from explorer.web.widgets.why_token import WhyToken
 
@@ -46,10 +51,18 @@ class AroundTabs:
     def __init__(self, runs: Runs):
         self.runs, self.continuations = runs, Continuations(runs.library)
 
-    def tokens(self, run: Run, trace: Trace) -> dict[str, Any]:
+    def tokens(self, asked: PageState, trace: Trace) -> dict[str, Any]:
+        run = asked.run
         prompt, generated = self.runs.text(run)
         strip = token_strip(run, trace)
-        return {
+        other = {STRIP_B: None}
+        if asked.seen_other:
+            comparison = self.runs.comparison(asked, of=self.runs.logits)
+            change, back = shaded_by_change(comparison)
+            beside = token_strip(self.runs.other(asked), comparison.other)
+            other = {STRIP_B: TokenStrip.pack(**beside | {"shades": {"change": back}})}
+            strip["shades"] = {"change": change}
+        return other | {
             STRIP: TokenStrip.pack(**strip),
             STORY: {"prompt": prompt, "generated": generated},
             PLAYBACK: Playback.pack(strip["tokens"], strip["num_prompt"], len(run.generated)),
@@ -58,13 +71,30 @@ class AroundTabs:
     def prediction(self, asked: PageState, settings: GenerationSettings, trace: Trace) -> dict[str, Any]:
         position, vocabulary = min(asked.selection.query, len(trace) - 1), trace.vocabulary
         prediction = prediction_after(asked.run, position, settings, trace)
-        drawn = prediction.drawn
+        drawn, found = prediction.drawn, asked.selection.find[:MOST_FOUND_BY]
+        other = self.other_prediction(asked, position, settings) if asked.seen_other else None
         return {
-            NEXT_TOKEN: Distribution.pack(prediction, vocabulary, settings, asked.selection.find[:MOST_FOUND_BY]),
+            NEXT_TOKEN: Distribution.pack(prediction, vocabulary, settings, found, other),
             NEXT_TOKEN_WORDS: summary(prediction, vocabulary, trace.tokens[position], position),
             GUESS: Guess.pack(prediction, vocabulary, trace.tokens[position], asked.selection.guess[:MOST_FOUND_BY]),
             BRIEF: Brief.pack(trace.tokens[: position + 1], vocabulary[drawn], prediction.sampled[drawn]),
         }
+
+    def other_prediction(self, asked: PageState, position: int, settings: GenerationSettings) -> OtherNextToken:
+        """What B predicts after the token that stands for A's, drawn with the same random number as A's."""
+        comparison = self.runs.comparison(asked, of=self.runs.logits)
+        trace, other = comparison.runs
+        there = comparison.alignment.nearest(position)
+        start = asked.run.dropped + len(asked.run.token_ids) - len(trace) + position - there
+        found = prediction_in(other, there, settings, start)
+        plain = on_vocabulary(found.plain, other.vocabulary, trace.vocabulary)
+        return OtherNextToken(plain, other.vocabulary[found.drawn], other.tokens[there], there)
+
+    def runs_of(self, asked: PageState) -> dict[str, Any]:
+        """One run or two, and the ways to a second."""
+        comparison = self.runs.comparison(asked) if asked.seen_other else None
+        texts = self.runs.text(asked.run)[0], self.runs.text(self.runs.other(asked))[0] if asked.seen_other else ""
+        return {RUNS: RunsWidget.pack(asked, comparison, self.runs.library.checkpoints, texts)}
 
     def advice(self, run: Run) -> dict[str, Any]:
         """How to end the prompt better, before anything is written to it."""
@@ -118,6 +148,11 @@ def prediction_after(run: Run, position: int, settings: GenerationSettings, trac
         position: of the token, in the trace.
         trace: of the run; the logits suffice.
     """
+    return prediction_in(trace, position, settings, run.dropped + len(run.token_ids) - len(trace))
+
+
+def prediction_in(trace: Trace, position: int, settings: GenerationSettings, start: int) -> NextToken:
+    """The same where so many tokens come before the trace's first, by which random numbers are counted."""
     return next_token(
         trace,
         position,
@@ -127,5 +162,5 @@ def prediction_after(run: Run, position: int, settings: GenerationSettings, trac
         min_p=settings.min_p,
         repetition_penalty=settings.repetition_penalty,
         seed=settings.seed,
-        start=run.dropped + len(run.token_ids) - len(trace),
+        start=start,
     )

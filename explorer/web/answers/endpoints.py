@@ -65,12 +65,13 @@ class Endpoints:
         if part == 0:
             trace = self.runs.logits(asked.run) if about == "token" else self.runs.trace(asked.run)
             shown |= self.around_tabs.prediction(asked, settings, trace)
-            shown |= self.around_tabs.tokens(asked.run, trace) if about in ("token", "show") else {}
+            shown |= self.around_tabs.tokens(asked, trace) if about in ("token", "show") else {}
             shown |= lists_of_tokens(asked.selection, trace) if about == "token" else {}
         if about in ("tune", "token"):
             return {"contents": shown, "more": False, "version": version}
         if about == "show" and part == 0:
-            shown |= self.around_tabs.advice(asked.run) | {PICKER: Picker.pack(self.runs.library.checkpoints)}
+            shown |= self.around_tabs.advice(asked.run) | self.around_tabs.runs_of(asked)
+            shown |= {PICKER: Picker.pack(self.runs.library.checkpoints)}
         shown |= view_contents(open_view_of(self.runs, asked), about == "show", part)
         if part == 1:
             shown |= self.around_tabs.why(asked)
@@ -106,4 +107,5 @@ class Endpoints:
             raise UserError(_("the glossary has no {term!r:.80}", term=term))
         asked = PageState.parse(state)
         _lm, trace = self.runs.held(asked.run)  # the model is to stay as long as it is run again
-        return entry.told(Look(trace, asked.selection.within(trace), GenerationSettings.parse(state)))
+        selection, comparison = asked.selection.within(trace), self.runs.comparison(asked)
+        return entry.told(Look(trace, selection, GenerationSettings.parse(state), comparison))

@@ -1,19 +1,25 @@
 """A view of a run, looked at in one place."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
+from explorer.explain.derivation import Derivation
 from explorer.explain.point import Point
 from explorer.language import _, look_up
 from explorer.state.errors import NoSuchPoint
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
+from explorer.tracing.comparison import Comparison
 from explorer.tracing.runs import Runs
 from explorer.tracing.trace import Trace
 from explorer.views import VIEW_NAMED
-from explorer.views.checks import Mark
+from explorer.views.checks import Mark, both
 from explorer.views.choices import Choice, choices
+from explorer.views.two_runs.difference import Incomparable
+from explorer.views.two_runs.picture import Instead, Look, picture_of_two
+from explorer.views.two_runs.selection import selection_in_other
 from explorer.views.view import Panel, View
 from explorer.views.what_if import WhatIf, offered
 
@@ -25,34 +31,62 @@ class OpenView:
     Where the view does not apply to the model its words say why, and its panels are empty.
 
     Attributes:
-        lm: the model that ran, so that it is there as long as something is drawn: the trace does not keep it.
+        lm: the models that ran, so that they are there as long as something is drawn: traces do not keep them.
+        comparison: with another run, or of a changed one with itself without the changes; None with neither.
+        has_other: whether that is a run that somebody chose, which pictures show by itself, too.
     """
 
     view: View
     trace: Trace
     selection: Selection
     lm: Any = field(default=None, repr=False)
+    comparison: Comparison | None = None
+    has_other: bool = False
 
     @property
-    def applies(self) -> bool:
-        return self.view.applies_to(self.trace)
+    def shown(self) -> str:
+        """Which of two runs its pictures show, or that they show the difference."""
+        return self.selection.shown if self.has_other else "a"
+
+    @cached_property
+    def looks(self) -> tuple[Look, ...]:
+        """The run, and the other where there is one, each with where it is looked at."""
+        first = self.trace, self.selection
+        if not self.has_other:
+            return (first,)
+        return first, (self.comparison.other, selection_in_other(self.comparison, self.selection))
+
+    @property
+    def told(self) -> tuple[Look, ...]:
+        """Those of which words, numbers and marks are told."""
+        return {"a": self.looks[:1], "b": self.looks[1:]}.get(self.shown, self.looks)
+
+    def applies_to(self, trace: Trace) -> bool:
+        return self.view.applies_to(trace)
 
     @property
     def words(self) -> str:
-        return look_up(self.view.words) if self.applies else self.view.otherwise(self.trace.config)
+        missing = [trace.config for trace, _selection in self.told if not self.applies_to(trace)]
+        return self.view.otherwise(missing[0]) if missing else look_up(self.view.words)
 
     @property
     def formula(self) -> str:
-        return self.view.formula(self.trace, self.selection) if self.applies else ""
+        if self.view.compares:
+            if self.comparison is None:
+                return _("There is one run alone: choose above what to compare it with.")
+            return self.view.formula(self.comparison, self.selection)
+        found = [self.view.formula(*look) if self.applies_to(look[0]) else "" for look in self.told]
+        return of_each(found)
 
     @property
     def in_full(self) -> tuple[str, dict[str, Any]] | None:
         """Where the full page goes further than a step of the simple one."""
-        return self.view.in_full(self.trace, self.selection) if self.view.in_full and self.applies else None
+        applies = self.applies_to(self.trace)
+        return self.view.in_full(self.trace, self.selection) if self.view.in_full and applies else None
 
     @property
     def choices(self) -> list[Choice]:
-        return choices(self.view.controls, self.trace, self.selection) if self.applies else []
+        return choices(self.view.controls, self.trace, self.selection) if self.applies_to(self.trace) else []
 
     @property
     def what_ifs(self) -> list[tuple[WhatIf, float]]:
@@ -63,32 +97,110 @@ class OpenView:
         return [panel for panel in self.view.panels if newly or not panel.once]
 
     def has(self, panel: Panel) -> bool:
-        return self.applies and panel.applies_to(self.trace)
+        """Whether the panel has a place."""
+        if panel.compares:
+            compared = self.compared_in(panel)
+            return compared is not None and all(self.fits(panel, trace) for trace in compared.runs)
+        return any(self.fits(panel, trace) for trace, _selection in self.looks)
+
+    def fits(self, panel: Panel, trace: Trace) -> bool:
+        return self.applies_to(trace) and panel.applies_to(trace)
+
+    def compared_in(self, panel: Panel) -> Comparison | None:
+        """What a panel that compares is about."""
+        if panel.compares == "other" or not self.has_other:
+            return self.comparison
+        return Comparison.with_unchanged(self.trace) if self.trace.baseline else None
 
     def draw(self, panel: Panel) -> Any:
-        """The panel's picture; None where it does not apply to the model."""
-        return panel.draw(self.trace, self.selection) if self.has(panel) else None
+        """The panel's picture; None where it does not apply to the models."""
+        if not self.has(panel):
+            return None
+        if panel.compares:
+            try:
+                return panel.draw(self.compared_in(panel), self.selection)
+            except Incomparable as incomparable:
+                return Instead(str(incomparable))
+        if not self.has_other:
+            return panel.draw(*self.looks[0])
+        first, second = (look if self.fits(panel, look[0]) else None for look in self.looks)
+        return picture_of_two(panel, first, second, self.comparison, self.shown)
 
     def mark(self, panel: Panel) -> Mark | None:
-        """What vouches for the panel's numbers."""
-        return panel.mark(self.trace, self.selection) if panel.mark and self.has(panel) else None
+        """What vouches for the panel's numbers, of a difference in both runs."""
+        if not panel.mark or not self.has(panel):
+            return None
+        if panel.compares:
+            return panel.mark(self.compared_in(panel), self.selection)
+        if not all(self.fits(panel, trace) for trace, _selection in self.told):
+            return None
+        if self.shown == "difference" and panel.alone(self.selection):
+            return None
+        marks = [panel.mark(*look) for look in self.told]
+        return marks[0] if len(marks) == 1 else both(*marks)
 
     def inspect(self, panel_name: str, point: Point) -> str:
         """How the number at a point of a panel comes about, as lines of text; "" where there is none.
 
+        Args:
+            point: of the picture that is shown; of a difference it is a point of the first run's.
+
         Raises:
             NoSuchPoint: the picture has no such point.
         """
-        layer, head, config = point.index("layer"), point.index("head"), self.trace.config
+        self.check(point, self.trace)
+        panels = [panel for panel in self.view.panels if panel.name == panel_name and panel.inspect and self.has(panel)]
+        if not panels:
+            return ""
+        (panel,) = panels
+        if panel.compares:
+            return told(panel.inspect(self.compared_in(panel), self.selection, point))
+        if not all(self.fits(panel, trace) for trace, _selection in self.told):
+            return ""
+        points = [point] if len(self.told) == 1 else [point, self.of_partner(panel, point)]
+        found = []
+        for look, place in zip(self.told, points, strict=True):
+            self.check(point, look[0])
+            found.append(told(panel.inspect(*look, place)) if place else "")
+        return of_each(found)
+
+    def of_partner(self, panel: Panel, point: Point) -> Point | None:
+        """In the second run's picture the point that stands for one of the first's; None where none does."""
+        partners, moved = self.comparison.alignment.partners, {}
+        for axis in panel.tokens:
+            place = point.index(axis)
+            if place is None:
+                continue
+            if place >= len(partners) or partners[place] is None:
+                return None
+            moved[axis] = partners[place]
+        return replace(point, **moved)
+
+    @staticmethod
+    def check(point: Point, trace: Trace):
+        """NoSuchPoint where a model has no such head."""
+        layer, head, config = point.index("layer"), point.index("head"), trace.config
         if (layer or 0) >= config.num_layers or (head or 0) >= config.num_heads:
             raise NoSuchPoint(_("the model has no layer {layer} head {head}", layer=layer, head=head))
-        panels = [panel for panel in self.view.panels if panel.name == panel_name and panel.inspect and self.has(panel)]
-        found = [panel.inspect(self.trace, self.selection, point) for panel in panels]
-        several = (told if isinstance(told, tuple) else (told,) for told in found)
-        return "\n".join(line for each in several for one in each if one for line in one.lines())
+
+
+def told(found: Derivation | tuple[Derivation, ...] | None) -> str:
+    """As lines of text."""
+    several = found if isinstance(found, tuple) else (found,)
+    return "\n".join(line for one in several if one for line in one.lines())
+
+
+def of_each(texts: Sequence[str]) -> str:
+    """What is told of a run, or of both."""
+    if len(texts) == 1 or not any(texts):
+        return texts[0] if texts else ""
+    return "\n".join(f"{name}: {text}" for name, text in zip("AB", texts, strict=True) if text)
 
 
 def open_view_of(runs: Runs, asked: PageState) -> OpenView:
-    """The tab that is asked for, of its run."""
+    """The tab that is asked for, of its run and of the other."""
     lm, trace = runs.held(asked.run)
-    return OpenView(VIEW_NAMED[asked.selection.view], trace, asked.selection.within(trace), lm)
+    held = lm, asked.other and runs.model(asked.other.checkpoint)
+    selection = asked.selection.within(trace)
+    comparison = runs.comparison(asked)
+    return OpenView(VIEW_NAMED[asked.selection.view], trace, selection, held, comparison, asked.seen_other is not None)

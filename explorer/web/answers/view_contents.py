@@ -9,6 +9,7 @@ from explorer.tracing.work import go_on
 from explorer.views import VIEW_NAMED
 from explorer.views.choices import OF_TOKENS, choices
 from explorer.views.overview.diagram import Diagram
+from explorer.views.two_runs.picture import Instead
 from explorer.views.view import Panel, SmallMultiples
 from explorer.web.answers.open_view import OpenView
 from explorer.web.protocol import CHANGES, CHOOSERS, FORMULA, IN_FULL, MARK, WHAT_IFS, WORDS, in_tab
@@ -64,5 +65,7 @@ def _piece(work: Callable[[Panel], Any], panel: Panel) -> Any:
 
 
 def packed(picture: Any) -> Any:
-    """A picture as its widget takes it."""
+    """A picture as its widget takes it, or the sentence in its place."""
+    if isinstance(picture, Instead):
+        return {"instead": picture.words}
     return None if picture is None else WIDGETS.get(type(picture), Figure).pack(picture)

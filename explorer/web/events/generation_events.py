@@ -16,6 +16,7 @@ from explorer.state.settings import LIMITS, GenerationSettings, WritingLimits
 from explorer.state.tree_commands import after, rewritten
 from explorer.tracing.intervening import edited, edited_steps
 from explorer.web.events.opening import Opening
+from explorer.web.events.second_run import SecondRun
 from explorer.web.events.toasts import telling, warn
 from explorer.web.widgets.state_update import StateUpdate
 from model.generation.autoregressive import generate
@@ -72,6 +73,7 @@ class GenerationEvents:
     ):
         self.update, self.written = update, written
         self.prompt, self.seed, self.opening, self.limits = prompt, seed, opening, limits
+        self.second_run = SecondRun(opening)
 
     @telling
     def on_step(self, state: dict) -> Iterator[dict]:
@@ -99,7 +101,12 @@ class GenerationEvents:
 
     @telling
     def on_move(self, state: dict) -> dict:
-        """Another continuation, or one token taken by hand."""
+        """Another continuation, one token taken by hand, or what the second run is."""
+        kind = move.get("kind") if isinstance(move := state.get("move"), dict) else None
+        if kind in self.second_run.commands:
+            asked = self.second_run.after(self.next_turn(state), move)
+            box = {} if asked.run.prompt == PageState.parse(state).run.prompt else {self.prompt: self.text_of(asked)}
+            return {self.update: StateUpdate.pack(asked, {"shown": asked.selection.shown})} | box
 
         def move(asked: PageState) -> PageState:
             place = len(asked.run.token_ids) - len(self.opening.runs.trace(asked.run)) + asked.selection.query
@@ -182,8 +189,12 @@ class GenerationEvents:
         """What is asked after a move, looked at from its last token."""
         asked = self.next_turn(state)
         moved = self.opening.at_end(move(asked))
-        box = {} if moved.run.prompt == asked.run.prompt else {self.prompt: self.opening.runs.text(moved.run)[0]}
+        box = {} if moved.run.prompt == asked.run.prompt else {self.prompt: self.text_of(moved)}
         return {self.update: StateUpdate.pack(moved)} | box
+
+    def text_of(self, asked: PageState) -> str:
+        """Of the prompt."""
+        return self.opening.runs.text(asked.run)[0]
 
     def next_turn(self, state: dict) -> PageState:
         """What the state asks, in its next turn. UserError where it makes no sense."""

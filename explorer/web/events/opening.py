@@ -43,6 +43,11 @@ class Opening:
             run = self.run_of(asked.run.checkpoint, str(state.get("text", "")))
             asked = replace(asked, run=replace(run, edits=asked.run.edits))
             look = self.within if "query" in state else self.at_end
+        if asked.other:
+            if not asked.other.prompt and isinstance(text := state.get("b.text"), str):
+                other = replace(self.run_of(asked.other.checkpoint, text), edits=asked.other.edits)
+                asked = replace(asked, other=other)
+            self.runs.comparison(asked)
         return self._where_most_is_seen(look(asked), state.keys())
 
     def _where_most_is_seen(self, asked: PageState, named: Collection[str]) -> PageState:

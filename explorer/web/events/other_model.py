@@ -1,13 +1,11 @@
 """The same text, read by another model."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
-from explorer.state.run import MOST_TOKENS
+from explorer.tracing.translation import translated
 from explorer.web.events.opening import Opening
-from model.tokenizer import Tokenizer
 
 
 def read_by(opening: Opening, checkpoint: str, prompt: str, asked: PageState, own: PageState | None) -> PageState:
@@ -28,29 +26,6 @@ def read_by(opening: Opening, checkpoint: str, prompt: str, asked: PageState, ow
         run = opening.run_of(checkpoint, prompt)
         run = replace(run, generated=translated(asked.run.generated, old, new), edits=asked.run.edits)
     return replace(asked, run=run, branches=(), began=len(run.generated))
-
-
-def translated(token_ids: Sequence[int], old: Tokenizer, new: Tokenizer) -> tuple[int, ...]:
-    """The same text in another tokenizer's ids, up to where it is no text (part of a character) or too long to keep."""
-    ids, piece = [], b""
-    for token_id in (*token_ids, None):
-        if token_id not in (None, old.end_of_text):
-            piece += old.token_bytes(token_id)
-            continue
-        text = beginning(piece)
-        ids += new.encode(text)
-        if token_id is None or text.encode() != piece:
-            break
-        ids, piece = [*ids, new.end_of_text], b""
-    return tuple(ids[:MOST_TOKENS])
-
-
-def beginning(data: bytes) -> str:
-    """As much as is text."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        return data[: error.start].decode()
 
 
 def own_continuations(checkpoint: str, own: object) -> PageState | None:

@@ -24,8 +24,10 @@ FIRST_PROMPT = next(iter(EXAMPLES.values()))
 # What of a URL is left out, if all of it makes no sense -> template of what the visitor is told. Ids say nothing to
 # another model, so that of what they are left out with a `text` remains.
 TEXT = ("prompt", "generated", "branches", "began", "dropped")
+OTHER = ("b.checkpoint", "b.prompt", "b.generated", "b.dropped", "b.edits", "b.pins", "b.text")
 LEFT_OUT = {
     (): "",
+    OTHER: N_("{wrong}; the second run is left out."),
     ("branches",): N_("{wrong}; the tree of continuations is left out."),
     ("edits",): N_("{wrong}; the model is shown as it is."),
     TEXT: N_("{wrong}; the text is begun anew."),
@@ -63,7 +65,7 @@ class Events:
             warn(UserError(unknown))
         wrong = None
         for left_out, told in LEFT_OUT.items():
-            kept = {name: value for name, value in query.items() if name not in left_out}
+            kept = {name: value for name, value in query.items() if name not in (*left_out, *OTHER * bool(left_out))}
             try:
                 asked = self.opening.restored(first | kept | {"turn": 0})
             except VISITORS as error:
@@ -94,7 +96,8 @@ class Events:
         """A new run, looked at from its last token."""
         try:
             run = self.kept_changes(self.opening.run_of(checkpoint, prompt), state)
-            asked = self.opening.at_end(PageState(run, Selection.parse(state), turn=turn_of(state) + 1))
+            asked = PageState(run, Selection.parse(state), turn=turn_of(state) + 1)
+            asked = self.opening.at_end(self.kept_other(asked, state))
         except VISITORS as error:
             warn(error)
             return {self.layout.picker: state.get("checkpoint", self.checkpoint)}
@@ -152,6 +155,16 @@ class Events:
             warn(UserError(_("{wrong}: the model is shown as it is.", wrong=error)))
             return run
         return changed
+
+    def kept_other(self, asked: PageState, state: dict) -> PageState:
+        """With the state's second run, or without where there is none of the new text."""
+        both = replace(asked, other=PageState.parse(state).other if state.get("b.checkpoint") else None)
+        try:
+            self.opening.runs.comparison(both)
+        except VISITORS as error:
+            warn(UserError(_("{wrong}: the second run is closed.", wrong=error)))
+            return asked
+        return both
 
     @telling
     def on_open(self, state: dict) -> dict:

@@ -21,7 +21,9 @@ from explorer.web.protocol import (
     IN_FULL,
     PICKER,
     PROBLEM,
+    RUNS,
     STRIP,
+    STRIP_B,
     WHAT_IFS,
     WHY,
     WORDS,
@@ -39,6 +41,7 @@ from explorer.web.widgets.language_list import LanguageList
 from explorer.web.widgets.mode import Mode
 from explorer.web.widgets.model_map import ModelMap
 from explorer.web.widgets.picker import Picker
+from explorer.web.widgets.runs import Runs
 from explorer.web.widgets.state import State
 from explorer.web.widgets.state_update import StateUpdate
 from explorer.web.widgets.token_strip import TokenStrip
@@ -107,6 +110,7 @@ class Layout:
                     for name, text in EXAMPLES.items()
                 ]
         TokenStrip(elem_id=STRIP)
+        TokenStrip(run="b", elem_id=STRIP_B)
         Words(
             _("The fuller a token’s colour, the more it surprised the model; · is a space, ↵ a line break."),
             elem_id="legend",
@@ -115,6 +119,7 @@ class Layout:
         self.advice = Advice(elem_id=ADVICE)
         WhyToken(elem_id=WHY)
         Changes(elem_id=CHANGES)
+        Runs(elem_id=RUNS)
         Words(elem_id=PROBLEM)
 
     def place_views(self, views: Sequence[View], elem_id: str) -> gr.Tabs:

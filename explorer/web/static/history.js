@@ -14,7 +14,8 @@ let seen = null;
 /** A model's name -> its continuations of a text; it outlives a reload. @type {Record<string, State>} */
 export const own = {};
 
-const isOtherRun = (a, b) => a.checkpoint !== b.checkpoint || String(a.prompt) !== String(b.prompt);
+const OF_RUNS = ["checkpoint", "prompt", "b.checkpoint", "b.prompt", "b.edits"]; // what makes another step of the history
+const isOtherRun = (a, b) => OF_RUNS.some((name) => String(a[name] ?? "") !== String(b[name] ?? ""));
 
 /** An address with all of a state in it. @param {State} state @param {string} address */
 export function addressOf(state, address) {

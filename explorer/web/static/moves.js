@@ -1,11 +1,17 @@
 // @ts-check
-// Moves among the continuations (tree_commands.py): Python answers each with the run it leads to.
+// Moves among the continuations and of a second run (tree_commands.py, second_run.py): Python answers each with the run it
+// leads to.
 import { bus } from "./bus.js";
 import { own } from "./history.js";
 import { keptBy, state } from "./state.js";
 import { merge, stop } from "./writing.js";
 
-/** @typedef {{ kind: "undo" } | { kind: "take", token: number } | { kind: "go" | "prune", path: number[] }} Move */
+/**
+ * Among the continuations, or of a second run.
+ * @typedef {{ kind: "undo" } | { kind: "take", token: number } | { kind: "go" | "prune", path: number[] }
+ *   | { kind: "compare", with: "unchanged" | "model" | "prompt", checkpoint?: string, text?: string }
+ *   | { kind: "swap" | "copy" | "close" | "unpin" } | { kind: "pin", a: number, b: number }} Move
+ */
 
 /** Whether there is a state yet, which Gradio's first event brings. @type {Promise<void>} */
 const opened = new Promise((resolve) => keptBy((now) => { if (now.checkpoint) resolve(); }));

@@ -13,7 +13,7 @@ import gradio as gr
 from explorer.web.assets import imported
 
 # Below a picture: what vouches for its numbers, and how the one that was clicked comes about (evidence.js).
-EVIDENCE = '<div class="evidence-mark"></div><output class="inspection" hidden></output>'
+EVIDENCE = '<p class="instead" hidden></p><div class="evidence-mark"></div><output class="inspection" hidden></output>'
 
 
 def as_text(words: str) -> str:

@@ -15,6 +15,9 @@ from explorer.analysis.change import (
 from explorer.analysis.residual import stages
 from explorer.state.interventions import Edit
 from explorer.tracing.capture import capture
+from explorer.tracing.comparison import Comparison
+
+with_unchanged = Comparison.with_unchanged
 
 
 @pytest.fixture
@@ -28,7 +31,7 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 
 
 def test_the_change_of_a_pattern_takes_from_some_keys_what_it_gives_to_others(edited_trace):
-    change = pattern_change(edited_trace, 1, 2)
+    change = pattern_change(with_unchanged(edited_trace), 1, 2)
     assert_allclose(change.sum(-1), 0, atol=1e-5)
     assert (np.abs(change) <= 1).all() and np.abs(change).max() > 1e-3
     assert not np.triu(change, 1).any()
@@ -39,11 +42,11 @@ def test_the_change_of_a_pattern_takes_from_some_keys_what_it_gives_to_others(ed
 def test_scores_count_only_where_the_mask_lets_a_query_look(edited_trace):
     after, before = (run["blocks.1.attn.scores"][0] for run in (edited_trace, edited_trace.baseline))
     seen = [abs(float(after[q, k] - before[q, k])) for q in range(12) for k in range(q + 1)]
-    assert score_change(edited_trace, 1, 0) == pytest.approx(max(seen))
+    assert score_change(with_unchanged(edited_trace), 1, 0) == pytest.approx(max(seen))
 
 
 def test_the_probability_that_moved_is_what_some_tokens_lost_and_others_won(edited_trace):
-    change = next_token_change(edited_trace, 7)
+    change = next_token_change(with_unchanged(edited_trace), 7)
     before, after = (softmax(run["logits"][7]) for run in (edited_trace.baseline, edited_trace))
     assert_allclose(change.before, before, rtol=1e-4)
     assert_allclose(change.after, after, rtol=1e-4)
@@ -53,7 +56,7 @@ def test_the_probability_that_moved_is_what_some_tokens_lost_and_others_won(edit
 
 
 def test_the_likeliest_of_either_run_are_on_top(edited_trace):
-    change = next_token_change(edited_trace, 11)
+    change = next_token_change(with_unchanged(edited_trace), 11)
     top = change.top(5)
     assert {int(change.before.argmax()), int(change.after.argmax())} <= set(top)
     others = np.setdiff1d(np.arange(len(change.before)), top)
@@ -63,7 +66,7 @@ def test_the_likeliest_of_either_run_are_on_top(edited_trace):
 
 
 def test_a_token_is_harder_by_what_the_change_took_from_its_probability(edited_trace):
-    change = surprisal_change(edited_trace)
+    change = surprisal_change(with_unchanged(edited_trace))
     assert np.isnan(change[0])
     for position in range(1, 12):
         before, after = (
@@ -74,7 +77,7 @@ def test_a_token_is_harder_by_what_the_change_took_from_its_probability(edited_t
 
 
 def test_the_stream_moves_from_where_it_is_changed(edited_trace):
-    change, places = stream_change(edited_trace), stages(edited_trace)
+    change, places = stream_change(with_unchanged(edited_trace)), stages(edited_trace)
     assert change.shape == (len(places), 12)
     for row, place in enumerate(places):
         before, after = (run[place.tap][4].astype(np.float64) for run in (edited_trace.baseline, edited_trace))
@@ -84,15 +87,15 @@ def test_the_stream_moves_from_where_it_is_changed(edited_trace):
 def test_before_a_silenced_head_nothing_moves(lms, trace, style):
     changed = capture(lms[style], trace.token_ids, [Edit("blocks.1.attn.z", "zero", index=1)])
     changed = replace(changed, baseline=trace)
-    moved, heads = stream_change(changed), attention_moved(changed)
+    moved, heads = stream_change(with_unchanged(changed)), attention_moved(with_unchanged(changed))
     before = [place.layer == 0 for place in stages(changed)]
     assert not moved[before].any() and moved[np.logical_not(before)].all()
     assert not heads.any()  # the last layer's patterns are made before its heads are heard
 
 
 def test_the_attention_that_moved_is_what_some_keys_won(edited_trace):
-    moved = attention_moved(edited_trace)
+    moved = attention_moved(with_unchanged(edited_trace))
     for layer, head in ((0, 0), (1, 2)):
-        won = pattern_change(edited_trace, layer, head).clip(0).sum(-1).mean()
+        won = pattern_change(with_unchanged(edited_trace), layer, head).clip(0).sum(-1).mean()
         assert moved[layer, head] == pytest.approx(won, abs=1e-5)
     assert (moved >= 0).all() and (moved <= 1).all()

@@ -21,7 +21,7 @@ from explorer.tracing.trace import Trace
 from explorer.views import graph_objects as go
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
-from tests.panels import PANELS, each_panel_and_style, run_of, shows
+from tests.panels import PANELS, each_panel_and_style, run_of, shows, subject
 from tests.specimens import STYLES, stream_edited_trace_of
 
 PATTERN_PANELS = {"attention-pattern", "positions-pattern_change", "experiments-pattern_change"}  # query by key
@@ -47,13 +47,13 @@ def selections(name: str, trace: Trace) -> list[Selection]:
 def drawn_heatmaps(name: str, trace: Trace) -> list[tuple[Selection, go.Figure]]:
     """What a panel of heatmaps draws of a run."""
     panel = PANELS[name][1]
-    return [(selection, panel.draw(trace, selection)) for selection in selections(name, trace)]
+    return [(selection, panel.draw(subject(panel, trace), selection)) for selection in selections(name, trace)]
 
 
 def is_heatmap(name: str) -> bool:
     """Whether a panel draws heatmaps, seen in what it draws of the first run that it applies to."""
     run = next(run for run in (run_of(name, style) for style in STYLES) if shows(name, run))
-    fig = PANELS[name][1].draw(run, selections(name, run)[0])
+    fig = PANELS[name][1].draw(subject(PANELS[name][1], run), selections(name, run)[0])
     return isinstance(fig, go.Figure) and any(part.type == "heatmap" for part in fig.data)
 
 
@@ -98,7 +98,7 @@ def as_drawn(name: str, selection: Selection, trace: Trace, value: float) -> flo
 def check_cells(name: str, trace: Trace, selection: Selection, fig: go.Figure):
     """What clicks on a drawn heatmap answer is what it shows, worked out again."""
     for z, text, point in cells(fig):
-        derivation = PANELS[name][1].inspect(trace, selection, point)
+        derivation = PANELS[name][1].inspect(subject(PANELS[name][1], trace), selection, point)
         if derivation is None:
             has_no_number = name == "tokens-table" and (point.x < 7.2 or text.strip() == "–")  # columns of text
             assert np.isnan(z) or has_no_number, (selection, point)
@@ -144,7 +144,7 @@ def long_trace() -> Iterator[Trace]:
 )
 def test_a_picture_of_a_part_answers_for_that_part(long_trace, name, place):
     selection = Selection(tap="logits", lens="target", **place).within(long_trace)
-    check_cells(name, long_trace, selection, PANELS[name][1].draw(long_trace, selection))
+    check_cells(name, long_trace, selection, PANELS[name][1].draw(subject(PANELS[name][1], long_trace), selection))
 
 
 def test_what_heads_do_is_worked_out_where_tokens_come_again_and_again(lms, style):
@@ -160,7 +160,7 @@ def test_every_heatmap_answers_a_click(name):
 
 def test_a_small_picture_answers_for_its_own_head(trace):
     _, panel = PANELS["attention-heads"]
-    derivation = panel.inspect(trace, Selection(), Point(3, 7, layer=1, head=2))
+    derivation = panel.inspect(subject(panel, trace), Selection(), Point(3, 7, layer=1, head=2))
     assert derivation.value == trace["blocks.1.attn.pattern"][2, 7, 3]
     assert derivation.name == "blocks.1.attn.pattern[2, 7, 3]"
 
@@ -174,7 +174,7 @@ def test_a_small_picture_answers_for_its_own_head(trace):
 )
 def test_a_bar_of_captured_values_answers_too(trace, name, point, expected):
     selection = Selection(layer=1, head=2, query=5, neuron=4)
-    assert PANELS[name][1].inspect(trace, selection, point).value == expected(trace)
+    assert PANELS[name][1].inspect(subject(PANELS[name][1], trace), selection, point).value == expected(trace)
 
 
 @each_panel_and_style(where=lambda view, panel: bool(panel.inspect))
@@ -185,16 +185,18 @@ def test_a_point_outside_is_refused(name, style, length):
         if (x, y) == (0, 10**6) and name not in HEATMAPS:
             continue  # the height of a bar says nothing about which bar it is
         if name in PATTERN_PANELS and (x, y) == (10**6, 0):
-            assert panel.inspect(trace, selection, Point(x, y)) is None  # after the query
+            assert panel.inspect(subject(panel, trace), selection, Point(x, y)) is None  # after the query
             continue
         with pytest.raises(NoSuchPoint):
-            panel.inspect(trace, selection, Point(x, y))
+            panel.inspect(subject(panel, trace), selection, Point(x, y))
 
 
 def test_the_text_of_an_inspection_has_the_trace_s_own_numbers(trace):
     layer, head, query, key = 1, 2, 7, 3
     selection = Selection(layer=layer, head=head, query=query, key=key)
-    derivation = PANELS["attention-stages"][1].inspect(trace, selection, Point(key, 1))
+    derivation = PANELS["attention-stages"][1].inspect(
+        subject(PANELS["attention-stages"][1], trace), selection, Point(key, 1)
+    )
     text = "\n".join(derivation.lines())
     turned = "_rot" * (trace.config.position == "rope")
     q, k = (trace.of_head(f"blocks.1.attn.{name}{turned}", head)[at] for name, at in (("q", query), ("k", key)))
@@ -212,7 +214,7 @@ def test_a_worked_out_number_points_at_the_line_that_works_it_out(name, style, l
     trace = run_of(name, style, length)
     for selection, fig in drawn_heatmaps(name, trace):
         for _, _, point in cells(fig):
-            if derivation := PANELS[name][1].inspect(trace, selection, point):
+            if derivation := PANELS[name][1].inspect(subject(PANELS[name][1], trace), selection, point):
                 source = derivation.source
                 lines = (ROOT / source.path).read_text("utf-8").splitlines()
                 assert source.path.startswith("model/" if derivation.kind == "captured" else "explorer/")
@@ -224,7 +226,7 @@ def test_the_text_is_plain_lines_whatever_the_tokens_are(trace):
     for name in ("attention-pattern", "prediction-lens", "tokens-table", "activations-heatmap"):
         selection = Selection(tap="logits").within(hostile)
         point = Point(11.0, 3.0) if name == "tokens-table" else Point(1.0, 3.0)
-        if derivation := PANELS[name][1].inspect(hostile, selection, point):
+        if derivation := PANELS[name][1].inspect(subject(PANELS[name][1], hostile), selection, point):
             assert not re.search("[\n\u202e]", "".join(derivation.lines()))
 
 

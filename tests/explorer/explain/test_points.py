@@ -14,7 +14,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from tests.drawn import Map, Picture, numbers, picture_of
 from tests.drawn import Point as Seen
-from tests.panels import PANELS, each_panel_and_style, fitting_run, run_of, shows
+from tests.panels import PANELS, each_panel_and_style, fitting_run, run_of, shows, subject
 from tests.specimens import edited_trace_of, stream_edited_trace_of
 
 UNEXPLAINED = {"tokens-merges", "residual-gains"}
@@ -42,7 +42,7 @@ def clicks(name: str, trace: Trace) -> Iterator[tuple[Selection, Seen]]:
     and last point; heatmaps have a test of their own."""
     _, panel = PANELS[name]
     for selection in selections(name, trace):
-        drawn = picture_of(panel, panel.draw(trace, selection))
+        drawn = picture_of(panel, panel.draw(subject(panel, trace), selection))
         parts: dict[int, list[Seen]] = {}
         for p in drawn.points():
             parts.setdefault(p.part, []).append(p)
@@ -51,7 +51,7 @@ def clicks(name: str, trace: Trace) -> Iterator[tuple[Selection, Seen]]:
                 stays = "view" in p.change  # where a click opens another tab, one with Shift selects nothing
                 clicked = selection if stays else replace(selection, **p.change)
                 clicked = replace(clicked, key=min(clicked.key, clicked.query)).within(trace)
-                then = drawn if clicked == selection else picture_of(panel, panel.draw(trace, clicked))
+                then = drawn if clicked == selection else picture_of(panel, panel.draw(subject(panel, trace), clicked))
                 yield clicked, next(q for q in then.points() if same_place(p, q, drawn, then))
 
 
@@ -65,7 +65,7 @@ def is_pointed_at(name: str) -> bool:
     if not panel.inspect or panel.kind == "head_grid":
         return False
     trace = fitting_run(name)
-    return not has_cells(picture_of(panel, panel.draw(trace, selections(name, trace)[0])))
+    return not has_cells(picture_of(panel, panel.draw(subject(panel, trace), selections(name, trace)[0])))
 
 
 POINTED_AT = list(filter(is_pointed_at, PANELS))
@@ -91,7 +91,9 @@ def tells_of(seen: Seen, value: float) -> bool:
 
 def answers(name: str, trace: Trace) -> Iterator[tuple[Selection, Seen, tuple[Derivation, ...]]]:
     for selection, seen in clicks(name, trace):
-        told = PANELS[name][1].inspect(trace, selection, Point(seen.x, seen.y, curve=seen.part, item=seen.item))
+        told = PANELS[name][1].inspect(
+            subject(PANELS[name][1], trace), selection, Point(seen.x, seen.y, curve=seen.part, item=seen.item)
+        )
         yield selection, seen, told if isinstance(told, tuple) else (told,) if told else ()
 
 
@@ -139,14 +141,16 @@ def test_a_point_that_is_not_there_is_refused(name, style, length):
     far = 10**6
     for point in (Point(far, far, curve=0, item=far), Point(-1, -1, curve=0, item=-1)):
         with pytest.raises(NoSuchPoint):
-            panel.inspect(trace, selection, point)
+            panel.inspect(subject(panel, trace), selection, point)
     with suppress(NoSuchPoint):  # and breaks nothing, whatever line it is said to be of
-        panel.inspect(trace, selection, Point(0, 0, curve=far, item=0))
+        panel.inspect(subject(panel, trace), selection, Point(0, 0, curve=far, item=0))
 
 
 def test_a_wrong_number_shows(trace_of):
     """A bar that does not follow from what it should is told apart by what is worked out again."""
     trace = trace_of("gpt")
     wrong = replace(trace, values={**trace.values, "final_norm": trace["final_norm"] * 1.01})
-    total = PANELS["overview-sum"][1].inspect(wrong, selections("", trace)[0], Point(0, 0, curve=0, item=7))
+    total = PANELS["overview-sum"][1].inspect(
+        subject(PANELS["overview-sum"][1], wrong), selections("", trace)[0], Point(0, 0, curve=0, item=7)
+    )
     assert total.name == "what all parts together add" and total.difference > 1e-3

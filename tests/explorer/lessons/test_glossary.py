@@ -10,7 +10,9 @@ from explorer.language import CATALOGUES, speaking
 from explorer.lessons.glossary import ENTRIES, Look, forms
 from explorer.state.selection import Selection
 from explorer.state.settings import GenerationSettings
-from tests.specimens import STYLES, trace_of
+from explorer.tracing.capture import capture
+from explorer.tracing.comparison import Comparison
+from tests.specimens import STYLES, models, tokenizer, trace_of
 
 HERE = Path(__file__).parent
 WORD = re.compile(r"[A-Za-z][A-Za-z_\-]*[A-Za-z]|[^\x00-\x7f]")
@@ -49,7 +51,9 @@ def test_every_entry_is_told_of_every_model(style, length):
 def test_entries_have_the_runs_own_numbers():
     """All but a few, which say that this run or this model has none."""
     trace = trace_of("rope")
-    looks = [Look(trace, Selection(layer=1, query=q, neuron=q).within(trace), GenerationSettings()) for q in (5, 9)]
+    comparison = Comparison.of(trace, capture(models()["rope"], trace.token_ids[2:], tokenizer=tokenizer()))
+    selections = (Selection(layer=1, query=q, neuron=q).within(trace) for q in (5, 9))
+    looks = [Look(trace, selection, GenerationSettings(), comparison) for selection in selections]
     constant = {entry.name for entry in ENTRIES if entry.here(looks[0]) == entry.here(looks[1])}
     assert all(
         re.search(r"\d", entry.here(look)) for entry in ENTRIES for look in looks if entry.name not in NUMBERLESS

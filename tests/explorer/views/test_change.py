@@ -10,8 +10,11 @@ from explorer.explain.notation import number
 from explorer.state.interventions import parse_edits
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
+from explorer.tracing.comparison import Comparison
 from explorer.views import change, positions
 from explorer.views.style import label
+
+with_unchanged = Comparison.with_unchanged
 
 
 @pytest.fixture
@@ -20,22 +23,22 @@ def edited_trace(edited_trace_of, style):
 
 
 def test_the_picture_has_the_change_of_every_weight_on_a_scale_around_zero(edited_trace):
-    heatmap = change.patterns(edited_trace, 1, 2).data[0]
+    heatmap = change.patterns(with_unchanged(edited_trace), 1, 2).data[0]
     seen = np.tri(12, dtype=bool)
-    assert_allclose(heatmap.z[seen], pattern_change(edited_trace, 1, 2)[seen])
+    assert_allclose(heatmap.z[seen], pattern_change(with_unchanged(edited_trace), 1, 2)[seen])
     assert np.isnan(heatmap.z[~seen]).all()
     assert (heatmap.zmin, heatmap.zmax) == (-1, 1)
 
 
 def test_the_chosen_cell_is_framed(edited_trace):
-    (frame,) = change.patterns(edited_trace, 1, 2, query=7, key=3).layout.shapes
+    (frame,) = change.patterns(with_unchanged(edited_trace), 1, 2, query=7, key=3).layout.shapes
     assert (frame.x0, frame.x1, frame.y0, frame.y1) == (2.5, 3.5, 6.5, 7.5)
-    assert not change.patterns(edited_trace, 1, 2).layout.shapes
+    assert not change.patterns(with_unchanged(edited_trace), 1, 2).layout.shapes
 
 
 def test_each_token_has_a_bar_for_each_run(edited_trace):
-    expected = next_token_change(edited_trace, 7)
-    drawn = change.next_tokens(edited_trace, 7)
+    expected = next_token_change(with_unchanged(edited_trace), 7)
+    drawn = change.next_tokens(with_unchanged(edited_trace), 7)
     shown = expected.top(change.BARS)
     assert [bars.name for bars in drawn.data] == ["unchanged", "changed"]
     assert_allclose(drawn.data[0].x, expected.before[shown])
@@ -46,16 +49,17 @@ def test_each_token_has_a_bar_for_each_run(edited_trace):
 
 
 def test_the_effect_is_told_in_words_with_its_numbers(edited_trace):
-    told = change.effect(edited_trace, Selection(layer=1, head=2, query=7))
+    told = change.effect(with_unchanged(edited_trace), Selection(layer=1, head=2, query=7))
     for edit in edited_trace.edits:
         assert edit.words(edited_trace.config) in told
-    assert f"scores of layer 1 head 2 change by at most {number(score_change(edited_trace, 1, 2))}," in told
+    most = number(score_change(with_unchanged(edited_trace), 1, 2))
+    assert f"scores of layer 1 head 2 change by at most {most}," in told
     for run, words in ((edited_trace, " bits a token"), (edited_trace.baseline, " unchanged")):
         assert number(np.nanmean(surprisal(run))) + words in told
 
 
 def test_of_a_single_token_no_surprisal_is_told(edited_trace_of, style):
-    assert "surprisal" not in change.effect(edited_trace_of(style, 1), Selection())
+    assert "surprisal" not in change.effect(with_unchanged(edited_trace_of(style, 1)), Selection())
 
 
 def changed(lms, trace, text):
@@ -66,25 +70,31 @@ def changed(lms, trace, text):
 def test_what_is_rounding_is_told_as_rounding(lms, trace_of, amount):
     """Shifted, rotary positions give the same scores: all that differs is rounded."""
     trace = changed(lms, trace_of("rope", 32), f"rope.angles*shift*{amount}")
-    assert 0 < next_token_change(trace, 31).moved < resolution(trace)
-    told = change.effect(trace, Selection(layer=1, head=2, query=31))
+    assert 0 < next_token_change(with_unchanged(trace), 31).moved < resolution(with_unchanged(trace))
+    told = change.effect(with_unchanged(trace), Selection(layer=1, head=2, query=31))
     assert told.count("less than float32 can tell") == 3 and "at most" not in told
-    drawn = change.next_tokens(trace, 31).layout.xaxis.title.text
-    assert drawn == f"probability; less than float32 can tell ({number(100 * resolution(trace))}%) of it moved"
+    drawn = change.next_tokens(with_unchanged(trace), 31).layout.xaxis.title.text
+    least = number(100 * resolution(with_unchanged(trace)))
+    assert drawn == f"probability; less than float32 can tell ({least}%) of it moved"
 
 
 def test_what_is_more_than_rounding_is_told_in_numbers(lms, rope_trace):
     trace = changed(lms, rope_trace, "blocks.0.attn.q*scale*1.01")
-    assert resolution(trace) < np.abs(pattern_change(trace, 0, 2)).max() < 0.01
-    assert "can tell" not in change.effect(trace, Selection(layer=0, head=2, query=7))
-    assert not change.patterns(trace, 0, 2).layout.annotations
+    assert resolution(with_unchanged(trace)) < np.abs(pattern_change(with_unchanged(trace), 0, 2)).max() < 0.01
+    assert "can tell" not in change.effect(with_unchanged(trace), Selection(layer=0, head=2, query=7))
+    assert not change.patterns(with_unchanged(trace), 0, 2).layout.annotations
 
 
 def test_only_other_angles_are_rounded_otherwise(lms, rope_trace):
     shifted, silenced = (
         changed(lms, rope_trace, text) for text in ("rope.angles*shift*4096", "blocks.0.attn.z.1*zero")
     )
-    assert resolution(silenced) < 1e-4 < 10 * resolution(silenced) < resolution(shifted)
+    assert (
+        resolution(with_unchanged(silenced))
+        < 1e-4
+        < 10 * resolution(with_unchanged(silenced))
+        < resolution(with_unchanged(shifted))
+    )
 
 
 @pytest.mark.parametrize(
@@ -99,13 +109,14 @@ def test_only_other_angles_are_rounded_otherwise(lms, rope_trace):
 )
 def test_a_picture_of_no_change_says_why_there_is_none(lms, rope_trace, text, why):
     trace = changed(lms, rope_trace, text)
-    fig = change.patterns(trace, 1, 2)
+    fig = change.patterns(with_unchanged(trace), 1, 2)
     (said,) = fig.layout.annotations
     assert why in said.text.replace("<br>", " ") and why in fig.layout.meta["alt"]
 
 
 def test_one_token_alone_has_nowhere_else_to_look(lms, trace_of):
-    (said,) = change.patterns(changed(lms, trace_of("rope", 1), "rope.angles*zero"), 1, 2).layout.annotations
+    runs = with_unchanged(changed(lms, trace_of("rope", 1), "rope.angles*zero"))
+    (said,) = change.patterns(runs, 1, 2).layout.annotations
     assert "nothing but itself" in said.text.replace("<br>", " ")
 
 
@@ -122,4 +133,4 @@ def test_the_formula_of_rope_is_that_of_the_changed_run(lms, rope_trace, text, w
     trace = changed(lms, rope_trace, text)
     told = positions.VIEW.formula(trace, Selection(layer=1, head=2, query=7))
     assert words in told
-    assert change.effect(trace, Selection(layer=1, head=2, query=7)) in told
+    assert change.effect(with_unchanged(trace), Selection(layer=1, head=2, query=7)) in told

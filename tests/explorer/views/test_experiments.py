@@ -14,10 +14,13 @@ from explorer.explain.notation import number
 from explorer.state.interventions import Edit, parse_edits
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
+from explorer.tracing.comparison import Comparison
 from explorer.views import experiments, overview, prediction
 from explorer.views.experiments.ablation_map import heads, sublayers
 from explorer.views.experiments.effects import other_heads, spread, text_change
 from explorer.web.answers.open_view import OpenView
+
+with_unchanged = Comparison.with_unchanged
 
 
 @pytest.fixture
@@ -38,13 +41,14 @@ def test_what_is_rounding_is_not_drawn_as_an_effect(lms, trace_of):
     """Positions shifted, a model with rotary positions computes the same but for rounding."""
     trace = trace_of("rope", 32)
     changed = replace(capture(lms["rope"], trace.token_ids, parse_edits("rope.angles*shift*100")), baseline=trace)
-    moved, elsewhere, bits = spread(changed), other_heads(changed), text_change(changed)
+    runs = with_unchanged(changed)
+    moved, elsewhere, bits = spread(runs), other_heads(runs), text_change(runs)
     for fig in (moved, elsewhere, bits):
         (said,) = fig.layout.annotations
         assert "can tell" in said.text.replace("<br>", " ") and "can tell" in fig.layout.meta["alt"]
     assert moved.data[0].zmax == elsewhere.data[0].zmax == 1 and moved.data[0].z.max() > 0
     assert tuple(bits.layout.yaxis.range) == (-1, 1) and np.nanmax(np.abs(bits.data[0].y)) > 0
-    view = OpenView(experiments.VIEW, changed, Selection(query=31).within(changed))
+    view = OpenView(experiments.VIEW, changed, Selection(query=31).within(changed), comparison=with_unchanged(changed))
     assert view.formula.count("less than float32 can tell") == 2
 
 
@@ -65,13 +69,14 @@ def test_a_sublayer_has_a_bar_and_its_layer(trace):
 
 
 def test_where_the_change_goes_is_drawn_as_it_is(edited_trace):
-    assert_allclose(spread(edited_trace, 3).data[0].z, stream_change(edited_trace))
-    assert list(spread(edited_trace).data[0].y) == [stage.name for stage in stages(edited_trace)]
-    assert_allclose(other_heads(edited_trace).data[0].z, attention_moved(edited_trace))
+    runs = with_unchanged(edited_trace)
+    assert_allclose(spread(runs, 3).data[0].z, stream_change(runs))
+    assert list(spread(runs).data[0].y) == [stage.name for stage in stages(edited_trace)]
+    assert_allclose(other_heads(runs).data[0].z, attention_moved(runs))
 
 
 def test_each_token_s_surprisal_is_told_before_and_after(edited_trace):
-    (bars,) = text_change(edited_trace, 3).data
+    (bars,) = text_change(with_unchanged(edited_trace), 3).data
     before, after = surprisal(edited_trace.baseline), surprisal(edited_trace)
     assert_allclose(bars.y, after - before)
     for i in range(1, 12):

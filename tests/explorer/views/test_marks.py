@@ -14,7 +14,7 @@ from explorer.analysis.heads import HEAD_SCORES
 from explorer.analysis.lens import LENSES
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
-from tests.panels import PANELS, drawn_from, each_panel_and_style, run_of
+from tests.panels import PANELS, drawn_from, each_panel_and_style, run_of, subject
 from tests.specimens import stream_edited_trace_of
 
 
@@ -64,14 +64,17 @@ def test_a_mark_warns_of_every_wrong_value_that_is_drawn(spoiled, name, style, l
         for tap in read_of_baseline:
             wrong[f"unchanged {tap}"] = [replace(trace, baseline=run) for run in spoiled(trace.baseline, tap)]
         for tap, runs in wrong.items():
-            assert [panel.mark(run, selection).state for run in runs] == ["off"] * len(SPOIL), (tap, selection)
-        assert wrong or panel.mark(trace, selection).state == "unchecked"
+            assert [panel.mark(subject(panel, run), selection).state for run in runs] == ["off"] * len(SPOIL), (
+                tap,
+                selection,
+            )
+        assert wrong or panel.mark(subject(panel, trace), selection).state == "unchecked"
 
 
 @each_panel_and_style(lengths=[1, 12, 32])
 def test_no_mark_warns_of_what_is_right(name, style, length):
     trace = run_of(name, style, length)
-    marks = [PANELS[name][1].mark(trace, selection) for selection in selections(name, trace)]
+    marks = [PANELS[name][1].mark(subject(PANELS[name][1], trace), selection) for selection in selections(name, trace)]
     assert {mark.state for mark in marks} <= {"recomputed", "unchecked"}, marks
 
 
@@ -79,5 +82,5 @@ def test_no_mark_warns_of_what_is_right(name, style, length):
 def test_nor_of_a_run_that_is_changed_along_its_stream(name, style, length):
     """What edits multiply on the way from a part to the logits is in the parts, and in what a depth is read as."""
     trace = stream_edited_trace_of(style, length)
-    marks = [PANELS[name][1].mark(trace, selection) for selection in selections(name, trace)]
+    marks = [PANELS[name][1].mark(subject(PANELS[name][1], trace), selection) for selection in selections(name, trace)]
     assert {mark.state for mark in marks} <= {"recomputed", "unchecked"}, marks

@@ -95,7 +95,9 @@ def test_at_most_48_tokens_are_written_along_an_axis(tokens, step):
 
 
 def test_an_axis_of_tokens_is_one_plotly_takes():
-    layout = plotly.graph_objects.Layout(xaxis=token_axis(["a", "1", "<b>"], "key", most=2))
+    drawn = figure([], alt="", xaxis=token_axis(["a", "1", "<b>"], "key", most=2), yaxis={})
+    layout = drawn.layout
+    assert layout.meta["of_tokens"] == ["x"]
     assert layout.xaxis.type == "category"
     assert layout.xaxis.title.text == "key"
 

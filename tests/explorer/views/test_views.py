@@ -11,16 +11,18 @@ import torch
 from explorer.state.interventions import Edit
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
+from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.views import FULL, VIEWS
 from explorer.views import graph_objects as go
 from explorer.views.choices import OPTIONS, TITLES
 from explorer.views.overview.diagram import Diagram
-from explorer.views.view import SmallMultiples
+from explorer.views.view import SmallMultiples, View
+from explorer.web.answers.open_view import OpenView
 from explorer.web.widgets.model_map import ModelMap
 from model.config import CHOICES, ModelConfig
 from model.transformer_lm import TransformerLM
-from tests.panels import PANELS, each_panel_and_style, every_panel, fitting_run, shows
+from tests.panels import PANELS, each_panel_and_style, every_panel, fitting_run, shows, subject
 from tests.specimens import STYLES, edited_trace_of, trace_of
 
 TAPS_OF_EACH_SIZE = ["logits", "blocks.0.ffn.hidden", "blocks.0.attn.scores"]  # V, F and T numbers a row
@@ -120,7 +122,7 @@ def test_a_click_selects_what_there_is(name):
 def test_a_click_that_selects_several_things_knows_them_all(name, style, length):
     trace, panel = trace_of(style, length), SEVERAL[name]
     for selection in selections(trace):
-        rows = [row for part in panel.draw(trace, selection).data for row in part.customdata or ()]
+        rows = [row for part in panel.draw(subject(panel, trace), selection).data for row in part.customdata or ()]
         assert rows
         for row in rows:
             clicked = replace(selection, **dict(zip(panel.selects["customdata"], row, strict=True)))
@@ -133,21 +135,27 @@ def test_every_panel_can_be_drawn(name, style, length):
     trace, panel = trace_of(style, length), PANELS[name][1]
     assert len(trace) == length
     for selection in selections(trace):
-        check(panel.draw(trace, selection), panel)
+        check(panel.draw(subject(panel, trace), selection), panel)
 
 
 @each_panel_and_style(lengths=[1, 12], run=changed)
 def test_every_panel_can_be_drawn_of_a_changed_run(name, style, length):
     trace, panel = edited_trace_of(style, length), PANELS[name][1]
-    check(panel.draw(trace, selections(trace)[-1]), panel)
+    check(panel.draw(subject(panel, trace), selections(trace)[-1]), panel)
 
 
 @every_panel
 def test_a_panel_that_compares_has_a_place_only_in_a_changed_run(name):
-    _, panel = PANELS[name]
+    view, panel = PANELS[name]
     for style in STYLES:
-        in_a_changed_run = panel.applies_to(edited_trace_of(style))
-        assert panel.applies_to(trace_of(style)) is (not panel.compares and in_a_changed_run)
+        runs = trace_of(style), edited_trace_of(style)
+        plain, changed = (open_view(view, run) for run in runs)
+        assert plain.has(panel) is (not panel.compares and changed.has(panel))
+
+
+def open_view(view: View, run: Trace) -> OpenView:
+    compared = Comparison.with_unchanged(run) if run.baseline else None
+    return OpenView(view, run, Selection().within(run), comparison=compared)
 
 
 @every_view
@@ -158,7 +166,9 @@ def test_every_formula_has_numbers_in_it(view, length):
     assert fitting
     for trace in fitting:
         for selection in selections(trace):
-            formula = view.formula(trace, selection)
+            if view.compares and not trace.baseline:
+                continue
+            formula = view.formula(subject(view, trace), selection)
             assert re.search(r"= −?\d" if view in FULL else r"\d|first token", formula)
             assert not re.search(r"\b(nan|inf|None)\b", formula)
 
@@ -206,11 +216,16 @@ def test_no_token_turns_or_breaks_the_words_on_the_map():
     assert not re.search("\u202e", "".join(hostile_texts("overview-map")))
 
 
+def with_vocabulary(trace: Trace, vocabulary: tuple[str, ...]) -> Trace:
+    baseline = trace.baseline and replace(trace.baseline, vocabulary=vocabulary)
+    return replace(trace, vocabulary=vocabulary, baseline=baseline)
+
+
 def hostile_texts(name: str) -> list[str]:
     """All that a panel writes where every token does its worst."""
     trace, (_, panel) = fitting_run(name), PANELS[name]
-    hostile = replace(trace, vocabulary=tuple(HOSTILE.format(i) for i in range(len(trace.vocabulary))))
-    drawn = [panel.draw(hostile, selection) for selection in selections(hostile)]
+    hostile = with_vocabulary(trace, tuple(HOSTILE.format(i) for i in range(len(trace.vocabulary))))
+    drawn = [panel.draw(subject(panel, hostile), selection) for selection in selections(hostile)]
     return [text for one in drawn for text in texts(json.loads(check(one, panel)))]
 
 
@@ -219,7 +234,7 @@ def test_what_cells_say_stands_where_their_values_do(name):
     """Along categories plotly moves the values of a heatmap to theirs, and leaves the texts where they stand."""
     trace, (_, panel) = fitting_run(name, 32), PANELS[name]
     for selection in selections(trace):
-        figure = panel.draw(trace, selection)
+        figure = panel.draw(subject(panel, trace), selection)
         for heatmap in figure.select_traces({"type": "heatmap"}):
             if all(heatmap[said] is None for said in ("text", "hovertext", "customdata")):
                 continue
@@ -232,9 +247,9 @@ def test_what_cells_say_stands_where_their_values_do(name):
 def test_no_token_is_part_of_a_template(name):
     """Plotly fills in what stands in %{braces}, in a token too."""
     trace, (_, panel) = fitting_run(name), PANELS[name]
-    hostile = replace(trace, vocabulary=("%{x}",) * len(trace.vocabulary))
+    hostile = with_vocabulary(trace, ("%{x}",) * len(trace.vocabulary))
     for selection in selections(hostile):
-        plain, filled = (panel.draw(run, selection).data for run in (trace, hostile))
+        plain, filled = (panel.draw(subject(panel, run), selection).data for run in (trace, hostile))
         assert [t.hovertemplate for t in plain] == [t.hovertemplate for t in filled]
         assert [texttemplate(t) for t in plain] == [texttemplate(t) for t in filled]
 
@@ -246,14 +261,14 @@ def texttemplate(trace) -> str | None:
 @every_panel
 def test_the_same_question_draws_the_same_picture(name):
     trace, (_, panel) = fitting_run(name), PANELS[name]
-    first, second = (check(panel.draw(trace, selections(trace)[-1]), panel) for _ in range(2))
+    first, second = (check(panel.draw(subject(panel, trace), selections(trace)[-1]), panel) for _ in range(2))
     assert first == second
 
 
 @every_panel
 def test_what_is_drawn_once_is_the_same_whatever_is_selected(name):
     trace, (_, panel) = fitting_run(name), PANELS[name]
-    drawn = {check(panel.draw(trace, selection), panel) for selection in selections(trace)}
+    drawn = {check(panel.draw(subject(panel, trace), selection), panel) for selection in selections(trace)}
     assert panel.once is (len(drawn) == 1)
 
 
@@ -277,4 +292,4 @@ def test_a_picture_of_many_numbers_is_small_enough_to_send(long_traces, name):
     long_trace, (_, panel) = next(run for run in long_traces if shows(name, run)), PANELS[name]
     for tap in TAPS_OF_EACH_SIZE if name.startswith("activations") else ["logits"]:
         selection = Selection(query=255, key=100, tap=tap, dim=5999).within(long_trace)
-        assert len(check(panel.draw(long_trace, selection), panel)) < LARGEST
+        assert len(check(panel.draw(subject(panel, long_trace), selection), panel)) < LARGEST

@@ -8,6 +8,7 @@ from explorer.analysis.sampling_table import SamplingTable, Stretch, matching
 from explorer.explain.notation import number, quoted
 from explorer.language import _
 from explorer.state.settings import GenerationSettings
+from explorer.web.widgets.distribution.other import OtherNextToken, beside, other_words
 from explorer.web.widgets.distribution.table_columns import columns
 from explorer.web.widgets.distribution.words import luck_words
 from explorer.web.widgets.widget import Widget, with_words
@@ -48,7 +49,11 @@ class Distribution(Widget):
 
     @staticmethod
     def pack(
-        prediction: NextToken, vocabulary: Sequence[str], settings: GenerationSettings, find: str
+        prediction: NextToken,
+        vocabulary: Sequence[str],
+        settings: GenerationSettings,
+        find: str,
+        other: OtherNextToken | None = None,
     ) -> dict[str, Any]:
         """The widget's value.
 
@@ -57,12 +62,15 @@ class Distribution(Widget):
             vocabulary: the text of every token id.
             settings: those of the prediction.
             find: text or id of tokens to show besides, see `matching`.
+            other: what the other run predicts there.
         """
         table = SamplingTable(prediction.stages)
         drawn, actual = prediction.drawn, prediction.actual
         always = {drawn} if actual is None else {drawn, actual}
         found = matching(vocabulary, find, table.ranking, FOUND)
         stages = columns(table, settings)
+        if other:
+            stages.insert(2, beside(other.plain))
         rows = [
             {
                 "id": row.token_id,
@@ -92,7 +100,12 @@ class Distribution(Widget):
             "find": find,
             "found": len(found),
             "u": prediction.u,
-            "words": luck_words(vocabulary, settings.seed, prediction.u, drawn, actual),
+            "words": " ".join(
+                [
+                    luck_words(vocabulary, settings.seed, prediction.u, drawn, actual),
+                    *([other_words(prediction, other)] if other else []),
+                ]
+            ),
             "stretches": [packed(stretch, vocabulary) for stretch in table.stretches(NARROWEST, always)],
         }
 

@@ -1,11 +1,12 @@
 // @ts-check
 import { pick } from "../../static/choosing.js";
-import { onContent } from "../../static/contents.js";
 import { countDraw, find } from "../../static/dom.js";
 import { inTurn } from "../../static/drawing_queue.js";
 import { evidenceIn } from "../../static/evidence.js";
 import { makeLegible } from "../../static/ink.js";
 import { followLines } from "../../static/lines.js";
+import { inA, seen } from "../../static/partners.js";
+import { onPicture } from "../../static/pictures.js";
 import { rove } from "../../static/roving.js";
 import { tellSideways } from "../../static/sideways.js";
 import { state } from "../../static/state.js";
@@ -23,13 +24,13 @@ export default function figure(element) {
   const selects = JSON.parse(plot.dataset.selects), inspect = evidenceIn(element);
   let value, drawing = null, isOwed = false; // [data, layout] as JSON; null where the figure has no place
   let written = [], data = []; // what is drawn, as it came; its data
-  let seen = () => {}; // called once the figure has a width
+  let sighted = () => {}; // called once the figure has a width
 
   // One draw at a time; what arrives meanwhile is drawn once, at the end, in its latest state, and what arrives while the
   // figure's tab is hidden when it is seen again. Resolved when the latest is drawn.
   function draw() {
     isOwed = true;
-    if (!value) seen(); // it has no place: nothing to wait for
+    if (!value) sighted(); // it has no place: nothing to wait for
     drawing ||= drawOwed().finally(() => { drawing = null; });
     return drawing;
   }
@@ -37,7 +38,7 @@ export default function figure(element) {
   async function drawOwed() {
     while (isOwed) {
       element.hidden = value === null;
-      if (value && !plot.clientWidth) await new Promise((resolve) => { seen = () => resolve(null); });
+      if (value && !plot.clientWidth) await new Promise((resolve) => { sighted = () => resolve(null); });
       await inTurn(element, drawOnce);
     }
   }
@@ -72,7 +73,7 @@ export default function figure(element) {
       if (Array.isArray(field)) field.forEach((name, i) => { change[name] = point.customdata[i]; });
       else change[field] = source === "customdata" ? point.customdata : positionOf(point, source);
     const opens = "view" in change && change.view !== state.view;
-    if (Object.keys(change).length && !(opens && event.shiftKey)) pick(change);
+    if (Object.keys(change).length && !(opens && event.shiftKey)) pick(inA(change));
     if (opens && !event.shiftKey) return;
     const item = Array.isArray(point.pointNumber) ? null : point.pointNumber; // of a heatmap the place says all
     inspect({ x: positionOf(point, "x"), y: positionOf(point, "y"), curve: point.curveNumber, item });
@@ -81,13 +82,13 @@ export default function figure(element) {
   // The arrow keys move what the axes select, Enter inspects it. Rows are counted as they are seen, from the top.
   const cells = () => plot.calcdata?.[0]?.[0].z, rows = () => cells()?.length ?? 1;
   const columns = () => cells()?.[0].length ?? plot.data?.[0].x?.length ?? 1;
-  const chosen = () => ({ x: state[selects.x] ?? 0, y: state[selects.y] ?? 0 });
+  const chosen = () => ({ x: seen()[selects.x] ?? 0, y: seen()[selects.y] ?? 0 });
   const isUpward = () => !(plot._fullLayout?.yaxis.range[0] > plot._fullLayout?.yaxis.range[1]);
   const fromTop = (y) => (isUpward() ? rows() - 1 - y : y);
   rove(plot, {
     at: () => ({ row: fromTop(chosen().y), column: chosen().x }),
     size: () => ({ rows: selects.y ? rows() : 1, columns: selects.x ? columns() : 1 }),
-    go: (to, from) => pick(to.row === from.row ? { [selects.x]: to.column } : { [selects.y]: fromTop(to.row) }),
+    go: (to, from) => pick(inA(to.row === from.row ? { [selects.x]: to.column } : { [selects.y]: fromTop(to.row) })),
   });
   plot.addEventListener("keydown", (event) => {
     if (event.key !== "Enter") return;
@@ -96,12 +97,12 @@ export default function figure(element) {
   });
 
   new ResizeObserver(() => {
-    if (plot.clientWidth) seen();
+    if (plot.clientWidth) sighted();
     if (value && plot.clientWidth && plot.clientWidth !== plot._fullLayout?.width) draw();
   }).observe(plot);
   tellSideways(element.closest(".html-container"), plot);
   onTheme(element, draw);
-  onContent(element, (content) => { value = content; return draw(); });
+  onPicture(element, plot, (content) => { value = content; return draw(); });
 }
 
 // Where a page has a <base>, as Gradio's have, Plotly refers to its gradients and clip paths by the page's whole address,

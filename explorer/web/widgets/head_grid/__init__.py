@@ -28,10 +28,14 @@ class HeadGrid(Widget):
 
     @staticmethod
     def pack(pictures: SmallMultiples) -> dict[str, Any]:
-        """The pictures as bytes, 0 to 255 for 0 to 1; above 96 tokens a pixel is the largest of several cells."""
+        """The pictures as bytes, 0 to 255 for 0 to 1, or of signed ones for −1 to 1; above 96 tokens a pixel is the
+        largest of several cells, or of signed ones that which is furthest from 0."""
         layers, heads, tokens, _ = pictures.values.shape
         block = -(-tokens // MOST_PIXELS)
         pixels = pool(pictures.values, block)
+        if pictures.signed:
+            least = -pool(-pictures.values, block)
+            pixels = (np.where(pixels >= -least, pixels, least) + 1) / 2
         data = np.rint(pixels * 255).astype(np.uint8).tobytes()
         return {
             "layers": layers,
@@ -41,6 +45,7 @@ class HeadGrid(Widget):
             "pixels": pixels.shape[-1],
             "data": base64.b64encode(data).decode(),
             "alt": pictures.alt,
+            "signed": pictures.signed,
         }
 
 

@@ -1,10 +1,11 @@
 // @ts-check
 import { pick } from "../../static/choosing.js";
 import { along, channels } from "../../static/colour.js";
-import { onContent } from "../../static/contents.js";
 import { countDraw, find, make, span } from "../../static/dom.js";
 import { evidenceIn } from "../../static/evidence.js";
 import { _ } from "../../static/language.js";
+import { inA } from "../../static/partners.js";
+import { onPicture } from "../../static/pictures.js";
 import { rove, stopAt } from "../../static/roving.js";
 import { tellSideways } from "../../static/sideways.js";
 import { onState, state } from "../../static/state.js";
@@ -36,7 +37,7 @@ export default function headGrid(element) {
 
   function paint() {
     if (!value) return;
-    const table = colours(theme().sequential), size = value.pixels;
+    const table = colours(value.signed ? theme().diverging : theme().sequential), size = value.pixels;
     const canvas = make("canvas", { width: size, height: size }), context = canvas.getContext("2d", { willReadFrequently: true });
     const image = context.createImageData(size, size), pixels = new Uint32Array(image.data.buffer);
     buttons.forEach((button, n) => {
@@ -76,14 +77,17 @@ export default function headGrid(element) {
     const box = button.firstChild.getBoundingClientRect();
     const pixel = (at, from, length) => Math.max(0, Math.min(value.pixels - 1, Math.floor(((at - from) / length) * value.pixels)));
     const column = pixel(event.clientX, box.left, box.width), row = pixel(event.clientY, box.top, box.height);
-    const weight = bytes[((layer * value.heads + head) * value.pixels + row) * value.pixels + column] / 255;
+    const share = bytes[((layer * value.heads + head) * value.pixels + row) * value.pixels + column] / 255;
+    const weight = value.signed ? 2 * share - 1 : share;
     return { layer, head, weight, x: column * value.block, y: row * value.block };
   }
 
   grid.addEventListener("pointermove", (event) => {
     const cell = cellAt(event);
     const told = cell && { ...cell, weight: cell.weight.toFixed(2) };
-    readout.textContent = cell ? _("layer {layer} head {head}: query {y} → key {x}, weight about {weight}", told) : "";
+    readout.textContent = !cell ? "" : value.signed
+      ? _("layer {layer} head {head}: query {y} → key {x}, weights differ by about {weight}", told)
+      : _("layer {layer} head {head}: query {y} → key {x}, weight about {weight}", told);
   });
   grid.addEventListener("pointerleave", () => { readout.textContent = ""; });
   grid.addEventListener("click", (event) => {
@@ -93,7 +97,7 @@ export default function headGrid(element) {
     if (!(cell.x <= cell.y)) delete cell.x, delete cell.y; // above the diagonal nobody looks: choose the head alone
     const change = {};
     for (const [source, field] of Object.entries(selects)) if (source in cell) change[field] = cell[source];
-    pick(change);
+    pick(inA(change));
     if ("x" in cell) inspect({ x: cell.x, y: cell.y, layer: cell.layer, head: cell.head });
   });
   grid.addEventListener("keydown", ({ key }) => { if (key === "+") toggle(/** @type {any} */ (state)); });
@@ -108,7 +112,7 @@ export default function headGrid(element) {
   tellSideways(grid, grid);
   onState(element, mark);
   onTheme(element, paint);
-  onContent(element, load);
+  onPicture(element, grid, load);
 }
 
 function headButton(layer, head) {

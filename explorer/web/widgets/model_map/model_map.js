@@ -1,10 +1,10 @@
 // @ts-check
 import { pick } from "../../static/choosing.js";
-import { onContent } from "../../static/contents.js";
 import { countDraw, find, listenFor, make } from "../../static/dom.js";
 import { inTurn } from "../../static/drawing_queue.js";
 import { evidenceIn } from "../../static/evidence.js";
 import { _ } from "../../static/language.js";
+import { onPicture } from "../../static/pictures.js";
 import { tellSideways } from "../../static/sideways.js";
 import { onState, state } from "../../static/state.js";
 import { onTheme } from "../../static/theme.js";
@@ -124,5 +124,5 @@ export default function modelMap(element) {
   onState(element, mark);
   onTheme(element, paint);
   listenFor(element, narrow, "change", draw);
-  onContent(element, (content) => { arrived = content; return inTurn(element, draw); });
+  onPicture(element, picture, (content) => { arrived = content; return inTurn(element, draw); });
 }

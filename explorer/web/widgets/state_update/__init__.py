@@ -21,6 +21,11 @@ class StateUpdate(Widget):
         """
         tokens = {"query": asked.selection.query, "key": asked.selection.key}
         return {
-            "change": asked.run.as_dict() | asked.tree_as_dict() | tokens | {"turn": asked.turn} | (change or {}),
+            "change": asked.run.as_dict()
+            | asked.other_as_dict()
+            | asked.tree_as_dict()
+            | tokens
+            | {"turn": asked.turn}
+            | (change or {}),
             "ask": ask,
         }

@@ -11,16 +11,21 @@ from explorer.web.widgets.widget import Widget, as_text, with_words
 
 
 class TokenStrip(Widget):
-    """Tokens as chips, shaded by a number that a list chooses; a click or the arrow keys select one as the query."""
+    """Tokens as chips, shaded by a number that a list chooses; a click or the arrow keys select one as the query.
 
-    def __init__(self, **kwargs):
+    Args:
+        run: whose they are, "a" or "b". Of two runs both are shaded by what they are surprised by more than the other.
+    """
+
+    def __init__(self, run: str = "a", **kwargs):
         options = "".join(
             f'<option value="{name}">{as_text(look_up(shade.words))}</option>' for name, shade in SHADES.items()
         )
         html = with_words(
-            '<div class="tokens"><div class="strip" role="listbox" aria-label="{tokens}" '
+            f'<div class="tokens" data-run="{run}">'
+            '<div class="strip" role="listbox" aria-label="{tokens}" '
             'aria-orientation="horizontal"></div><label>{colour} <select>',
-            tokens=_("Tokens of the prompt and of its continuation"),
+            tokens=_("Tokens of the prompt and of its continuation") if run == "a" else _("Tokens of B"),
             colour=_("colour"),
         )
         parts = with_words(
@@ -37,7 +42,8 @@ class TokenStrip(Widget):
 
         Args:
             tokens: texts of the tokens the model sees.
-            shades: name -> part of the full colour (T,), 0 to 1, and the number in words, of each.
+            shades: name -> part of the full colour (T,), 0 to 1, or of a signed number −1 to 1, and the number in
+                words, of each; of one alone nothing is to be chosen.
             num_prompt: how many of them belong to the prompt; the others were generated.
             earlier: tokens before these that the model does not see.
         """

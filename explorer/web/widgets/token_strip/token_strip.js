@@ -4,6 +4,8 @@ import { onContent } from "../../static/contents.js";
 import { countDraw, find, findAll, make, span } from "../../static/dom.js";
 import { _, ngettext } from "../../static/language.js";
 import { modeOf } from "../../static/mode.js";
+import { makeMove } from "../../static/moves.js";
+import { inB, ofB, takePartner } from "../../static/partners.js";
 import { rove, stopAt } from "../../static/roving.js";
 import { onState, setState, state } from "../../static/state.js";
 import { isPartOfCharacter, tokenNodes } from "../../static/token_text.js";
@@ -11,11 +13,16 @@ import { isPartOfCharacter, tokenNodes } from "../../static/token_text.js";
 /** @param {HTMLElement} element */
 export default function tokenStrip(element) {
   const strip = find(element, ".strip"), choice = element.querySelector("select"), parts = find(element, ".parts");
+  const isB = find(element, ".tokens").dataset.run === "b"; // what is chosen are tokens of A: of B it is their partners
   const chips = () => findAll(strip, ".chip"), written = new WeakMap(); // a chip's token
   let shades = {}, numPrompt = 0, shadedBy = "";
 
   // A chip stays as long as its token does: few of many change as text is written on.
-  function draw({ tokens, num_prompt, earlier, ...value }) {
+  function draw(content) {
+    element.hidden = !content;
+    if (!content) return;
+    const { tokens, num_prompt, earlier, ...value } = content;
+    find(element, ".tokens").classList.toggle("two", isB || "change" in value.shades);
     [shades, numPrompt] = [value.shades, num_prompt];
     const old = chips(), now = tokens.map((token, i) => (old[i] && written.get(old[i]) === token ? old[i] : chipOf(token, i)));
     now.forEach((chip, i) => chip.classList.toggle("generated", i >= num_prompt));
@@ -44,14 +51,20 @@ export default function tokenStrip(element) {
   }
 
   // The simple page says what the colour is, and has no list to choose another.
-  const nameOf = ({ view, shade }) => (modeOf(view) === "simple" ? "surprisal" : shade ?? choice.value);
+  const nameOf = ({ view, shade }) => {
+    const [only, ...others] = Object.keys(shades);
+    if (!others.length) return only;
+    return modeOf(view) === "simple" ? "surprisal" : shade ?? choice.value;
+  };
 
   function shade() {
     const name = nameOf(state), { shares, words } = shades[name] || {};
+    choice.parentElement.hidden = Object.keys(shades).length < 2;
     choice.value = shadedBy = name;
     if (!shares) return;
     chips().forEach((chip, i) => {
-      chip.style.setProperty("--share", shares[i]);
+      chip.style.setProperty("--share", String(Math.abs(shares[i])));
+      chip.classList.toggle("less", shares[i] < 0);
       const place = _("position {position}", { position: i }), origin = i < numPrompt ? "" : _("generated");
       chip.title = [place, origin, words[i]].filter(Boolean).join(", ");
     });
@@ -59,10 +72,11 @@ export default function tokenStrip(element) {
 
   function mark() {
     if (nameOf(state) !== shadedBy) shade();
-    const all = chips(), chosen = all[state.query] ?? null;
+    const [query, key] = [state.query, state.key].map((position) => (isB ? inB(position) : position));
+    const all = chips(), chosen = all[query] ?? null;
     all.forEach((chip, position) => {
       chip.ariaSelected = String(chip === chosen);
-      chip.classList.toggle("key", position === state.key);
+      chip.classList.toggle("key", position === key);
     });
     stopAt(all, chosen);
     if (chosen) requestAnimationFrame(() => reveal(chosen));
@@ -78,13 +92,18 @@ export default function tokenStrip(element) {
   strip.addEventListener("click", ({ target }) => {
     /** @type {HTMLElement} */
     const chip = /** @type {Element} */ (target).closest(".chip");
-    if (chip) pick({ query: +chip.dataset.position });
+    if (chip) choose(+chip.dataset.position);
   });
+  function choose(position) {
+    if (!isB) return pick({ query: position });
+    if (takePartner()) makeMove({ kind: "pin", a: state.query, b: position });
+    else pick({ query: ofB(position) });
+  }
   rove(strip, {
-    at: () => ({ row: 0, column: state.query }),
+    at: () => ({ row: 0, column: isB ? inB(state.query) : state.query }),
     size: () => ({ rows: 1, columns: chips().length }),
     go: ({ column }) => {
-      pick({ query: column });
+      choose(column);
       chips()[column].focus();
     },
   });

@@ -38,7 +38,17 @@ def test_values_travel_as_bytes():
     packed = HeadGrid.pack(SmallMultiples(values, "Two tokens."))
     assert_array_equal(pixels(packed)[0, 0], [[0, 0], [128, 255]])
     del packed["data"]
-    assert packed == {"layers": 1, "heads": 1, "tokens": 2, "block": 1, "pixels": 2, "alt": "Two tokens."}
+    sizes = {"layers": 1, "heads": 1, "tokens": 2, "block": 1, "pixels": 2}
+    assert packed == sizes | {"alt": "Two tokens.", "signed": False}
+
+
+@pytest.mark.parametrize("block", [1, 2])
+def test_signed_values_travel_from_minus_one_to_one(block):
+    drawn = np.random.default_rng(0).uniform(-1, 1, (1, 2, 96 * block, 96 * block))
+    shown = pixels(HeadGrid.pack(SmallMultiples(drawn, "Differences.", signed=True))) / 255 * 2 - 1
+    squares = drawn.reshape(1, 2, 96, block, 96, block).swapaxes(-3, -2).reshape(1, 2, 96, 96, -1)
+    furthest = np.take_along_axis(squares, np.abs(squares).argmax(-1)[..., None], -1)[..., 0]
+    np.testing.assert_allclose(shown, furthest, atol=1 / 255 + 1e-6)
 
 
 def test_captured_patterns_keep_their_places(trace):

@@ -3,7 +3,7 @@
 import pytest
 
 from explorer.state.run import MOST_TOKENS
-from explorer.web.events.other_model import translated
+from explorer.tracing.translation import translated
 from model.tokenizer import Tokenizer
 
 

@@ -1,0 +1,26 @@
+"""Why some pictures of two runs have no difference."""
+
+from collections.abc import Callable
+
+from explorer.language import N_, look_up
+from explorer.state.selection import Selection
+
+LISTS = N_("Each run has a list of its own here: look at A and B in turn.")
+COURSE = N_(
+    "A running sum has a course of its own in each run: look at A and B in turn, or at each part’s difference in the "
+    "tab Prediction."
+)
+PLANE = N_("Each run’s vectors are drawn in a plane of their own: look at A and B in turn.")
+ROWS = N_("Each row has a scale of its own in each run: look at A and B in turn, or at the pattern’s difference.")
+LINES = N_("Lines have no difference: look at A and B in turn, or at the difference of the pattern.")
+CLOCKS = N_("Hands of clocks have no difference: look at A and B in turn, or at the difference of the angles.")
+RANKS = N_("Ranks have no difference on this scale of orders of magnitude: choose another colour.")
+
+
+def alone(why: str) -> Callable[[Selection], str]:
+    """For a picture that never has one; `why` is looked up."""
+    return lambda selection: look_up(why)
+
+
+def alone_by_rank(selection: Selection) -> str:
+    return look_up(RANKS) if selection.lens == "rank" else ""

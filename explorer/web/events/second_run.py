@@ -1,0 +1,82 @@
+"""A second run beside the first: how it comes about, and what can be done with two."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from explorer.language import _
+from explorer.state.alignment import parse_pins, written
+from explorer.state.errors import UserError
+from explorer.state.page_state import PageState
+from explorer.state.run import Run
+from explorer.state.selection import as_index
+from explorer.web.events.opening import Opening
+
+
+class SecondRun:
+    """Commands that say what B is. Errors are those of `Opening`, and UserError where a command makes no sense."""
+
+    def __init__(self, opening: Opening):
+        self.opening = opening
+        self.commands: dict[str, Callable[[PageState, Mapping[str, Any]], PageState]] = {
+            "compare": self.compared,
+            "swap": self.swapped,
+            "copy": self.copied,
+            "close": self.closed,
+            "pin": self.pinned,
+            "unpin": self.unpinned,
+        }
+
+    def after(self, asked: PageState, move: Mapping[str, Any]) -> PageState:
+        """What is asked after a command, looked at where it was; the second run is tried, so that none stays that
+        cannot be computed."""
+        asked = self.commands[move["kind"]](asked, move)
+        if asked.other:
+            self.opening.runs.comparison(asked)
+        shown = asked.selection.shown if asked.other else "a"
+        return self.opening.within(replace(asked, selection=replace(asked.selection, shown=shown)))
+
+    def compared(self, asked: PageState, move: Mapping[str, Any]) -> PageState:
+        """With the same text unchanged, with the same text read by another model, or with another prompt."""
+        run = asked.run
+        ways = {
+            "unchanged": lambda: Run(run.checkpoint, ()),
+            "model": lambda: Run(self.known(move.get("checkpoint")), (), edits=()),
+            "prompt": lambda: replace(self.opening.run_of(run.checkpoint, move.get("text")), edits=run.edits),
+        }
+        way = move.get("with")
+        if not isinstance(way, str) or way not in ways:
+            told = _("a run is compared with one of {ways}, got {got!r:.80}")
+            raise UserError(told.format(ways=", ".join(ways), got=way))
+        selection = replace(asked.selection, shown="difference")
+        return replace(asked, other=ways[way](), pins=(), selection=selection)
+
+    def known(self, checkpoint: Any) -> str:
+        if not isinstance(checkpoint, str):
+            raise UserError(_("the checkpoint must be a name, got {got!r}", got=checkpoint))
+        self.opening.runs.model(checkpoint)
+        return checkpoint
+
+    def swapped(self, asked: PageState, move: Mapping[str, Any]) -> PageState:
+        """B becomes A, and A B, without the tree of continuations, which is A's."""
+        other = self.opening.runs.other(asked)
+        pins = tuple((b, a) for a, b in asked.pins)
+        return replace(asked, run=other, other=asked.run, branches=(), began=len(other.generated), pins=pins)
+
+    def copied(self, asked: PageState, move: Mapping[str, Any]) -> PageState:
+        """B becomes what A is, to keep it while A goes on."""
+        return replace(asked, other=asked.run, pins=())
+
+    def closed(self, asked: PageState, move: Mapping[str, Any]) -> PageState:
+        return replace(asked, other=None, pins=())
+
+    def pinned(self, asked: PageState, move: Mapping[str, Any]) -> PageState:
+        """Two tokens stand beside each other, in place of what stood beside either."""
+        a, b = as_index(move.get("a")), as_index(move.get("b"))
+        if a is None or b is None or not asked.other:
+            raise UserError(_("tokens of two runs are put together by their positions in both"))
+        others = tuple(pair for pair in asked.pins if pair[0] != a and pair[1] != b)
+        return replace(asked, pins=parse_pins(written((*others, (a, b)))))
+
+    def unpinned(self, asked: PageState, move: Mapping[str, Any]) -> PageState:
+        return replace(asked, pins=())

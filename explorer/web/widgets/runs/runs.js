@@ -1,0 +1,94 @@
+// @ts-check
+import { pick } from "../../static/choosing.js";
+import { onContent } from "../../static/contents.js";
+import { countDraw, button as buttonOf, find, make, span } from "../../static/dom.js";
+import { _ } from "../../static/language.js";
+import { makeMove } from "../../static/moves.js";
+import { awaitPartner, followPartners } from "../../static/partners.js";
+import { onState, state } from "../../static/state.js";
+
+/** @param {HTMLElement} element */
+export default function runs(element) {
+  const box = find(element, ".runs"), ways = find(box, ".ways"), two = find(box, ".two");
+  let value = null, typing = false;
+
+  function draw(content) {
+    value = content;
+    followPartners(value.two);
+    ways.hidden = Boolean(value.two);
+    two.hidden = !value.two;
+    if (value.two) two.replaceChildren(...compared());
+    else ways.replaceChildren(...waysIn());
+    countDraw(box);
+  }
+
+  function waysIn() {
+    if (typing) return [promptBox()];
+    const found = [buttonOf(_("another prompt"), () => { typing = true; draw(value); find(ways, "input").focus(); })];
+    if (value.models.length) found.push(modelList(_("another model or training step")));
+    if (value.changed) found.push(buttonOf(_("without the changes"), () => makeMove({ kind: "compare", with: "unchanged" })));
+    return [span("what", _("compare with")), ...found];
+  }
+
+  function promptBox() {
+    const input = make("input", { type: "text", value: value.prompt, maxLength: 4000, ariaLabel: _("the other prompt"), spellcheck: false });
+    const form = make("form", {}, span("what", _("compare with")), input, make("button", { type: "submit" }, _("Compare")),
+      buttonOf("×", () => { typing = false; draw(value); }, { ariaLabel: _("no other prompt") }));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      typing = false;
+      makeMove({ kind: "compare", with: "prompt", text: input.value });
+    });
+    input.addEventListener("keydown", ({ key }) => { if (key === "Escape") { typing = false; draw(value); } });
+    return form;
+  }
+
+  function modelList(title) {
+    const list = make("select", { ariaLabel: title }, new Option(title, ""), ...value.models.map(([name, words]) => new Option(words, name)));
+    list.addEventListener("change", () => { if (list.value) makeMove({ kind: "compare", with: "model", checkpoint: list.value }); });
+    return list;
+  }
+
+  function compared() {
+    const { about, aligned, gaps, pins } = value.two;
+    const shown = [["a", "A"], ["b", "B"], ["difference", "A − B"]].map(([name, text]) =>
+      buttonOf(text, () => pick({ shown: name }), { dataset: { shown: name }, title: TITLES()[name] }));
+    const missing = gaps.some(Boolean) ? _("; without a partner: {a} of A, {b} of B", { a: gaps[0], b: gaps[1] }) : "";
+    const row = [
+      span("switch", ...shown),
+      make("span", { className: "about", title: about }, _("B: {about}", { about })),
+      buttonOf("⇄", () => makeMove({ kind: "swap" }), { title: _("swap A and B"), ariaLabel: _("swap A and B") }),
+      buttonOf(_("A to B"), () => makeMove({ kind: "copy" }), { title: _("B becomes what A is now") }),
+      buttonOf("×", () => makeMove({ kind: "close" }), { title: _("close B"), ariaLabel: _("close B") }),
+      span("aligned", aligned + missing),
+      pinning(),
+    ];
+    if (pins) row.push(buttonOf(_("align anew"), () => makeMove({ kind: "unpin" }), { title: _("Without the pairs that you put together.") }));
+    row[0].ariaLabel = _("which run the pictures show");
+    row[0].role = "group";
+    queueMicrotask(mark);
+    return row;
+  }
+
+  // Which token of B is to stand beside the chosen one of A, is told by the next click on one of B.
+  function pinning() {
+    const pin = buttonOf(_("put together"), () => {
+      awaitPartner();
+      pin.textContent = _("now choose its partner in B");
+    }, { title: _("Choose which token of B stands beside the chosen token of A.") });
+    return pin;
+  }
+
+  function mark() {
+    for (const one of two.querySelectorAll("[data-shown]")) one.ariaPressed = String(/** @type {HTMLElement} */ (one).dataset.shown === (state.shown ?? "a"));
+  }
+
+  const TITLES = () => ({
+    a: _("Pictures show A, on the scale of both."),
+    b: _("Pictures show B, on the scale of both."),
+    difference: _("Pictures show what A has more than B, at the tokens that stand beside each other."),
+  });
+
+  onState(element, mark);
+  onContent(element, draw);
+}

@@ -1,0 +1,122 @@
+"""A second run: the ways to it, and what can be done with two."""
+
+import pytest
+
+from explorer.state.page_state import PageState
+from explorer.tracing.comparison import Comparison
+
+PROMPT = "the fox asked the owl"
+
+
+@pytest.fixture
+def move(page, merged):
+    def move(state: dict, **command) -> dict:
+        return merged(state, [page.writing.on_move(state | {"move": command})])
+
+    return move
+
+
+def compared(page, state: dict) -> Comparison | None:
+    return page.events.opening.runs.comparison(PageState.parse(state))
+
+
+def test_a_run_is_compared_with_itself_unchanged(page, state, move):
+    changed = state | {"edits": "blocks.0.attn.z.1*zero"}
+    now = move(changed, kind="compare", **{"with": "unchanged"})
+    assert now["b.checkpoint"] == state["checkpoint"] and now["b.prompt"] == [] and now["shown"] == "difference"
+    comparison = compared(page, now)
+    assert (
+        comparison.is_unchanged and comparison.trace.edits and comparison.other.token_ids == comparison.trace.token_ids
+    )
+
+
+def test_a_run_is_compared_with_another_prompt(page, state, move):
+    changed = state | {"edits": "blocks.0.attn.z.1*zero"}
+    now = move(changed, kind="compare", text="the moon asked the owl", **{"with": "prompt"})
+    runs = page.events.opening.runs
+    assert runs.text(runs.other(PageState.parse(now)))[0] == "the moon asked the owl"
+    assert now["b.edits"] == changed["edits"]  # of two prompts alone the text differs
+    assert now["prompt"] == state["prompt"]
+
+
+def test_the_same_text_follows_the_first_run(page, state, move, merged):
+    """A second run without a text of its own has the first's, whatever becomes of that."""
+    now = move(state, kind="compare", checkpoint=state["checkpoint"], **{"with": "model"})
+    now = merged(now, page.writing.on_generate(now | {"max_new_tokens": 3}))
+    comparison = compared(page, now)
+    assert comparison.alignment.kind == "same" and len(comparison.other) == len(state["prompt"]) + 3
+
+
+def test_swapped_twice_both_are_as_before(page, state, move):
+    now = move(state, kind="compare", text="the moon asked the owl", **{"with": "prompt"})
+    there = move(now, kind="swap")
+    assert (there["prompt"], there["b.prompt"]) == (now["b.prompt"], now["prompt"])
+    back = move(there, kind="swap")
+    assert {name: back[name] for name in back if name not in ("turn", "query", "key")} == {
+        name: now[name] for name in back if name not in ("turn", "query", "key")
+    }
+
+
+def test_b_keeps_what_a_was(page, state, move, merged):
+    now = move(state, kind="compare", text="the moon asked the owl", **{"with": "prompt"})
+    now = move(now, kind="copy")
+    assert now["b.prompt"] == state["prompt"]
+    further = merged(now, page.writing.on_step(now))
+    assert further["b.prompt"] == state["prompt"] and len(further["generated"]) == 1
+    closed = move(further, kind="close")
+    assert PageState.parse(closed).other is None and closed["shown"] == "a"
+
+
+def test_tokens_are_put_together_and_aligned_anew(page, state, move):
+    now = move(state, kind="compare", text="the moon asked the owl, the owl", **{"with": "prompt"})
+    pinned = move(now, kind="pin", a=2, b=4)
+    assert pinned["b.pins"] == "2.4" and compared(page, pinned).alignment.partners[2] == 4
+    moved = move(pinned, kind="pin", a=2, b=3)
+    assert moved["b.pins"] == "2.3"
+    assert move(moved, kind="unpin")["b.pins"] == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ({"kind": "compare", "with": "nothing"}, "compared with one of"),
+        ({"kind": "compare", "with": ["prompt"]}, "compared with one of"),
+        ({"kind": "compare", "with": "prompt", "text": ""}, "prompt is empty"),
+        ({"kind": "compare", "with": "prompt", "text": 7}, "must be text"),
+        ({"kind": "compare", "with": "model", "checkpoint": "../etc"}, "there is no checkpoint"),
+        ({"kind": "compare", "with": "model"}, "must be a name"),
+        ({"kind": "swap"}, "no second run"),
+        ({"kind": "pin", "a": 1, "b": 1}, "put together"),
+    ],
+    ids=str,
+)
+def test_a_command_that_makes_no_sense_changes_nothing(page, state, told, command, words):
+    assert page.writing.on_move(state | {"move": command}) == {} and words in told[0]
+
+
+def test_crossing_pairs_are_refused(page, state, told, move):
+    now = move(state, kind="compare", text="the moon asked the owl, the owl", **{"with": "prompt"})
+    pinned = move(now, kind="pin", a=2, b=4)
+    assert page.writing.on_move(pinned | {"move": {"kind": "pin", "a": 3, "b": 1}}) == {} and "cross" in told[0]
+
+
+def test_another_prompt_keeps_the_second_run(page, state, merged, move):
+    now = move(state, kind="compare", text="the moon asked the owl", **{"with": "prompt"})
+    further = merged(now, [page.events.on_prompt("the owl said", now["checkpoint"], now)])
+    assert further["b.prompt"] == now["b.prompt"] and further["prompt"] != now["prompt"]
+
+
+def test_the_state_says_all_of_both_runs(state):
+    """As the address does: text alone."""
+    both = state | {
+        "b.checkpoint": state["checkpoint"],
+        "b.prompt": "1.2.3",
+        "b.edits": "blocks.0.attn.z.1*zero",
+        "b.pins": "1.2",
+    }
+    asked = PageState.parse(both)
+    assert asked.other.prompt == (1, 2, 3) and asked.pins == ((1, 2),)
+    assert PageState.parse(asked.as_dict()) == asked
+    alone = PageState.parse(state)
+    assert alone.other is None and not any(v for k, v in alone.as_dict().items() if k.startswith("b."))
+    assert PageState.parse(alone.as_dict()) == alone
