@@ -7,23 +7,37 @@ from playwright.sync_api import expect
 
 from explorer.views import VIEWS
 
-# All that is read, but for tokens and formulas, which stand in monospace, and what was written.
+from .conftest import ARGUMENTS, executable
+
+# All that is read or read out, but for tokens and formulas, which stand in monospace, and what was written.
 READ = """() => {
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
+  const isSeen = (element) => element.checkVisibility({ visibilityProperty: true }), found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const node = walker.currentNode, box = node.parentElement;
-    if (!box.checkVisibility({ visibilityProperty: true })) continue;
-    if (box.closest("script, style, footer, #prompt, #story, option")) continue;
+    if (!isSeen(box) || box.closest("script, style, #prompt, #story, option")) continue;
     if (getComputedStyle(box).fontFamily.includes("mono")) continue;
     found.push(node.textContent.trim());
   }
+  for (const name of ["aria-label", "aria-description", "aria-valuetext", "title", "data-title", "placeholder", "alt"])
+    for (const element of document.querySelectorAll(`[${name}]`))
+      if (isSeen(element)) found.push(element.getAttribute(name));
   return found.filter(Boolean);
 }"""
 CHINESE = re.compile("[\u4e00-\u9fff]")
 NAMES = re.compile(
-    r"TransformerLM Explorer|English|llama-fables|LayerNorm|RMSNorm|RoPE|SwiGLU|SiLU|logit|"
+    r"TransformerLM Explorer|English|llama-fables|LayerNorm|RMSNorm|RMS|RoPE|SwiGLU|SiLU|logit|softmax|top-[kp]|cpu|"
     r"\b\w+_\w+(\.\w+)*|[\u2068“][^\u2069”]*[\u2069”]"
 )
+
+
+def english(read: list[str]) -> list[str]:
+    """What has two English words in a row, or one where there is nothing else."""
+    plain = [NAMES.sub("", text) for text in read]
+    return [text for text in plain if re.search(ENGLISH_AMONG if CHINESE.search(text) else ENGLISH_ALONE, text)]
+
+
+ENGLISH_ALONE, ENGLISH_AMONG = "[A-Za-z]{3}", "[A-Za-z]{2,} [A-Za-z]{2,}"
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
@@ -32,8 +46,16 @@ def test_every_tab_is_read_in_chinese(newcomer, view):
     expect(person.page.locator("html")).to_have_attribute("lang", "zh-CN")
     read = person.page.evaluate(READ)
     assert len([text for text in read if CHINESE.search(text)]) > 20
-    english = [text for text in read if re.search("[A-Za-z]{4}", NAMES.sub("", text)) and not CHINESE.search(text)]
-    assert english == []
+    assert english(read) == []
+
+
+@pytest.mark.parametrize("view", ["attention", "guesses"])
+def test_nothing_is_chinese_on_an_english_page_in_a_chinese_browser(newcomer, playwright, view):
+    browser = playwright.chromium.launch(executable_path=executable(playwright), args=ARGUMENTS)
+    person = newcomer(profile=browser.new_context(locale="zh-CN")).open(view=view, lang="en").at_rest()
+    read = person.page.evaluate(READ)
+    browser.close()
+    assert "Use via API" in read and [text for text in read if CHINESE.search(text)] == []
 
 
 def test_the_browsers_language_is_the_pages(newcomer):
@@ -52,6 +74,7 @@ def test_a_chosen_language_is_remembered_and_no_copied_link_forces_it(newcomer):
     person.page.get_by_label("language").select_option("zh-CN")
     expect(person.page.locator("html")).to_have_attribute("lang", "zh-CN")
     person.at_rest().page.get_by_role("button", name="复制链接").click()
+    person.wait_until("page.state.view", None)  # the page came anew
     person.expect_selected(view="attention")
     assert "lang=" in person.page.url and "lang=" not in person.page.evaluate("navigator.clipboard.readText()")
     person.open()
@@ -65,5 +88,7 @@ def test_warnings_and_what_scripts_say_are_in_chinese(newcomer):
     person.prompt.fill("")
     person.prompt.press("Enter")
     expect(person.warning).to_contain_text("提示词")
+    expect(person.warning.get_by_role("button", name="关闭", exact=True)).to_be_visible()
+    assert english(person.page.evaluate(READ)) == []
     person.run("The cat ")
     expect(person.page.get_by_role("button", name=re.compile("提示词："))).to_be_visible()

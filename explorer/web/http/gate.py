@@ -21,10 +21,14 @@ CLOSED = re.compile(rf"/gradio_api/({UNUSED})|/monitoring")
 # Files whose address another content never has: the page's own lie in a folder of this process, Gradio's bear a hash.
 LASTING = re.compile(r"/gradio_api/file=|/assets/[^/]+-[\w-]{8}\.\w+$")
 
+# Gradio says its own words in the language that the browser says it speaks, and asks before any script of ours has run:
+# the browser says that it speaks the page's.
+SPEAKS = b'<script>Object.defineProperty(navigator, "language", { get: () => gradio_config.language });</script>'
+
 
 class Gate:
     """Middleware (ASGI) that admits requests by the server's own names, of a bounded size, to routes that are used, and
-    tells browsers what the page may do.
+    tells browsers what the page may do and which language it speaks.
 
     Args:
         app: what it stands before.
@@ -107,7 +111,9 @@ class Outgoing:
             self.page += message.get("body", b"")
             if message.get("more_body"):
                 return
-            MutableHeaders(scope=self.start)["Content-Security-Policy"] = content_policy(self.page)
+            page, headers = self.page.replace(b"<head>", b"<head>" + SPEAKS, 1), MutableHeaders(scope=self.start)
+            headers["Content-Security-Policy"] = content_policy(page)
+            headers["Content-Length"] = str(int(headers["Content-Length"]) + len(page) - len(self.page))
             await self.send(self.start)
-            self.start, message = None, message | {"body": self.page}
+            self.start, message = None, message | {"body": page}
         await self.send(message)

@@ -20,7 +20,13 @@ const NAME = /{(\w+)}/; // of a value, in a message
  * @param {string} message a whole sentence, as a literal, with names in braces; without values it is left as a template
  * @param {Record<string, Value>} [values]
  */
-export const _ = (message, values) => filled(MESSAGES[message] ?? message, values);
+export const _ = (message, values) => filled(lookUp(message), values);
+
+/** The message as it is: a literal that `lookUp` finds later. @param {string} message */
+export const N_ = (message) => message;
+
+/** What `_` answers to a message that was marked by `N_`. @param {string} message @returns {string} */
+export const lookUp = (message) => MESSAGES[message] ?? message;
 
 /**
  * The same of a sentence that a number of things changes.

@@ -3,6 +3,7 @@
 import { placeBanner } from "./banner.js";
 import { watchServer } from "./connection.js";
 import { followBack } from "./going_back.js";
+import { translateGradio } from "./gradios_words.js";
 import { language } from "./language.js";
 import { makeMove } from "./moves.js";
 import { watchReloads } from "./reload.js";
@@ -22,6 +23,7 @@ export { state } from "./state.js";
 export { toggleTheme } from "./theme.js";
 
 document.documentElement.lang = language;
+translateGradio();
 nameSideways();
 followMode();
 placeBanner();

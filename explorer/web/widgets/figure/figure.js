@@ -4,6 +4,7 @@ import { countDraw, find } from "../../static/dom.js";
 import { inTurn } from "../../static/drawing_queue.js";
 import { evidenceIn } from "../../static/evidence.js";
 import { makeLegible } from "../../static/ink.js";
+import { N_, language, lookUp } from "../../static/language.js";
 import { followLines } from "../../static/lines.js";
 import { inA, seen } from "../../static/partners.js";
 import { onPicture } from "../../static/pictures.js";
@@ -12,7 +13,18 @@ import { tellSideways } from "../../static/sideways.js";
 import { state } from "../../static/state.js";
 import { onTheme, theme } from "../../static/theme.js";
 
-const CONFIG = { responsive: false, displaylogo: false, showSendToCloud: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+// What Plotly says by itself, which it looks up in a dictionary.
+const PLOTLYS = [
+  N_("Download plot as a PNG"), N_("Zoom"), N_("Pan"), N_("Zoom in"), N_("Zoom out"), N_("Reset axes"),
+  N_("Double-click to zoom back out"), N_("Double-click on legend to isolate one trace"),
+  N_("Preparing image - this may take a few seconds"), N_("Image download succeeded"),
+  N_("Sorry, there was a problem downloading your image!"),
+];
+const dictionary = Object.fromEntries(PLOTLYS.map((words) => [words, lookUp(words)]));
+const CONFIG = {
+  responsive: false, displaylogo: false, showSendToCloud: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+  locale: language, locales: { [language]: { dictionary } },
+};
 
 // A classic script that can only leave a global (assets.py).
 const plotly = () => /** @type {any} */ (window).ExplorerPlotly;

@@ -24,6 +24,14 @@ def test_the_page_says_what_browsers_may_do_with_it(client):
     assert page.headers["content-security-policy"] == content_policy(page.content)
 
 
+def test_the_browser_speaks_the_pages_language_before_gradio_asks(client):
+    page = client.get("/sub/")
+    assert page.text.index('(navigator, "language"') < page.text.index('<script type="module"')
+    assert int(page.headers["content-length"]) == len(page.content)
+    asked = client.head("/sub/")
+    assert asked.status_code == 200 and asked.content == b""
+
+
 @pytest.mark.parametrize("path", ["/", "/config", "/gradio_api/app_id", "/gradio_api/upload", "/no"])
 def test_nothing_is_taken_for_what_it_does_not_say_it_is(client, path):
     headers = client.get(f"/sub{path}").headers
