@@ -10,6 +10,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
+from model.errors import ModelError
 from model.reading import TOKENIZER, is_missing, read_checkpoint, stored_weights
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
@@ -17,7 +18,7 @@ from model.transformer_lm import TransformerLM
 CHECKPOINTS = Path(__file__).parent.parent / "checkpoints"
 
 
-class CheckpointError(ValueError):
+class CheckpointError(ModelError):
     """A checkpoint that cannot be loaded; the message says why, in words for the person who asked for it."""
 
 
@@ -84,12 +85,14 @@ def load_checkpoint(name_or_path: str | Path, device: str | torch.device = "cpu"
     folder = checkpoint_folder(name_or_path)
     if is_missing(folder / "config.json"):
         raise CheckpointError(
-            f"there is no checkpoint {str(name_or_path)!r}; there are: {', '.join(list_checkpoints()) or 'none'}"
+            "there is no checkpoint {name!r}; there are: {names}",
+            name=str(name_or_path),
+            names=", ".join(list_checkpoints()) or "none",
         )
     try:
         lm, tokenizer = read_checkpoint(folder)
     except (OSError, ValueError, TypeError, OverflowError, RuntimeError, MemoryError, SafetensorError) as error:
-        raise CheckpointError(f"checkpoint {folder.name!r} cannot be loaded: {error}") from error
+        raise CheckpointError("checkpoint {name!r} cannot be loaded: {why}", name=folder.name, why=error) from error
     return lm.to(device).eval().requires_grad_(False), tokenizer
 
 

@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass, fields
 
+from model.errors import ModelError
+
 CHOICES = {
     "norm": ("rmsnorm", "layernorm"),
     "norm_placement": ("pre", "post"),
@@ -44,17 +46,25 @@ class RopeScaling:
 
     def __post_init__(self):
         if self.kind not in ROPE_SCALINGS:
-            raise ValueError(f"the kind of RoPE scaling must be one of {', '.join(ROPE_SCALINGS)}, got {self.kind!r}")
+            raise ModelError(
+                "the kind of RoPE scaling must be one of {known}, got {got!r}",
+                known=", ".join(ROPE_SCALINGS),
+                got=self.kind,
+            )
         if not is_number(self.factor) or not 1 <= self.factor < math.inf:
-            raise ValueError(f"the factor of RoPE scaling must be a number of at least 1, got {self.factor!r}")
+            raise ModelError("the factor of RoPE scaling must be a number of at least 1, got {got!r}", got=self.factor)
         low, high = self.low_frequency_factor, self.high_frequency_factor
         if not (is_number(low) and is_number(high) and 0 < low < high):
-            raise ValueError(
-                f"low_frequency_factor must be positive and below high_frequency_factor, got {low!r} and {high!r}"
+            raise ModelError(
+                "low_frequency_factor must be positive and below high_frequency_factor, got {low!r} and {high!r}",
+                low=low,
+                high=high,
             )
         length = self.original_context_length
         if not isinstance(length, int) or isinstance(length, bool) or length < 1:
-            raise ValueError(f"original_context_length must be a positive integer, got {length!r}")
+            raise ModelError(
+                "{name} must be a positive integer, got {got!r}", name="original_context_length", got=length
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,46 +151,63 @@ class ModelConfig:
     def from_dict(cls, values: dict) -> "ModelConfig":
         """The config with these fields; ValueError names a field that is unknown or missing."""
         if not isinstance(values, dict):
-            raise ValueError(f"a model config is an object of named settings, got {type(values).__name__}")
+            raise ModelError("a model config is an object of named settings, got {got}", got=type(values).__name__)
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(values) - known):
-            raise ValueError(f"unknown model setting {', '.join(unknown)}; known are {', '.join(sorted(known))}")
+            raise ModelError(
+                "unknown model setting {unknown}; known are {known}",
+                unknown=", ".join(unknown),
+                known=", ".join(sorted(known)),
+            )
         try:
             if isinstance(scaling := values.get("rope_scaling"), dict):
                 values = values | {"rope_scaling": RopeScaling(**scaling)}
             return cls(**values)
         except TypeError as error:
-            raise ValueError(f"incomplete model config: {error}") from None
+            raise ModelError("incomplete model config: {why}", why=error) from None
 
     def __post_init__(self):
         sizes = ["vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff"]
         for name in sizes + ["num_kv_heads"] * (self.num_kv_heads is not None):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be a positive integer, got {value!r}")
+                raise ModelError("{name} must be a positive integer, got {got!r}", name=name, got=value)
             if value > LARGEST:
-                raise ValueError(f"{name} must be at most {LARGEST:,}, got {value:,}")
+                raise ModelError("{name} must be at most {most:,}, got {got:,}", name=name, most=LARGEST, got=value)
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
-                raise ValueError(f"{name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}")
+                raise ModelError(
+                    "{name} must be one of {known}, got {got!r}",
+                    name=name,
+                    known=", ".join(choices),
+                    got=getattr(self, name),
+                )
         for name in SWITCHES:
             if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name} must be true or false, got {getattr(self, name)!r}")
+                raise ModelError("{name} must be true or false, got {got!r}", name=name, got=getattr(self, name))
         for name in ("dropout", "attention_dropout"):
             value = getattr(self, name)
             if not is_number(value) or not 0 <= value < 1:
-                raise ValueError(f"{name} must be a number in [0, 1), got {value!r}")
+                raise ModelError("{name} must be a number in [0, 1), got {got!r}", name=name, got=value)
         for name in ("rope_theta", "norm_eps"):
             value = getattr(self, name)
             if not is_number(value) or not 0 < value < math.inf:
-                raise ValueError(f"{name} must be a positive number, got {value!r}")
+                raise ModelError("{name} must be a positive number, got {got!r}", name=name, got=value)
         if self.rope_scaling is not None and not isinstance(self.rope_scaling, RopeScaling):
-            raise ValueError(f"rope_scaling must be a RopeScaling or None, got {self.rope_scaling!r}")
+            raise ModelError("rope_scaling must be a RopeScaling or None, got {got!r}", got=self.rope_scaling)
         if self.d_model % self.num_heads:
-            raise ValueError(f"num_heads must divide d_model, got {self.num_heads} heads for d_model {self.d_model}")
+            raise ModelError(
+                "num_heads must divide d_model, got {heads} heads for d_model {width}",
+                heads=self.num_heads,
+                width=self.d_model,
+            )
         if self.num_heads % self.kv_heads:
-            raise ValueError(f"num_kv_heads must divide num_heads, got {self.num_kv_heads} for {self.num_heads} heads")
+            raise ModelError(
+                "num_kv_heads must divide num_heads, got {groups} for {heads} heads",
+                groups=self.num_kv_heads,
+                heads=self.num_heads,
+            )
         if self.position == "rope" and self.d_head % 2:
-            raise ValueError(f"RoPE needs an even head width, got d_model / num_heads = {self.d_head}")
+            raise ModelError("RoPE needs an even head width, got d_model / num_heads = {got}", got=self.d_head)
         if self.position == "sinusoidal" and self.d_model % 2:
-            raise ValueError(f"sinusoidal positions need an even d_model, got {self.d_model}")
+            raise ModelError("sinusoidal positions need an even d_model, got {got}", got=self.d_model)

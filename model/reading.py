@@ -1,6 +1,5 @@
 """The files of a checkpoint, held to one another before they take memory."""
 
-import errno
 import json
 import math
 import stat
@@ -12,6 +11,7 @@ import torch
 from safetensors import safe_open
 
 from model.config import ModelConfig
+from model.errors import ModelError
 from model.layers.position_table import PositionTable
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
@@ -29,24 +29,35 @@ def read_checkpoint(folder: Path) -> tuple[TransformerLM, Tokenizer]:
     shared = is_missing(folder / TOKENIZER) and not is_missing(folder.parent / TOKENIZER)
     tokenizer = Tokenizer.load(readable((folder.parent if shared else folder) / TOKENIZER, MOST_TOKENIZER_BYTES))
     if tokenizer.vocab_size != config.vocab_size:
-        raise ValueError(f"the tokenizer has {tokenizer.vocab_size} tokens, the model {config.vocab_size}")
+        raise ModelError(
+            "the tokenizer has {tokens} tokens, the model {known}", tokens=tokenizer.vocab_size, known=config.vocab_size
+        )
     with safe_open(readable(folder / "model.safetensors"), framework="pt") as weights:
         return read_model(config, weights), tokenizer
 
 
 def readable(path: Path, most_bytes: float = math.inf) -> Path:
-    """The path, of a file that can be read and is not too large; OSError says why it is not."""
+    """The path, of a file that can be read and is not too large; ModelError says why it is not."""
     try:
         found = path.stat()
         if stat.S_ISDIR(found.st_mode):
-            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+            raise ModelError("its {file} cannot be read: it is a folder", file=path.name)
         if not stat.S_ISREG(found.st_mode):  # a pipe, say, would be waited for
-            raise OSError(errno.EINVAL, "it is no file")
+            raise ModelError("its {file} cannot be read: it is no file", file=path.name)
         if found.st_size > most_bytes:
-            raise OSError(errno.EFBIG, f"it has {found.st_size:,} bytes, more than {most_bytes:,}")
+            raise ModelError(
+                "its {file} cannot be read: it has {size:,} bytes, more than {most:,}",
+                file=path.name,
+                size=found.st_size,
+                most=most_bytes,
+            )
         path.open("rb").close()
+    except FileNotFoundError:
+        raise ModelError("its {file} cannot be read: No such file or directory", file=path.name) from None
+    except PermissionError:
+        raise ModelError("its {file} cannot be read: Permission denied", file=path.name) from None
     except OSError as error:
-        raise OSError(f"its {path.name} cannot be read: {error.strerror}") from None
+        raise ModelError("its {file} cannot be read: {why}", file=path.name, why=error.strerror) from None
     return path
 
 
@@ -54,7 +65,7 @@ def read_config(path: Path) -> ModelConfig:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"its {path.name} is no JSON: {error}") from None
+        raise ModelError("its {file} is no JSON: {why}", file=path.name, why=error) from None
     return ModelConfig.from_dict(values)
 
 
@@ -67,8 +78,10 @@ def read_model(config: ModelConfig, weights: safe_open) -> TransformerLM:
     tables = [module for module in lm.modules() if isinstance(module, PositionTable)]
     for table in tables:
         if table.table.numel() > MOST_TABLE:
-            raise ValueError(
-                f"positions up to {config.context_length:,} need a table of {table.table.numel():,} numbers"
+            raise ModelError(
+                "positions up to {most:,} need a table of {numbers:,} numbers",
+                most=config.context_length,
+                numbers=table.table.numel(),
             )
         table.fill(torch.device("cpu"))
     lm.load_state_dict({name: read_weight(name, weights) for name in names}, strict=False, assign=True)
@@ -78,26 +91,30 @@ def read_model(config: ModelConfig, weights: safe_open) -> TransformerLM:
 
 
 def read_weight(name: str, weights: safe_open) -> torch.Tensor:
-    """A weight in float32; ValueError unless it holds finite numbers."""
+    """A weight in float32; ModelError unless it holds finite numbers."""
     stored = weights.get_tensor(name)
     if not stored.is_floating_point():
-        raise ValueError(f"{name} should hold floating-point numbers, got {stored.dtype}")
+        raise ModelError("{name} should hold floating-point numbers, got {got}", name=name, got=stored.dtype)
     weight = stored.to(torch.float32, copy=True)  # not the file's own memory, which others can change
     if not all(map(math.isfinite, weight.aminmax())):
-        raise ValueError(f"{name} holds numbers that are not finite: the file is damaged, or its training went wrong")
+        raise ModelError(
+            "{name} holds numbers that are not finite: the file is damaged, or its training went wrong", name=name
+        )
     return weight
 
 
 def check_weights(config: ModelConfig, found: dict[str, tuple[int, ...]]) -> None:
-    """Raise ValueError unless the shapes, by name, are those of the config's weights."""
+    """Raise ModelError unless the shapes, by name, are those of the config's weights."""
     left = dict(found)
     for name, shape in weight_shapes(config):
         if name not in left:
-            raise ValueError(f"its weights lack {name}")
+            raise ModelError("its weights lack {name}", name=name)
         if left.pop(name) != shape:
-            raise ValueError(f"{name} should be {shape} by its config, got {found[name]}")
+            raise ModelError(
+                "{name} should be {wanted} by its config, got {got}", name=name, wanted=shape, got=found[name]
+            )
     if left:
-        raise ValueError(f"its weights hold {min(left)}, which its config has no place for")
+        raise ModelError("its weights hold {name}, which its config has no place for", name=min(left))
 
 
 def weight_shapes(config: ModelConfig) -> Iterator[tuple[str, tuple[int, ...]]]:

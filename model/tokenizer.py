@@ -9,6 +9,7 @@ from pathlib import Path
 
 import tiktoken
 
+from model.errors import ModelError
 from model.merges import merge_steps
 
 END_OF_TEXT = "<|endoftext|>"
@@ -38,9 +39,11 @@ class Tokenizer:
         first = max(ranks.values()) + 1
         self.special_tokens = {text: first + i for i, text in enumerate(special_tokens)}
         if len(self.special_tokens) < len(special_tokens) or END_OF_TEXT not in self.special_tokens:
-            raise ValueError(f"special tokens are each named once and {END_OF_TEXT} is one, got {special_tokens}")
+            raise ModelError(
+                "special tokens are each named once and {end} is one, got {got}", end=END_OF_TEXT, got=special_tokens
+            )
         if not all(text and not re.search(r"\s", text) for text in special_tokens):
-            raise ValueError(f"special tokens have no white space, got {special_tokens}")
+            raise ModelError("special tokens have no white space, got {got}", got=special_tokens)
         self.end_of_text = self.special_tokens[END_OF_TEXT]
         self.encoding = tiktoken.Encoding(
             name="explorer", pat_str=WORD_PATTERN, mergeable_ranks=ranks, special_tokens=self.special_tokens
@@ -158,15 +161,19 @@ class Tokenizer:
             for line in path.read_text(encoding="ascii").splitlines():
                 token, rank, *kind = line.split()
                 if kind not in ([], ["special"]):
-                    raise ValueError(f"{kind[0]!r} is no kind of token")
+                    raise ModelError("{got!r} is no kind of token", got=kind[0])
                 (special if kind else ranks)[base64.b64decode(token, validate=True)] = int(rank)
             texts = [token.decode() for token in special] or [END_OF_TEXT]
         except (ValueError, binascii.Error) as error:
-            raise ValueError(
-                f"{path.name} is not a tiktoken vocabulary (base64 token and rank a line): {error}"
+            raise ModelError(
+                "{file} is not a tiktoken vocabulary (base64 token and rank a line): {why}", file=path.name, why=error
             ) from None
         if sorted(ranks.values()) != list(range(len(ranks))) or not all(bytes([b]) in ranks for b in range(256)):
-            raise ValueError(f"{path.name} is incomplete: ids must run from 0 without a gap and cover all 256 bytes")
+            raise ModelError(
+                "{file} is incomplete: ids must run from 0 without a gap and cover all 256 bytes", file=path.name
+            )
         if list(special.values()) != list(range(len(ranks), len(ranks) + len(special))):
-            raise ValueError(f"{path.name} is incomplete: the ids of special tokens must follow all others in order")
+            raise ModelError(
+                "{file} is incomplete: the ids of special tokens must follow all others in order", file=path.name
+            )
         return cls(ranks, texts)

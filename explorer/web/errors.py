@@ -3,9 +3,10 @@
 import logging
 import secrets
 
-from explorer.language import _
+from explorer.language import _, look_up
 from explorer.state.errors import UserError
 from model.checkpoint import CheckpointError
+from model.errors import ModelError
 
 LOG = logging.getLogger(__name__)
 VISITORS = (UserError, CheckpointError)  # mistakes that say in their own words what the visitor can do about them
@@ -15,7 +16,15 @@ def told(error: Exception) -> str:
     """The sentence that the visitor gets to read; a mistake of ours goes to the log with its traceback, under an id
     that the sentence names."""
     if isinstance(error, VISITORS):
-        return str(error)
+        return sentence(error)
     name = secrets.token_hex(4)
     LOG.error("%s: %s", name, type(error).__name__, exc_info=error)
     return _("Something broke here, by no mistake of yours. It is in the log as {name}.", name=name)
+
+
+def sentence(error: Exception) -> str:
+    """What an error says, of the model's in the visitor's language, and so what an error among its values says."""
+    if not isinstance(error, ModelError):
+        return str(error)
+    values = {name: sentence(value) if isinstance(value, Exception) else value for name, value in error.values.items()}
+    return look_up(error.template, **values)

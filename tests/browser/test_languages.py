@@ -90,5 +90,7 @@ def test_warnings_and_what_scripts_say_are_in_chinese(newcomer):
     expect(person.warning).to_contain_text("提示词")
     expect(person.warning.get_by_role("button", name="关闭", exact=True)).to_be_visible()
     assert english(person.page.evaluate(READ)) == []
+    person.choose_model("wrong-config")
+    expect(person.warning).to_contain_text("按其配置应为 (300, 48)")
     person.run("The cat ")
     expect(person.page.get_by_role("button", name=re.compile("提示词："))).to_be_visible()

@@ -13,7 +13,7 @@ from explorer.state.run import Run
 from explorer.state.selection import Selection
 from explorer.state.settings import GenerationSettings
 from explorer.views import unknown_view
-from explorer.web.errors import VISITORS
+from explorer.web.errors import VISITORS, told
 from explorer.web.events.opening import Opening
 from explorer.web.events.other_model import own_continuations, read_by
 from explorer.web.events.toasts import telling, warn
@@ -64,7 +64,7 @@ class Events:
         if unknown := unknown_view(query.get("view")):
             warn(UserError(unknown))
         wrong = None
-        for left_out, told in LEFT_OUT.items():
+        for left_out, template in LEFT_OUT.items():
             kept = {name: value for name, value in query.items() if name not in (*left_out, *OTHER * bool(left_out))}
             try:
                 asked = self.opening.restored(first | kept | {"turn": 0})
@@ -72,7 +72,7 @@ class Events:
                 wrong = wrong or error
                 continue
             if wrong:
-                warn(UserError(look_up(told, wrong=wrong)))
+                warn(UserError(look_up(template, wrong=told(wrong))))
             return asked
         raise wrong
 
@@ -135,13 +135,13 @@ class Events:
         run = asked.run
         if run.dropped:
             seen, (lm, _tokenizer) = len(run.prompt), self.opening.runs.model(run.checkpoint)
-            told = _(
+            cut = _(
                 "The prompt has {tokens:,} tokens; the model sees {context:,} at once: the last {seen:,} are used.",
                 tokens=run.dropped + seen,
                 context=lm.config.context_length,
                 seen=seen,
             )
-            warn(UserError(told))
+            warn(UserError(cut))
         moved = dict(asked.selection.as_dict().items() - Selection.parse(state).as_dict().items())  # what it lacks
         top_k = GenerationSettings.parse(state).top_k
         return {self.layout.update: StateUpdate.pack(asked, moved), **self.show_model(run.checkpoint, top_k)}
@@ -152,7 +152,7 @@ class Events:
         try:
             self.opening.runs.trace(changed)
         except VISITORS as error:
-            warn(UserError(_("{wrong}: the model is shown as it is.", wrong=error)))
+            warn(UserError(_("{wrong}: the model is shown as it is.", wrong=told(error))))
             return run
         return changed
 

@@ -11,6 +11,7 @@ from babel.messages.mofile import read_mo, write_mo
 from babel.messages.pofile import read_po, write_po
 
 from explorer.language import CATALOGUES, LANGUAGES
+from tests import unmarked
 from tests.unmarked import fields, messages
 
 MARKUP = re.compile(r"%\{[^}]*\}|\{[^{}]*\}|</?\w+>|^\s|\s$|\n")
@@ -58,6 +59,15 @@ def test_the_template_has_every_mark():
     known |= {message[0] for message in known if isinstance(message, tuple)}  # a singular can stand alone elsewhere
     marked = {path: messages(path.read_text(encoding="utf-8")) for path in CATALOGUES.parent.rglob("*.py")}
     assert {path: texts - known for path, texts in marked.items() if texts - known} == {}
+
+
+def test_the_template_has_what_is_wrong_with_a_model(monkeypatch):
+    monkeypatch.setattr(unmarked, "MARKS", {"ModelError": 1, "CheckpointError": 1})
+    known = set(read(CATALOGUES / "explorer.pot", read_po))
+    sources = [path.read_text(encoding="utf-8") for path in (CATALOGUES.parents[1] / "model").rglob("*.py")]
+    assert [call for source in sources for call in unmarked.misused(source)] == []
+    told = set().union(*map(messages, sources))
+    assert len(told) > 30 and told <= known
 
 
 def test_no_catalogue_is_stale():

@@ -1,0 +1,31 @@
+"""What a visitor gets to read of a mistake."""
+
+import pytest
+
+from explorer.language import speaking
+from explorer.web.errors import told
+from model.checkpoint import CheckpointError
+from model.config import ModelConfig
+from model.errors import ModelError
+
+
+def refused(why: Exception) -> CheckpointError:
+    return CheckpointError("checkpoint {name!r} cannot be loaded: {why}", name="tiny", why=why)
+
+
+def test_a_sentence_of_the_model_is_what_it_says_itself():
+    error = refused(ModelError("its weights lack {name}", name="final_norm.weight"))
+    assert told(error) == str(error) == "checkpoint 'tiny' cannot be loaded: its weights lack final_norm.weight"
+
+
+def test_what_is_wrong_with_a_model_is_told_in_the_visitors_language():
+    with pytest.raises(ModelError) as caught:
+        ModelConfig.from_dict({"d_model": 8, "vocab_size": -1})
+    with speaking("zh-CN"):
+        assert told(refused(caught.value)).startswith("无法加载检查点 'tiny'：模型配置不完整：")
+        assert told(refused(ModelError("its weights lack {name}", name="{why}"))).endswith("它的权重中缺少 {why}")
+
+
+def test_what_another_program_says_is_told_as_it_says_it():
+    with speaking("zh-CN"):
+        assert told(refused(OSError("incomplete {metadata}"))) == "无法加载检查点 'tiny'：incomplete {metadata}"
