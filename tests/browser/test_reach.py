@@ -45,8 +45,8 @@ def test_what_is_told_covers_nothing_that_is_pressed(newcomer, size):
 
 
 def test_a_picture_wider_than_its_place_says_so(newcomer):
-    person = newcomer(viewport=TELEPHONE).open(view="overview")
-    assert_said(person, person.page.locator("#overview-sum .html-container"))
+    person = newcomer(viewport=TELEPHONE).open(view="prediction")
+    assert_said(person, person.page.locator("#prediction-lens .html-container"))
 
 
 def assert_said(person, place):

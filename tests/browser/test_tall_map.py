@@ -1,5 +1,7 @@
 """The map of the model on a telephone, as it is painted: from top to bottom, and within the screen."""
 
+import re
+
 import pytest
 from playwright.sync_api import Locator, expect
 
@@ -73,9 +75,21 @@ def test_on_a_telephone_the_data_runs_down_and_nothing_is_beyond_the_screen(newc
     assert seen["least"] >= 11 and seen["more"] == ""
     width, height = Tall(config, 5).size
     assert seen["sheet"]["height"] / seen["sheet"]["width"] == pytest.approx(height / width, rel=0.002)
-    assert "scrolls sideways" not in person.page.locator("#overview-map h2").evaluate(
-        "(title) => getComputedStyle(title, '::after').content"
+    for panel in ("map", "sum"):
+        title = person.page.locator(f"#overview-{panel} h2")
+        assert "scrolls sideways" not in title.evaluate("(title) => getComputedStyle(title, '::after').content")
+
+
+def test_on_a_telephone_the_running_sum_is_all_in_sight(newcomer):
+    person, _picture = opened(newcomer, viewport=TELEPHONE)
+    plot = person.page.locator("#overview-sum .plot")
+    plot.scroll_into_view_if_needed()
+    expect(plot).to_have_attribute("data-draws", re.compile(r"\d"))
+    bars = plot.locator(".barlayer .point path").evaluate_all(
+        "(nodes) => nodes.map((node) => node.getBoundingClientRect()).map(({ left, right }) => [left, right])"
     )
+    assert min(right - left for left, right in bars) >= 3
+    assert min(left for left, _ in bars) >= 0 and max(right for _, right in bars) <= TELEPHONE["width"]
 
 
 def test_a_tap_opens_the_head_that_it_is_on(newcomer, touchscreen):
