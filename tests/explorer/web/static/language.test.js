@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { _, inPieces, ngettext } from "../../../../explorer/web/static/language.js";
+import { _, N_, inPieces, lookUp, ngettext } from "../../../../explorer/web/static/language.js";
 import { MESSAGES } from "../../../../explorer/web/static/messages.en.js";
 
 /** Has the page speak a language with three forms of a noun, as Polish has. */
@@ -25,6 +25,12 @@ test("a message is looked up, and without values it is a template still", () => 
   assert.equal(_("after {token} it wrote {next}", { token: "a", next: "b" }), "napisał b po a");
   assert.equal(_("after {token} it wrote {next}"), "napisał {next} po {token}");
 }));
+
+test("what is marked is looked up when it is said", () => {
+  const kept = N_("after {token} it wrote {next}");
+  assert.deepEqual([kept, lookUp(kept)], ["after {token} it wrote {next}", "after {token} it wrote {next}"]);
+  inPolish(() => assert.equal(lookUp(kept), "napisał {next} po {token}"));
+});
 
 test("values go in as they are", () => {
   for (const token of ["{next}", "{token}", "$&", "$1", "{", ""])
