@@ -162,7 +162,7 @@ class Events:
         try:
             self.opening.runs.comparison(both)
         except VISITORS as error:
-            warn(UserError(_("{wrong}: the second run is closed.", wrong=error)))
+            warn(UserError(_("{wrong}: the second run is closed.", wrong=told(error))))
             return asked
         return both
 

@@ -74,6 +74,7 @@ export default function guess(element, { emit }) {
   onContent(element, show);
 }
 
+/** @param {import("../../static/state.js").State} at */
 const placeOf = ({ prompt, generated, query }) => `${prompt} ${generated} ${query}`;
 
 function remembered() {

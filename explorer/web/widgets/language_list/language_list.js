@@ -5,7 +5,7 @@ import { language, rememberLanguage } from "../../static/language.js";
 
 /** @param {HTMLElement} element */
 export default function languageList(element) {
-  const list = find(element, "select");
+  const list = /** @type {HTMLSelectElement} */ (find(element, "select"));
   list.value = language;
   list.addEventListener("change", () => {
     writeAddress();

@@ -6,7 +6,7 @@ import { onState, state } from "../../static/state.js";
 
 /** @param {HTMLElement} element */
 export default function modeSwitch(element) {
-  const buttons = findAll(element, "button");
+  const buttons = /** @type {HTMLButtonElement[]} */ (findAll(element, "button"));
   for (const button of buttons)
     button.addEventListener("click", () => {
       const { mode } = button.dataset;

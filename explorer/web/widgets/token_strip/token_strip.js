@@ -51,6 +51,7 @@ export default function tokenStrip(element) {
   }
 
   // The simple page says what the colour is, and has no list to choose another.
+  /** @param {import("../../static/state.js").State} at */
   const nameOf = ({ view, shade }) => {
     const [only, ...others] = Object.keys(shades);
     if (!others.length) return only;
