@@ -26,8 +26,8 @@ READ = """() => {
 }"""
 CHINESE = re.compile("[\u4e00-\u9fff]")
 NAMES = re.compile(
-    r"TransformerLM Explorer|English|llama-fables|LayerNorm|RMSNorm|RMS|RoPE|SwiGLU|SiLU|logit|softmax|top-[kp]|cpu|"
-    r"\b\w+_\w+(\.\w+)*|[\u2068“][^\u2069”]*[\u2069”]"
+    r"TransformerLM Explorer|English|llama-fables|LayerNorm|RMSNorm|RMS|RoPE|SwiGLU|SiLU|ReLU|PCA|logit|"
+    r"softmax|top-[kp]|cpu|\b\w+_\w+(\.\w+)*|[\u2068“][^\u2069”]*[\u2069”]"
 )
 
 
