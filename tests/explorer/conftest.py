@@ -1,6 +1,7 @@
 """One small model of each kind that the explorer shows, their captured runs, and prompts made to break things."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -35,9 +36,9 @@ def in_turn(styles: Iterable[str]) -> list:
     return [pytest.param(style, marks=() if style in CORE else pytest.mark.exhaustive) for style in styles]
 
 
-@pytest.fixture(scope="session", params=in_turn(STYLES))
+@pytest.fixture(params=in_turn(STYLES))
 def style(request) -> str:
-    """Each kind of model in turn."""
+    """Each kind of model in turn. In a wider scope it would have pytest set up anew for each what modules share."""
     return request.param
 
 
@@ -79,11 +80,23 @@ def nasty_prompt(request) -> str:
     return request.param
 
 
+@pytest.fixture(scope="session")
+def checkpoint_of_each_style(lms, tiny_tokenizer: Tokenizer, tmp_path_factory) -> Path:
+    """A folder of one checkpoint a style, named after it; their weights are exactly those of `lms`."""
+    folder = tmp_path_factory.mktemp("checkpoints")
+    for style, lm in lms.items():
+        save_checkpoint(lm, tiny_tokenizer, folder / style, dtype=torch.float32)
+    return folder
+
+
 @pytest.fixture(scope="module")
-def library(lms, tiny_tokenizer: Tokenizer, tmp_path_factory) -> Library:
-    """A library of one checkpoint a style, named after it; their weights are exactly those of `lms`."""
+def style_checkpoints(checkpoint_of_each_style) -> Iterator[Path]:
+    """That folder in the place of `checkpoints/`."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("model.checkpoint.CHECKPOINTS", tmp_path_factory.mktemp("checkpoints"))
-        for style, lm in lms.items():
-            save_checkpoint(lm, tiny_tokenizer, style, dtype=torch.float32)
-        yield Library("cpu")
+        patch.setattr("model.checkpoint.CHECKPOINTS", checkpoint_of_each_style)
+        yield checkpoint_of_each_style
+
+
+@pytest.fixture(scope="module")
+def library(style_checkpoints) -> Library:
+    return Library("cpu")

@@ -7,16 +7,31 @@ import pytest
 
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
+from explorer.tracing.library import Library
 from explorer.tracing.runs import Runs
 from explorer.web.events.opening import Opening
 from explorer.web.page import Page
 
 
-@pytest.fixture(scope="module")
-def page(library) -> Page:
-    page = Page(library, "rope")
-    page.blocks = page.build()
+@pytest.fixture(scope="session")
+def built_page(checkpoint_of_each_style) -> Page:
+    """Built once: Gradio takes a second for it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("model.checkpoint.CHECKPOINTS", checkpoint_of_each_style)
+        page = Page(Library("cpu"), "rope")
+        page.blocks = page.build()
     return page
+
+
+@pytest.fixture(scope="module")
+def page(built_page, style_checkpoints) -> Page:
+    """With a checkpoint of each style."""
+    return built_page
+
+
+@pytest.fixture(scope="module")
+def library(page) -> Library:
+    return page.library
 
 
 @pytest.fixture

@@ -1,14 +1,6 @@
 """The browser gets the page in its visitor's language, and the same page."""
 
-import pytest
-
 from explorer.language import speaking
-from explorer.web.page import Page
-
-
-@pytest.fixture(scope="module")
-def blocks(library):
-    return Page(library, "rope").build()
 
 
 def texts(config: dict) -> list[str]:
@@ -16,10 +8,10 @@ def texts(config: dict) -> list[str]:
     return [text for text in told if isinstance(text, str) and any(letter.isalpha() for letter in text)]
 
 
-def test_words_are_the_visitors_and_all_else_is_the_same(blocks):
-    english = blocks.config
+def test_words_are_the_visitors_and_all_else_is_the_same(page):
+    english = page.blocks.config
     with speaking("zh-CN"):
-        chinese = blocks.config
+        chinese = page.blocks.config
     assert (english["language"], chinese["language"]) == ("en", "zh-CN")
     assert [c["id"] for c in english["components"]] == [c["id"] for c in chinese["components"]]
     assert [c["type"] for c in english["components"]] == [c["type"] for c in chinese["components"]]

@@ -9,18 +9,12 @@ from starlette.testclient import TestClient
 from explorer.state.selection import Selection
 from explorer.tracing.runs import Runs
 from explorer.web.events.opening import Opening
-from explorer.web.page import Page
-
-
-@pytest.fixture(scope="module")
-def page(library) -> Page:
-    return Page(library, "rope")
 
 
 @pytest.fixture(scope="module")
 def post(page):
     """`post("answer", [...])` is what the browser gets for it."""
-    client = TestClient(App.create_app(page.build()), raise_server_exceptions=False)
+    client = TestClient(App.create_app(page.blocks), raise_server_exceptions=False)
     place = {"component_id": page.layout.state._id, "session_hash": "page"}
 
     def post(name: str, given):
