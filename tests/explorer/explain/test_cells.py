@@ -54,7 +54,7 @@ def is_heatmap(name: str) -> bool:
     """Whether a panel draws heatmaps, seen in what it draws of the first run that it applies to."""
     run = next(run for run in (run_of(name, style) for style in STYLES) if shows(name, run))
     fig = PANELS[name][1].draw(subject(PANELS[name][1], run), selections(name, run)[0])
-    return isinstance(fig, go.Figure) and any(part.type == "heatmap" for part in fig.data)
+    return isinstance(fig, go.Figure) and any(part["type"] == "heatmap" for part in fig.to_plotly_json()["data"])
 
 
 HEATMAPS = [name for name in PANELS if is_heatmap(name)]
@@ -222,7 +222,7 @@ def test_a_worked_out_number_points_at_the_line_that_works_it_out(name, style, l
 
 
 def test_the_text_is_plain_lines_whatever_the_tokens_are(trace):
-    hostile = replace(trace, vocabulary=("\u202e\n<b>",) * len(trace.vocabulary))
+    hostile = with_vocabulary(trace, ("\u202e\n<b>",) * len(trace.vocabulary))
     for name in ("attention-pattern", "prediction-lens", "tokens-table", "activations-heatmap"):
         selection = Selection(tap="logits").within(hostile)
         point = Point(11.0, 3.0) if name == "tokens-table" else Point(1.0, 3.0)
