@@ -8,9 +8,6 @@ import torch
 from model.config import ModelConfig, RopeScaling
 from model.transformer_lm import TransformerLM
 
-pytest.importorskip("transformers")
-from tests.hugging_face import as_gpt2, as_llama, as_qwen2, as_qwen3  # noqa: E402
-
 SIZES = {"vocab_size": 101, "context_length": 48, "d_model": 32, "num_layers": 2, "num_heads": 4, "d_ff": 56}
 LLAMA = ModelConfig.llama_style(**SIZES, rope_theta=500.0, norm_eps=1e-3)
 LLAMA2 = replace(LLAMA, rope_layout="half_split", num_kv_heads=2)
@@ -19,21 +16,21 @@ LINEAR = RopeScaling(kind="linear", factor=4.0)
 LLAMA3 = RopeScaling(kind="llama3", factor=8.0, original_context_length=32)
 GPT2 = ModelConfig.gpt_style(**SIZES, position="learned", ffn="gelu_tanh", tie_embeddings=True, norm_eps=1e-3)
 
-# Name -> who it is, our config, and a slip that the comparison has to notice.
+# Name -> which of `tests.hugging_face` it is, our config, and a slip that the comparison has to notice.
 REFERENCES = {
-    "Llama": (as_llama, LLAMA, {"rope_layout": "half_split"}),
-    "Llama, grouped, its own layout": (as_llama, LLAMA2, {"rope_layout": "adjacent"}),
-    "Llama with biases": (as_llama, replace(LLAMA, bias=True, num_kv_heads=1), {"rope_theta": 400.0}),
-    "Llama, slowed": (as_llama, replace(LLAMA2, rope_scaling=LINEAR), {"rope_scaling": None}),
+    "Llama": ("as_llama", LLAMA, {"rope_layout": "half_split"}),
+    "Llama, grouped, its own layout": ("as_llama", LLAMA2, {"rope_layout": "adjacent"}),
+    "Llama with biases": ("as_llama", replace(LLAMA, bias=True, num_kv_heads=1), {"rope_theta": 400.0}),
+    "Llama, slowed": ("as_llama", replace(LLAMA2, rope_scaling=LINEAR), {"rope_scaling": None}),
     "Llama 3.1": (
-        as_llama,
+        "as_llama",
         replace(LLAMA2, rope_scaling=LLAMA3),
         {"rope_scaling": replace(LLAMA3, high_frequency_factor=4.5)},
     ),
-    "Qwen2": (as_qwen2, replace(LLAMA2, qkv_bias=True, tie_embeddings=True), {"norm_eps": 2e-3}),
-    "Qwen3": (as_qwen3, replace(LLAMA2, qk_norm=True), {"rope_layout": "adjacent"}),
-    "Qwen3, our layout": (as_qwen3, replace(LLAMA, qk_norm=True), {"rope_layout": "half_split"}),
-    "GPT-2": (as_gpt2, GPT2, {"ffn": "gelu"}),
+    "Qwen2": ("as_qwen2", replace(LLAMA2, qkv_bias=True, tie_embeddings=True), {"norm_eps": 2e-3}),
+    "Qwen3": ("as_qwen3", replace(LLAMA2, qk_norm=True), {"rope_layout": "adjacent"}),
+    "Qwen3, our layout": ("as_qwen3", replace(LLAMA, qk_norm=True), {"rope_layout": "half_split"}),
+    "GPT-2": ("as_gpt2", GPT2, {"ffn": "gelu"}),
 }
 
 
@@ -52,9 +49,12 @@ def random_lm(config: ModelConfig) -> TransformerLM:
 @pytest.fixture(scope="module", params=REFERENCES.values(), ids=REFERENCES.keys())
 def pair(request):
     """Our model, the other one and the slip."""
-    convert, config, slip = request.param
+    pytest.importorskip("transformers")
+    from tests import hugging_face  # takes seconds, which a process that runs none of these tests is spared
+
+    other, config, slip = request.param
     ours = random_lm(config)
-    return ours, convert(ours, attn_implementation="eager"), slip
+    return ours, getattr(hugging_face, other)(ours, attn_implementation="eager"), slip
 
 
 @pytest.fixture
