@@ -10,6 +10,7 @@ from model.kv_cache import KVCache
 from model.layers.attention import padding_mask
 from model.layers.softmax import softmax
 from model.transformer_lm import TransformerLM
+from tests.exhaustive import in_turn
 
 
 def test_weights_lie_where_the_contract_says(tiny_lm, tiny_config):
@@ -66,9 +67,9 @@ def test_every_position_of_the_context_can_be_used(tiny_lm, tiny_config):
     assert tiny_lm(ids).shape == (1, tiny_config.context_length, tiny_config.vocab_size)
 
 
-@pytest.mark.parametrize("watched", [False, True], ids=["fused", "explicit"])
-@pytest.mark.parametrize("position", CHOICES["position"])
-@pytest.mark.parametrize("built_there", [False, True], ids=["moved", "built there"])
+@pytest.mark.parametrize(
+    ("position", "watched", "built_there"), in_turn(CHOICES["position"], [False, True], [True, False])
+)
 @torch.no_grad()
 def test_shapes_can_be_had_without_numbers(tiny_config, position, watched, built_there, hooked):
     """On the meta device tensors have shapes and nothing else."""

@@ -14,6 +14,7 @@ from explorer.views.overview.plan import Box
 from explorer.views.overview.tall import WIDTH, Tall
 from explorer.views.overview.wide import LEFT, RIGHT, Wide
 from model.transformer_lm import TransformerLM
+from tests.exhaustive import in_turn
 from tests.specimens import STYLES, config, trace_of
 
 SIZES = [(1, 1), (2, 4), (6, 6), (7, 3), (12, 12), (24, 14), (48, 25)]  # layers and heads
@@ -25,7 +26,8 @@ both = pytest.mark.parametrize("kind", PLANS)
 
 
 @pytest.fixture(
-    params=[(style, None) for style in STYLES] + [(place, size) for place in ("pre", "post") for size in SIZES]
+    params=[(style, None) for style in STYLES]
+    + [pytest.param(case.values, marks=case.marks) for case in in_turn(("pre", "post"), SIZES)]
 )
 def diagram(request) -> Diagram:
     """Of every kind of model, and of models of many layers."""

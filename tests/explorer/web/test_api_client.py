@@ -13,6 +13,7 @@ from model.checkpoint import load_checkpoint, save_checkpoint
 from model.config import ModelConfig
 from model.generation.window import window_start
 from model.transformer_lm import TransformerLM
+from tests.exhaustive import in_turn
 
 PROMPT = "Once upon a time"
 
@@ -119,18 +120,18 @@ def test_generate_writes_beyond_the_context(client):
     assert len(told["tokens"]) == 50
 
 
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        ({"prompt": ""}, "prompt is empty"),
-        ({"prompt": 5}, "prompt must be text"),
-        ({"prompt": None}, "prompt must be text"),
-        ({"prompt": PROMPT, "checkpoint": "none"}, "there is no checkpoint 'none'; there are: tiny"),
-        ({"prompt": PROMPT, "checkpoint": "../tiny"}, "there is no checkpoint"),
-    ],
-)
-@pytest.mark.parametrize("endpoint", ["/explore", "/generate"])
-def test_a_prompt_or_checkpoint_that_is_none_is_refused_in_a_sentence(client, endpoint, arguments, why):
+REFUSED = [
+    ({"prompt": ""}, "prompt is empty"),
+    ({"prompt": 5}, "prompt must be text"),
+    ({"prompt": None}, "prompt must be text"),
+    ({"prompt": PROMPT, "checkpoint": "none"}, "there is no checkpoint 'none'; there are: tiny"),
+    ({"prompt": PROMPT, "checkpoint": "../tiny"}, "there is no checkpoint"),
+]
+
+
+@pytest.mark.parametrize(("endpoint", "refused"), in_turn(["/explore", "/generate"], REFUSED), ids=str)
+def test_a_prompt_or_checkpoint_that_is_none_is_refused_in_a_sentence(client, endpoint, refused):
+    arguments, why = refused
     with pytest.raises(AppError, match=why):
         client.predict(**arguments, api_name=endpoint)
 

@@ -1,4 +1,5 @@
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 import pytest
 import torch
@@ -6,6 +7,7 @@ import torch
 from model.generation.autoregressive import generate, luck
 from model.generation.sampling import draw, sampling_distribution
 from model.generation.window import window_start
+from tests.exhaustive import in_turn
 
 PROMPT = [5, 17, 250, 3]
 PAST_THE_CONTEXT = 60  # tokens, with a context of 32: the window moves several times
@@ -15,23 +17,21 @@ def tokens(lm, prompt=PROMPT, max_new_tokens=PAST_THE_CONTEXT, **settings) -> li
     return [step.token_id for step in generate(lm, prompt, max_new_tokens=max_new_tokens, **settings)]
 
 
-@pytest.mark.parametrize("position", ["rope", "none"])
-@pytest.mark.parametrize("tie_embeddings", [False, True], ids=["untied", "tied"])
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"seed": 3},
-        {"seed": 1},
-        {"seed": 2, "temperature": 0.7, "top_k": 20},
-        {"seed": 8, "top_p": 0.7, "repetition_penalty": 1.3},
-        {"seed": 6, "temperature": 1.5, "min_p": 0.05},
-        {"temperature": 0},
-        {"temperature": 0, "repetition_penalty": 1.5},
-    ],
-    ids=str,
-)
-def test_decoder_cache_and_scratch_draw_the_same_tokens(make_lm, position, tie_embeddings, settings):
-    lm = make_lm(position=position, tie_embeddings=tie_embeddings)
+MODELS = [{"position": position, "tie_embeddings": tied} for position, tied in product(["rope", "none"], [False, True])]
+WAYS = [
+    {"seed": 3},
+    {"seed": 1},
+    {"seed": 2, "temperature": 0.7, "top_k": 20},
+    {"seed": 8, "top_p": 0.7, "repetition_penalty": 1.3},
+    {"seed": 6, "temperature": 1.5, "min_p": 0.05},
+    {"temperature": 0},
+    {"temperature": 0, "repetition_penalty": 1.5},
+]
+
+
+@pytest.mark.parametrize(("choices", "settings"), in_turn(MODELS, WAYS), ids=str)
+def test_decoder_cache_and_scratch_draw_the_same_tokens(make_lm, choices, settings):
+    lm = make_lm(**choices)
     by_decoder = tokens(lm, **settings)
     from_scratch = tokens(lm, use_cache=False, **settings)
     lm.blocks[1].ffn.gate.register_forward_hook(lambda module, inputs, output: None)  # somebody looks

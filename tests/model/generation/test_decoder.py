@@ -1,5 +1,3 @@
-from itertools import product
-
 import pytest
 import torch
 from torch import nn
@@ -9,10 +7,13 @@ from model.generation.decoder import IncrementalDecoder
 from model.kv_cache import KVCache
 from model.layers.norms import NORMS
 from model.layers.rmsnorm import RMSNorm
+from tests.exhaustive import in_turn
 
 GPT = {"norm": "layernorm", "position": "sinusoidal", "ffn": "relu"}
 # Every pair of choices that could meet in the decoder, and each switch with either kind of model.
-EVERY_MODEL = [dict(zip(CHOICES, values, strict=True)) for values in product(*CHOICES.values())]
+EVERY_MODEL = [
+    pytest.param(dict(zip(CHOICES, case.values, strict=True)), marks=case.marks) for case in in_turn(*CHOICES.values())
+]
 SWITCHED = [{name: True} | style for name in SWITCHES for style in ({}, GPT)] + [
     {"num_kv_heads": 1},
     {"num_kv_heads": 1, "qk_norm": True, "rope_layout": "half_split", "qkv_bias": True},

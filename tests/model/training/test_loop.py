@@ -14,10 +14,10 @@ from model.training.distributed import Processes
 from model.training.evaluation import Evaluation, evaluate
 from model.training.loop import train
 from model.training.trainer import Trainer
+from tests.exhaustive import in_turn
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-@pytest.mark.parametrize("precision", ["float32", "bf16"])
+@pytest.mark.parametrize(("optimizer", "precision"), in_turn(["adamw", "muon"], ["float32", "bf16"]))
 def test_training_lowers_the_loss_and_leaves_a_checkpoint(options, checkpoints_folder, optimizer, precision):
     train(replace(options, optimizer=optimizer, precision=precision))
     curve = read_curve(checkpoints_folder)

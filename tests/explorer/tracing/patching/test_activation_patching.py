@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 
 from explorer import activation_patching
 from explorer.tracing.patching.parts import PARTS
+from tests.exhaustive import in_turn
 
 from .by_hand import CLEAN, CONTRAST, CORRUPTED, measured, put, values
 
@@ -20,8 +21,7 @@ def places(config, part: str) -> int:
     return config.kv_heads if part in ("attn.k", "attn.v") else config.num_heads
 
 
-@pytest.mark.parametrize("direction", IDS)
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(("part", "direction"), in_turn(list(PARTS), list(IDS)))
 def test_each_node_alone_is_put_into_its_run(lms, style, part, direction):
     lm, (recipient, donor) = lms[style], IDS[direction]
     clean, corrupted = measured(lm, CLEAN), measured(lm, CORRUPTED)

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 
 from explorer import activation_patching, attribution_patching
 from explorer.tracing.patching.parts import PARTS
+from tests.exhaustive import in_turn
 
 from .by_hand import CLEAN, CONTRAST, CORRUPTED, measured, put, values
 
@@ -23,8 +24,7 @@ def exactly(monkeypatch):
     return lambda lm: deepcopy(lm).double()
 
 
-@pytest.mark.parametrize("direction", ["denoise", "noise"])
-@pytest.mark.parametrize("part", LINEAR)
+@pytest.mark.parametrize(("part", "direction"), in_turn(LINEAR, ["denoise", "noise"]))
 def test_an_estimate_is_the_slope_of_a_small_step(lms, exactly, style, part, direction):
     lm = exactly(lms[style])
     recipient, donor = (CORRUPTED, CLEAN) if direction == "denoise" else (CLEAN, CORRUPTED)

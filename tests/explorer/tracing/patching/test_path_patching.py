@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 
 from explorer import path_patching
 from explorer.state.errors import UserError
+from tests.exhaustive import in_turn
 
 from .by_hand import CLEAN, CONTRAST, CORRUPTED, measured, put, values
 
@@ -37,10 +38,9 @@ def brute_force(lm, sender, receiver, direction, through_ffn) -> float:
 RECEIVERS = ["logits", (1, 1, "q"), (1, 2, "k"), (1, 0, "v"), (0, 1, "q")]
 
 
-@pytest.mark.parametrize(("direction", "through_ffn"), [("denoise", False), ("noise", True)])
-@pytest.mark.parametrize("receiver", RECEIVERS, ids=str)
-def test_it_is_what_two_passes_by_hand_give(lms, style, receiver, direction, through_ffn):
-    lm = deepcopy(lms[style]).double()
+@pytest.mark.parametrize(("receiver", "how"), in_turn(RECEIVERS, [("denoise", False), ("noise", True)]), ids=str)
+def test_it_is_what_two_passes_by_hand_give(lms, style, receiver, how):
+    lm, (direction, through_ffn) = deepcopy(lms[style]).double(), how
     how = {"receiver": receiver, "direction": direction, "through_ffn": through_ffn}
     found = path_patching(lm, **CONTRAST, **how)
     expected = np.empty((lm.config.num_layers, lm.config.num_heads))
