@@ -90,6 +90,12 @@ class Person:
             tab = self.page.locator(".overflow-dropdown").get_by_role("button", name=title)
         tab.click()
 
+    def visit(self, name: str, title: str):
+        """Open a tab, and wait until all in it is drawn."""
+        self.tab(title)
+        self.expect_selected(view=name)
+        expect(self.at_rest().page.locator(".stale:visible")).to_have_count(0)
+
     def chooser(self, field: str) -> Locator:
         """The list of the open tab that chooses a field of the selection."""
         return self.page.locator(f"select[data-field={field}]:visible")

@@ -5,7 +5,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from explorer.views import VIEWS
+from explorer.language import look_up, speaking
+from explorer.views import FULL, SIMPLE
 
 from .conftest import ARGUMENTS, executable
 
@@ -40,13 +41,16 @@ def english(read: list[str]) -> list[str]:
 ENGLISH_ALONE, ENGLISH_AMONG = "[A-Za-z]{3}", "[A-Za-z]{2,} [A-Za-z]{2,}"
 
 
-@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
-def test_every_tab_is_read_in_chinese(newcomer, view):
-    person = newcomer().open(view=view.name, lang="zh-CN").at_rest()
+@pytest.mark.parametrize("views", [FULL, SIMPLE], ids=["full", "simple"])
+def test_every_tab_is_read_in_chinese(newcomer, views):
+    person = newcomer().open(view=views[0].name, lang="zh-CN")
     expect(person.page.locator("html")).to_have_attribute("lang", "zh-CN")
-    read = person.page.evaluate(READ)
-    assert len([text for text in read if CHINESE.search(text)]) > 20
-    assert english(read) == []
+    for view in views:
+        with speaking("zh-CN"):
+            person.visit(view.name, look_up(view.title))
+        read = person.page.evaluate(READ)
+        assert len([text for text in read if CHINESE.search(text)]) > 20, view.name
+        assert english(read) == [], view.name
 
 
 @pytest.mark.parametrize("view", ["attention", "guesses"])
@@ -68,6 +72,7 @@ def test_the_browsers_language_is_the_pages(newcomer):
     assert person.url["lang"] == "en" and person.url["view"] == "attention"
 
 
+@pytest.mark.exhaustive
 def test_a_chosen_language_is_remembered_and_no_copied_link_forces_it(newcomer):
     person = newcomer().open()
     person.page.context.grant_permissions(["clipboard-read", "clipboard-write"])

@@ -79,9 +79,7 @@ def test_every_term_that_is_seen_is_explained_in_its_tab(newcomer, views, size):
         person.page.locator("#why-token .asked").click()
     found = set()
     for view in views:
-        person.tab(view.title)
-        person.expect_selected(view=view.name)
-        expect(person.at_rest().page.locator(".stale:visible")).to_have_count(0)
+        person.visit(view.name, view.title)
         expect(person.page.locator("#definition")).not_to_have_attribute("data-behind", "true")  # all is marked
         for in_tab in [True, False][: 2 if view is views[0] else 1]:
             words = [word for word in seen(person) if word["inTab"] is in_tab]
