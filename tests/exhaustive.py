@@ -7,6 +7,11 @@ from typing import Any
 import pytest
 
 
+def first_of(values: Sequence[Any]) -> list:
+    """Parameters of a test: the first is in the core suite, all others are exhaustive."""
+    return [*values[:1], *(pytest.param(value, marks=pytest.mark.exhaustive) for value in values[1:])]
+
+
 def in_turn(*axes: Sequence[Any]) -> list:
     """Parameters of a test over the product of some axes.
 

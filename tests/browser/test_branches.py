@@ -127,6 +127,7 @@ def test_there_is_nothing_to_undo_at_first(person):
     expect(undo).to_be_disabled()
 
 
+@pytest.mark.exhaustive
 def test_every_click_undoes_a_token(writer):
     first = generated(writer)
     writer.page.evaluate("for (let i = 0; i < 5; i++) document.querySelector('#undo').click()")
@@ -197,6 +198,7 @@ def test_greedy_beam_and_sampling_are_compared(writer):
     assert scores["beam"] >= scores["greedy"]
 
 
+@pytest.mark.exhaustive
 def test_playing_back_goes_through_every_step(writer):
     prompt = len(writer.state["prompt"])
     expect(writer.playback).to_contain_text("The end of 8 steps")

@@ -24,6 +24,7 @@ from explorer.web.answers.view_contents import packed
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 from tests.drawn import tells
+from tests.exhaustive import first_of, in_turn
 from tests.specimens import STYLES, trace_of
 
 from .conftest import DESK
@@ -148,8 +149,9 @@ def numbers_on(person: Person) -> tuple[Trace, Overview, list[int]]:
     return trace, overview(trace, state["query"], int(order[state["target"] - 1]), rival), order
 
 
-@pytest.mark.parametrize("kind", [Wide, Tall])
-@pytest.mark.parametrize("checkpoint", ["gpt-twin", "tiny", "no-positions", "one-head"])
+@pytest.mark.parametrize(
+    ("checkpoint", "kind"), in_turn(["gpt-twin", "tiny", "no-positions", "one-head"], [Wide, Tall])
+)
 def test_every_part_has_its_colour_and_its_words_where_it_stands(newcomer, checkpoint, kind):
     # As high as the map of a telephone is, so that nothing of it is out of sight.
     person, picture = opened(newcomer, checkpoint, viewport=DESK if kind is Wide else TALL, **CHOSEN)
@@ -293,7 +295,7 @@ def deep(layers: int, heads: int) -> tuple[TransformerLM, Trace]:
     return lm, capture(lm, [1, 2, 3])
 
 
-@pytest.mark.parametrize("viewport", [DESK, TELEPHONE], ids=["wide", "telephone"])
+@pytest.mark.parametrize("viewport", first_of([DESK, TELEPHONE]), ids=["wide", "telephone"])
 def test_no_word_lies_on_another_or_on_what_it_is_not_of(newcomer, viewport):
     """Of every kind of model, and of models of many layers."""
     person, picture = opened(newcomer, viewport=viewport)
@@ -340,7 +342,7 @@ def test_nothing_moves_for_long_and_nothing_where_that_is_not_wanted(newcomer):
     assert picture.evaluate(MOVING) == 0
 
 
-@pytest.mark.parametrize("width", [1440, 1000, 620])
+@pytest.mark.parametrize("width", first_of([1440, 1000, 620]))
 def test_each_step_of_the_running_sum_is_below_its_part(newcomer, width):
     """To a fraction of a pixel, at every width."""
     person, picture = opened(newcomer)

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from explorer.tracing.library import Library
@@ -51,6 +52,7 @@ def test_generate_streams_token_by_token(person):
     expect(person.story).to_have_text("The fox asked" + continuation("The fox asked", 12))
 
 
+@pytest.mark.exhaustive
 def test_the_seed_decides(person):
     texts = []
     for seed in (0, 1, 0):

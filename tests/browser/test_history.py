@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from explorer.views.style import DARK
@@ -108,6 +109,7 @@ def test_the_chosen_theme_outlives_a_reload_and_is_there_from_the_first(newcomer
     person.page.wait_for_function("document.body.classList.contains('dark')")
 
 
+@pytest.mark.exhaustive
 def test_the_address_and_the_system_say_the_theme_otherwise(newcomer):
     person = newcomer(color_scheme="dark").open()
     assert person.page.evaluate("document.body.classList.contains('dark')")

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, expect
 
+from tests.exhaustive import first_of
+
 from .conftest import DESK
 from .person import Person
 from .test_drawn_map import TELEPHONE, contrast, in_sight, opened
@@ -42,6 +44,7 @@ def middle(part: Locator) -> tuple[float, float]:
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
+@pytest.mark.exhaustive
 def test_every_part_is_told_beside_the_pointer_and_within_the_picture(page_of_the_map, told):
     person, picture = page_of_the_map
     parts, whole = picture.locator(".part"), picture.bounding_box()
@@ -87,6 +90,7 @@ CLICKS = {
 }
 
 
+@pytest.mark.exhaustive
 def test_a_click_opens_a_part_and_one_with_shift_tells_its_working(page_of_the_map):
     person, picture = page_of_the_map
     working = person.page.locator("#overview-map .inspection")
@@ -109,7 +113,7 @@ def test_a_click_opens_a_part_and_one_with_shift_tells_its_working(page_of_the_m
         person.at_rest()
 
 
-@pytest.mark.parametrize("viewport", [DESK, TELEPHONE], ids=["wide", "telephone"])
+@pytest.mark.parametrize("viewport", first_of([DESK, TELEPHONE]), ids=["wide", "telephone"])
 def test_the_arrow_keys_go_to_the_nearest_part_and_reach_all(newcomer, viewport):
     person, picture = opened(newcomer, viewport=viewport, layer=0, head=0, query=9)
     assert picture.evaluate(STOPS) == 1

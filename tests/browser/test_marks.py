@@ -9,6 +9,7 @@ from playwright.sync_api import Locator, expect
 
 from explorer.tracing.library import Library
 from explorer.tracing.trace import Trace
+from tests.exhaustive import first_of
 
 from .person import Person
 
@@ -52,7 +53,7 @@ def contrast(colours: list[list[int]]) -> float:
     return (lighter + 0.05) / (darker + 0.05)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", first_of(["light", "dark"]))
 def test_a_wrong_number_is_warned_of_below_every_picture_that_is_drawn_from_it(newcomer, wrong, scheme):
     person = newcomer(color_scheme=scheme).open(view="attention", layer=0)
     for picture, sign, words in (
@@ -71,7 +72,7 @@ def test_a_wrong_number_is_warned_of_below_every_picture_that_is_drawn_from_it(n
     expect(mark(person, "attention-pattern")).to_have_attribute("data-state", "off")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", first_of(["dark", "light"]))
 def test_what_nothing_checks_has_no_tick(newcomer, scheme):
     person = newcomer(color_scheme=scheme).open(view="tokens")
     found = mark(person, "tokens-merges")

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from explorer.web.answers.endpoints import RENEWED
@@ -75,6 +76,7 @@ def test_a_model_of_another_kind_does_all_it_can_and_says_what_it_cannot(person)
     expect(person.page.locator("#positions-clocks .main-svg").first).to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_every_model_keeps_its_own_continuations(person):
     def seen():
         return (

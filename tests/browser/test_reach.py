@@ -3,6 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
+from tests.exhaustive import first_of
+
 TELEPHONE = {"width": 390, "height": 844}
 PRESSED = "#prompt textarea, #run, #step, #generate, #stop, header button, #header button"
 COVERED = """(pressed) => {
@@ -35,7 +37,7 @@ def test_a_telephone_shows_the_end_of_the_text_and_the_token_to_come(newcomer):
     expect(person.prompt).to_be_in_viewport()
 
 
-@pytest.mark.parametrize("size", [{"width": 1440, "height": 900}, TELEPHONE], ids=["wide", "telephone"])
+@pytest.mark.parametrize("size", first_of([TELEPHONE, {"width": 1440, "height": 900}]), ids=["telephone", "wide"])
 def test_what_is_told_covers_nothing_that_is_pressed(newcomer, size):
     person = newcomer(viewport=size).open()
     person.prompt.fill("")
@@ -69,7 +71,7 @@ SMALL = """() => [...document.querySelectorAll("button, select, summary, input, 
 }).map((target) => target.outerHTML.slice(0, 160))"""
 
 
-@pytest.mark.parametrize("view", ["", "attention", "experiments"])
+@pytest.mark.parametrize("view", first_of(["attention", "", "experiments"]))
 def test_what_fingers_press_is_as_large_as_they_are(newcomer, touchscreen, view):
     person = newcomer(viewport=TELEPHONE, profile=touchscreen).open(view)
     person.at_rest()

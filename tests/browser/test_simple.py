@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from explorer.views import SIMPLE
+from tests.exhaustive import first_of
 
 
 def card(person):
@@ -162,6 +163,7 @@ def test_an_address_that_names_a_tab_opens_it(newcomer):
         expect(newcomer().open(view).page.locator("#mode [aria-pressed=true]")).to_have_text(mode)
 
 
+@pytest.mark.exhaustive
 def test_every_step_has_a_picture_and_leads_further(newcomer):
     person = newcomer().open(SIMPLE[0].name)
     for step in SIMPLE:
@@ -196,8 +198,9 @@ def test_on_a_telephone_the_button_and_the_answer_stay_in_reach(newcomer):
     assert card(person).locator(".next").bounding_box()["height"] >= 44
 
 
-@pytest.mark.parametrize(("width", "height"), [(390, 844), (1024, 768)])
-def test_the_steps_begin_in_sight_after_the_guess(newcomer, width, height):
+@pytest.mark.parametrize("size", first_of([(390, 844), (1024, 768)]), ids=str)
+def test_the_steps_begin_in_sight_after_the_guess(newcomer, size):
+    width, height = size
     person = newcomer(viewport={"width": width, "height": height}).open(view="")
     guess = card(person).get_by_role("textbox")
     guess.fill("the")

@@ -28,6 +28,7 @@ def mounted(checkpoints):
     thread.join()
 
 
+@pytest.mark.exhaustive
 def test_the_app_works_below_a_path(newcomer, mounted):
     person = newcomer(mounted).open()
     person.run("The fox")

@@ -8,6 +8,7 @@ from playwright.sync_api import Locator, expect
 from explorer.views.overview.plan import Plan
 from explorer.views.overview.tall import Tall
 from explorer.views.overview.wide import Wide
+from tests.exhaustive import first_of
 
 from .conftest import DESK
 from .painted import run_on_show
@@ -58,7 +59,7 @@ def assert_painted(picture: Locator, plan: Plan):
         assert box == pytest.approx(plan.next_token(row), abs=0.1)
 
 
-@pytest.mark.parametrize("checkpoint", ["gpt-twin", "tiny"])
+@pytest.mark.parametrize("checkpoint", first_of(["gpt-twin", "tiny"]))
 def test_on_a_telephone_the_data_runs_down_and_nothing_is_beyond_the_screen(newcomer, checkpoint):
     person, picture = opened(newcomer, checkpoint, viewport=TELEPHONE)
     config = run_on_show(person).config
@@ -92,6 +93,7 @@ def test_on_a_telephone_the_running_sum_is_all_in_sight(newcomer):
     assert min(left for left, _ in bars) >= 0 and max(right for _, right in bars) <= TELEPHONE["width"]
 
 
+@pytest.mark.exhaustive
 def test_a_tap_opens_the_head_that_it_is_on(newcomer, touchscreen):
     person, picture = opened(newcomer, viewport=TELEPHONE, profile=touchscreen, layer=0, head=0)
     plan = Tall(run_on_show(person).config, 5)

@@ -1,5 +1,6 @@
 """The address of the page says all that is seen on it."""
 
+import pytest
 from playwright.sync_api import expect
 
 from explorer.web.events.run_events import FIRST_PROMPT
@@ -77,6 +78,7 @@ def test_a_link_can_be_copied(person):
     assert person.page.evaluate("navigator.clipboard.readText()") == person.page.url
 
 
+@pytest.mark.exhaustive
 def test_a_hostile_selection_is_brought_into_what_exists(newcomer):
     person = newcomer()
     for query, selection in HOSTILE_SELECTIONS:
@@ -90,6 +92,7 @@ def test_a_hostile_selection_is_brought_into_what_exists(newcomer):
     expect(person.strip).to_have_text("The fox")
 
 
+@pytest.mark.exhaustive
 def test_a_hostile_run_gives_a_warning_and_the_first_example(newcomer):
     person = newcomer()
     for query in HOSTILE_RUNS:

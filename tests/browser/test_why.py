@@ -2,6 +2,7 @@
 
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
 from playwright.sync_api import expect
 
 from explorer.analysis.why import why
@@ -19,6 +20,7 @@ def clauses(state: dict) -> list:
     return list(told(trace, asked.selection.query, found))
 
 
+@pytest.mark.exhaustive
 def test_every_clause_is_told_and_leads_to_what_it_speaks_of(person):
     panel = person.page.locator("#why-token")
     asked, sentences = panel.get_by_role("button", name="Why this token?"), panel.locator(".clauses a")
