@@ -1,5 +1,6 @@
 """Small models, tokenizers and checkpoints that every test can use."""
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,18 @@ from model.transformer_lm import TransformerLM
 from tests import specimens
 
 torch.set_num_threads(1)  # the models are tiny: a second thread only waits, and for long where cores are shared
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """What is imported and collected stays to the end: looking for garbage in it again and again takes as long as a
+    third of all else."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session")
