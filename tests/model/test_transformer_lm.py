@@ -82,8 +82,7 @@ def test_shapes_can_be_had_without_numbers(tiny_config, position, watched, built
     assert cache.length == 10
 
 
-@pytest.mark.parametrize("rope_layout", CHOICES["rope_layout"])
-@pytest.mark.parametrize("position", CHOICES["position"])
+@pytest.mark.parametrize(("position", "rope_layout"), in_turn(CHOICES["position"], CHOICES["rope_layout"]))
 @torch.no_grad()
 def test_in_16_bits_all_is_rounded_but_where_the_positions_are(tiny_config, position, rope_layout, record):
     config = replace(tiny_config, context_length=512, position=position, rope_layout=rope_layout)

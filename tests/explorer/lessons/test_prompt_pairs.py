@@ -7,6 +7,7 @@ from explorer import activation_patching
 from explorer.lessons.prompt_pairs import PROMPT_PAIRS, PromptPair
 from explorer.tracing.patching.contrast import Contrast
 from model.checkpoint import load_checkpoint
+from tests.exhaustive import first_of
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def test_each_prompt_has_the_answer_of_its_own(bundled, pair):
     assert clean > 0.5 and corrupted < -0.5
 
 
-@pytest.mark.parametrize("pair", PROMPT_PAIRS, ids=lambda pair: pair.name)
+@pytest.mark.parametrize("pair", first_of(PROMPT_PAIRS), ids=lambda pair: pair.name)
 def test_what_decides_is_where_the_prompts_part_and_heads_carry_it_on(bundled, pair):
     contrast = contrast_of(bundled, pair)
     args = contrast.lm, contrast.clean_ids, contrast.corrupted_ids, contrast.answer, contrast.wrong
