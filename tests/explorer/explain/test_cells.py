@@ -222,7 +222,7 @@ def test_a_worked_out_number_points_at_the_line_that_works_it_out(name, style, l
 
 
 def test_the_text_is_plain_lines_whatever_the_tokens_are(trace):
-    hostile = with_vocabulary(trace, ("\u202e\n<b>",) * len(trace.vocabulary))
+    hostile = replace(trace, vocabulary=("\u202e\n<b>",) * len(trace.vocabulary))
     for name in ("attention-pattern", "prediction-lens", "tokens-table", "activations-heatmap"):
         selection = Selection(tap="logits").within(hostile)
         point = Point(11.0, 3.0) if name == "tokens-table" else Point(1.0, 3.0)
