@@ -21,11 +21,13 @@ const moves = []; // of which the first is being made
 let moved = Promise.resolve(); // whether all are made
 /** @type {(nothing?: any) => void} */
 let tellMoved;
+let movedFrom = ""; // the model before the first of them
 
 /** Makes a move, after those before it. What is being written stops. @param {Move} move */
 export function makeMove(move) {
   if (moves.push(move) > 1) return;
   stop();
+  movedFrom = state.checkpoint;
   moved = new Promise((resolve) => { tellMoved = resolve; });
   bus.move({ ...state, move });
 }
@@ -33,6 +35,8 @@ export function makeMove(move) {
 /** Python has answered the first of the moves; the next is made of the run it led to. @param {any} update */
 export function onMoved(update) {
   if (update?.change?.turn > state.turn) merge(update);
+  if (state.checkpoint !== movedFrom) bus.follow(); // A is what B was: Gradio's own widgets show another model
+  movedFrom = state.checkpoint;
   moves.shift();
   while (moves[0]?.kind === "undo" && !state.generated.length) moves.shift(); // there was no more to be undone
   if (moves.length) bus.move({ ...state, move: moves[0] });

@@ -1,0 +1,185 @@
+"""A second run beside the first, as a person compares them."""
+
+import re
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from explorer.state.alignment import aligned
+from explorer.tracing.capture import capture
+from explorer.views.style import LIGHT
+from explorer.web.events.run_events import FIRST_PROMPT
+
+from .painted import cell_colours, model, on_scale, run_on_show
+
+OTHER = "Once upon a time there was an old owl who wanted the sun."
+
+
+@pytest.fixture
+def ways(person):
+    return person.page.locator("#runs .ways")
+
+
+def compare(person, text: str = OTHER):
+    """With another prompt; the difference is shown then."""
+    person.page.locator("#runs").get_by_role("button", name="another prompt").click()
+    person.page.get_by_label("the other prompt").fill(text)
+    with person.redrawn(person.pattern):
+        person.page.locator("#runs").get_by_role("button", name="Compare", exact=True).click()
+    expect(switch(person, "A − B")).to_have_attribute("aria-pressed", "true")
+    person.at_rest()
+
+
+def switch(person, name: str):
+    return person.page.locator("#runs .switch").get_by_role("button", name=name, exact=True)
+
+
+def shown(person, name: str):
+    with person.redrawn(person.pattern):
+        switch(person, name).click()
+    person.at_rest()
+
+
+def chips_of_b(person):
+    return person.page.locator("#strip-b .chip")
+
+
+def test_another_prompt_stands_beside_this_one(person):
+    assert not chips_of_b(person).count()
+    compare(person)
+    expect(person.page.locator("#strip-b .strip")).to_have_text(OTHER)
+    expect(person.strip).to_have_text(FIRST_PROMPT)
+    expect(person.prediction.locator("thead")).to_contain_text("B:")
+    expect(person.prediction.locator(".falls")).to_contain_text("KL(A‖B) = ")
+    expect(person.page.locator("#runs .aligned")).to_contain_text("shortest edit script")
+    expect(person.page.locator("#attention-stages .instead")).to_contain_text("scale of its own")
+    person.page.locator("#runs").get_by_role("button", name="close B").click()
+    expect(person.page.locator("#strip-b")).to_be_hidden()
+    expect(person.page.locator("#runs .ways")).to_be_visible()
+    expect(person.page.locator("#attention-stages .plot")).to_be_visible()
+
+
+def test_what_is_painted_is_the_difference_of_two_runs_of_the_model(person):
+    """Of the large pattern, at tokens that stand beside each other, in the colours of either side of zero."""
+    compare(person)
+    trace, state = run_on_show(person), person.state
+    lm, tokenizer = model(state["checkpoint"])
+    other = capture(lm, tokenizer.encode(OTHER), tokenizer=tokenizer)
+    mine, theirs = (run[f"blocks.{state['layer']}.attn.pattern"][state["head"]] for run in (trace, other))
+    partners = aligned(trace.tokens, other.tokens).partners
+    less = np.full_like(mine, np.nan)
+    for query, there in enumerate(partners):
+        for key, beside in enumerate(partners[: query + 1]):
+            if None not in (there, beside):
+                less[query, key] = mine[query, key] - theirs[there, beside]
+    seen = ~np.isnan(less)
+    largest = np.abs(less[seen]).max()
+    assert largest > 0.01 and seen.sum() > len(less)
+    painted = cell_colours(person.pattern, less.shape)
+    expected = on_scale(LIGHT.diverging, (np.nan_to_num(less) / largest + 1) / 2)
+    assert np.abs(painted - expected)[seen].max() <= 2
+    shown(person, "A")
+    painted = cell_colours(person.pattern, mine.shape)
+    assert np.abs(painted - on_scale(LIGHT.sequential, mine))[np.tri(len(mine), dtype=bool)].max() <= 2
+    shown(person, "B")
+    painted = cell_colours(person.pattern, theirs.shape)
+    assert np.abs(painted - on_scale(LIGHT.sequential, theirs))[np.tri(len(theirs), dtype=bool)].max() <= 2
+
+
+def test_a_click_in_b_selects_what_stands_beside_it_in_a(person):
+    compare(person)
+    shown(person, "B")
+    row = chips_of_b(person).count() - 1
+    person.click_cell(person.pattern, row - 2, row)
+    last = person.chips.count() - 1
+    person.expect_selected(query=last, key=last - 2)
+    expect(chips_of_b(person).nth(row)).to_have_attribute("aria-selected", "true")
+    chips_of_b(person).nth(1).click()
+    person.expect_selected(query=1)
+    expect(person.chips.nth(1)).to_have_attribute("aria-selected", "true")
+
+
+def test_tokens_are_put_together_by_hand(person):
+    compare(person)
+    person.chips.nth(7).click()
+    person.page.locator("#runs").get_by_role("button", name="put together").click()
+    chips_of_b(person).nth(9).click()
+    expect(person.page.locator("#runs .aligned")).to_contain_text("as you put them")
+    expect(chips_of_b(person).nth(9)).to_have_attribute("aria-selected", "true")
+    person.page.locator("#runs").get_by_role("button", name="align anew").click()
+    expect(person.page.locator("#runs .aligned")).to_contain_text("shortest edit script")
+
+
+def test_the_address_restores_both_runs(person, newcomer):
+    compare(person)
+    person.expect_selected(shown="difference")
+    expect(person.page).to_have_url(re.compile(r"b\.prompt="))
+    less = cell_colours(person.pattern, (person.chips.count(),) * 2)
+    other = newcomer()
+    other.page.goto(person.page.url)
+    expect(other.pattern).to_have_attribute("data-draws", re.compile(r"\d"))
+    expect(other.page.locator("#strip-b .strip")).to_have_text(OTHER)
+    other.at_rest()
+    assert np.array_equal(cell_colours(other.pattern, less.shape[:2]), less)
+    person.page.go_back()
+    expect(person.page.locator("#strip-b")).to_be_hidden()
+
+
+def test_a_changed_run_is_compared_with_itself_unchanged(newcomer):
+    person = newcomer().open(edits="blocks.0.attn.z.1*zero")
+    person.page.locator("#runs").get_by_role("button", name="without the changes").click()
+    expect(person.page.locator("#strip-b")).to_be_visible()
+    expect(person.page.locator("#runs .about")).to_contain_text("without the changes")
+    person.tab("Compare")
+    formula = person.page.locator("#compare-formula")
+    expect(formula).to_contain_text("part first at blocks.0.attn.z")
+    for name in ("streams", "heads", "parts", "next_token", "text"):
+        expect(person.page.locator(f"#compare-{name} .main-svg").first).to_be_visible()
+
+
+def test_another_model_reads_the_same_text_as_it_grows(person):
+    person.page.get_by_label("another model or training step").select_option("gpt-twin")
+    expect(person.page.locator("#strip-b .strip")).to_have_text(FIRST_PROMPT)
+    person.generate(3)
+    expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(3)
+    expect(person.page.locator("#strip-b .chip.generated")).to_have_count(3)
+    person.page.locator("#runs").get_by_role("button", name="swap A and B").click()
+    person.expect_selected(checkpoint="gpt-twin")
+    expect(person.page.locator("#facts")).to_contain_text("LayerNorm")
+
+
+def test_what_cannot_be_compared_is_told(person):
+    compare(person, "???")
+    expect(person.page.locator("#runs .aligned")).to_contain_text("only side by side")
+    expect(person.page.locator("#attention-pattern .instead")).to_contain_text("put two tokens together")
+
+
+def test_a_prompt_of_nothing_changes_nothing(person):
+    person.page.locator("#runs").get_by_role("button", name="another prompt").click()
+    person.page.get_by_label("the other prompt").fill("")
+    person.page.locator("#runs").get_by_role("button", name="Compare", exact=True).click()
+    expect(person.warning).to_contain_text("prompt is empty")
+    expect(person.page.locator("#strip-b")).to_be_hidden()
+
+
+@pytest.mark.parametrize("width", [390, 1024])
+def test_two_runs_fit_a_small_screen(newcomer, width):
+    person = newcomer(viewport={"width": width, "height": 844}).open(**{"b.checkpoint": "tiny", "b.text": OTHER})
+    expect(person.page.locator("#strip-b .strip")).to_have_text(OTHER)
+    person.at_rest()
+    assert person.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_simple_page_shows_one_run(newcomer):
+    person = newcomer().open("looks", **{"b.checkpoint": "tiny", "b.text": OTHER, "shown": "difference"})
+    person.at_rest()
+    expect(person.page.locator("#runs")).to_be_hidden()
+    expect(person.page.locator("#strip-b")).to_be_hidden()
+    expect(person.page.locator("#looks-weights .main-svg").first).to_be_visible()
+
+
+def test_a_second_run_that_makes_no_sense_is_left_out(newcomer):
+    person = newcomer().open(**{"b.checkpoint": "nowhere", "b.text": OTHER})
+    expect(person.warning).to_contain_text("second run is left out")
+    expect(person.strip).to_have_text(FIRST_PROMPT)
