@@ -61,6 +61,28 @@ STREAM_EDITS = "~".join(
     )
 )
 
+# Changes of every kind that any model allows, all along the stream and inside its sublayers.
+KINDS_EDITS = "~".join(
+    (
+        "embed@2-*add*unembed.17-3*0.4",
+        "blocks.0.attn_norm*norm*none",
+        "blocks.0.attn.k.0@4*mean",
+        "blocks.0.attn.pattern.1@3-7*mask*2",
+        "blocks.0.attn.pattern.1@1-*mask*0",
+        "blocks.0.attn.pattern@9*drop*4",
+        "blocks.0.attn.z.2*mean",
+        "blocks.0.attn.out@9*add*ov.1.2.0*2",
+        "blocks.0.resid_mid@6.9-*remove*neuron.1.7",
+        "blocks.0.ffn.hidden.5@3-*clamp*0.7",
+        "blocks.0.ffn.out.3*mean",
+        "blocks.1.ffn_norm*norm*{other}",
+        "blocks.1.resid_pre@9*add*neuron.0.11*-0.3",
+        "blocks.1.resid_mid.4@5-9*mean",
+        "blocks.1.resid_post@1-9*add*unembed.17*0.8",
+        "final_norm.6@9*scale*2",
+    )
+)
+
 
 @cache
 def tokenizer() -> Tokenizer:
@@ -104,6 +126,13 @@ def edited_trace_of(style: str, length: int = 12) -> Trace:
 def stream_edited_trace_of(style: str, length: int = 12) -> Trace:
     """Likewise, with edits all along the stream."""
     return _edited(style, length, STREAM_EDITS)
+
+
+@cache
+def kinds_edited_trace_of(style: str, length: int = 12) -> Trace:
+    """Likewise, with edits of every kind."""
+    other = "rmsnorm" if models()[style].config.norm == "layernorm" else "layernorm"
+    return _edited(style, length, KINDS_EDITS.format(other=other))
 
 
 def _edited(style: str, length: int, edits: str) -> Trace:

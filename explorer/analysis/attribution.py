@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.edits import as_edited
-from explorer.analysis.norms import centred, norm_scale, unembedding
+from explorer.analysis.edits import as_edited, put_in, puts_in
+from explorer.analysis.norms import centred, norm_scale, normalised, shift_of, unembedding
+from explorer.architecture.stream import block_output, stream_taps
 from explorer.tracing.trace import Trace
 
 
@@ -25,6 +26,7 @@ class Attribution:
         feed_forward: (L,).
         shift: of the β of all norms.
         logit: the captured one, or difference.
+        changes: of what edits put into the stream besides.
     """
 
     token: float
@@ -34,17 +36,18 @@ class Attribution:
     feed_forward: np.ndarray
     shift: float
     logit: float
+    changes: float = 0.0
 
     @property
     def total(self) -> float:
         sums = (part.sum() for part in (self.heads, self.biases, self.feed_forward))
-        return float(self.token + self.positions + sum(sums) + self.shift)
+        return float(self.token + self.positions + sum(sums) + self.shift + self.changes)
 
     @property
     def size(self) -> float:
         """Of all parts together, whatever their signs."""
         sums = (np.abs(part).sum() for part in (self.heads, self.biases, self.feed_forward))
-        return float(abs(self.token) + abs(self.positions) + sum(sums) + abs(self.shift))
+        return float(abs(self.token) + abs(self.positions) + sum(sums) + abs(self.shift) + abs(self.changes))
 
     @property
     def error(self) -> float:
@@ -55,55 +58,84 @@ def attribution(trace: Trace, position: int, token_id: int, rival_id: int | None
     """The parts of the logit of a token after `position`, minus those of its rival's if there is one; of a changed run,
     as the edits on the way to the logit leave them."""
     config, weights = trace.config, trace.weights
-    read, logit = unembedding(trace, token_id), float(trace["logits"][position, token_id])
+    read, logit = unembedding(trace, token_id, position), float(trace["logits"][position, token_id])
     if rival_id is not None:
-        read, logit = read - unembedding(trace, rival_id), logit - float(trace["logits"][position, rival_id])
+        read = read - unembedding(trace, rival_id, position)
+        logit = logit - float(trace["logits"][position, rival_id])
 
     def value(name: str) -> np.ndarray:
         return trace[name][..., position, :].astype(np.float64)
 
+    changes = shift = 0.0
+
+    def before(name: str, read: np.ndarray, *parts: np.ndarray) -> np.ndarray:
+        """What is read before the edits of a value, of what is read after them; `parts` were the value before them."""
+        nonlocal changes
+        if puts_in(trace, name):
+            changes += float(put_in(trace, name, sum(parts), position) @ read)
+        return as_edited(trace, name, read, position, back=True)
+
+    def before_norm(name: str, x: np.ndarray, read: np.ndarray) -> np.ndarray:
+        nonlocal shift
+        read = before(name, read, normalised(trace, name, x))
+        read, added = through_norm(trace, name, x, read)
+        shift += added
+        return read
+
     heads = np.zeros((config.num_layers, config.num_heads))
     biases, feed_forward = np.zeros((2, config.num_layers))
-    read, shift = before_norm(trace, "final_norm", value(f"blocks.{config.num_layers - 1}.resid_post"), read)
+    read = before_norm("final_norm", value(block_output(config, config.num_layers - 1)), read)
     for layer in reversed(range(config.num_layers)):
-        block = f"blocks.{layer}"
+        block, middle = f"blocks.{layer}", "resid_mid" if config.norm_placement == "pre" else "attn_norm"
         if config.norm_placement == "post":
-            read, added = before_norm(trace, f"{block}.ffn_norm", value(f"{block}.resid_post"), read)
-            shift += added
-        read = as_edited(trace, f"{block}.resid_post", read)
+            read = before_norm(f"{block}.ffn_norm", value(f"{block}.resid_post"), read)
+        read = before(f"{block}.resid_post", read, value(f"{block}.{middle}"), value(f"{block}.ffn.out"))
         feed_forward[layer] = value(f"{block}.ffn.out") @ read
         if config.norm_placement == "post":
-            read, added = before_norm(trace, f"{block}.attn_norm", value(f"{block}.resid_mid"), read)
-            shift += added
-        read = as_edited(trace, f"{block}.resid_mid", read)
-        out, z = as_edited(trace, f"{block}.attn.out", read), value(f"{block}.attn.z")  # (D,), (H, d)
-        heads[layer] = (z * (out @ weights[f"{block}.attn.o_proj.weight"]).reshape(z.shape)).sum(-1)
-        biases[layer] = weights.get(f"{block}.attn.o_proj.bias", np.zeros_like(out)) @ out
-        read = as_edited(trace, f"{block}.resid_pre", read)
-    positions = float(value("position_embed") @ as_edited(trace, "embed", read)) if "position_embed" in trace else 0.0
-    token = float(value("embed") @ read) - positions
-    return Attribution(token, positions, heads, biases, feed_forward, shift, logit)
+            read = before_norm(f"{block}.attn_norm", value(f"{block}.resid_mid"), read)
+        read = before(f"{block}.resid_mid", read, value(f"{block}.resid_pre"), value(f"{block}.attn.out"))
+        z, table = value(f"{block}.attn.z"), weights[f"{block}.attn.o_proj.weight"]  # (H, d), (D, H d)
+        bias = weights.get(f"{block}.attn.o_proj.bias", np.zeros_like(read))
+        out = before(f"{block}.attn.out", read, table @ z.reshape(-1), bias)  # (D,)
+        heads[layer] = (z * (out @ table).reshape(z.shape)).sum(-1)
+        biases[layer] = bias @ out
+        read = before(f"{block}.resid_pre", read, value(block_output(config, layer - 1)))
+    row = weights["token_embedding.weight"][trace.token_ids[position]].astype(np.float64)
+    row = row * (np.sqrt(config.d_model) if config.scale_embeddings else 1.0)
+    position_row = value("position_embed") if "position_embed" in trace else np.zeros_like(row)
+    at_embed = value("embed") @ read
+    put = changes
+    read = before("embed", read, row, position_row)
+    positions = float(position_row @ read)
+    token = float(at_embed) - positions - (changes - put)
+    return Attribution(token, positions, heads, biases, feed_forward, shift, logit, changes)
 
 
 def by_kind(trace: Trace, taken: Attribution) -> dict[str, float]:
     """What each kind of part that the model has adds, all layers together.
 
-    Kinds are "token", "position", "attention", W_O's biases with it, "feed_forward" and "shift", the β of the norms.
+    Kinds are "token", "position", "attention", W_O's biases with it, "feed_forward", "shift", the β of the norms, and
+    "changes", what edits of a run put in besides.
     """
     sums = {"token": taken.token} | ({"position": taken.positions} if "position_embed" in trace else {})
     sums |= {
         "attention": float(taken.heads.sum() + taken.biases.sum()),
         "feed_forward": float(taken.feed_forward.sum()),
     }
-    return sums | ({"shift": taken.shift} if trace.config.norm == "layernorm" else {})
+    sums |= {"shift": taken.shift} if trace.config.norm == "layernorm" else {}
+    return sums | ({"changes": taken.changes} if is_put_in(trace) else {})
 
 
-def before_norm(trace: Trace, name: str, x: np.ndarray, read: np.ndarray) -> tuple[np.ndarray, float]:
+def is_put_in(trace: Trace) -> bool:
+    """Whether edits put anything into the stream that is no part of the model's."""
+    on_the_way = [f"blocks.{layer}.attn.out" for layer in range(trace.config.num_layers)]
+    return any(puts_in(trace, name) for name in (*stream_taps(trace.config), *on_the_way))
+
+
+def through_norm(trace: Trace, name: str, x: np.ndarray, read: np.ndarray) -> tuple[np.ndarray, float]:
     """The direction that a product with the norm of x is in terms of x itself, and what β adds to that product:
-    norm(x)·read = x·before + shift, with the norm's divisor held at x's, and with what edits make of the norm. `read`
-    itself, but for edits, where there is no such norm."""
-    read = as_edited(trace, name, read)
+    norm(x)·read = x·before + shift, with the norm's divisor held at x's. `read` itself where there is no such norm."""
     if f"{name}.weight" not in trace.weights:
         return read, 0.0
-    before = centred(trace, read * trace.weights[f"{name}.weight"]) / norm_scale(trace, x)
-    return before, float(trace.weights.get(f"{name}.bias", np.zeros_like(read)) @ read)
+    before = centred(trace, read * trace.weights[f"{name}.weight"], name) / norm_scale(trace, x, name)
+    return before, float(np.sum(shift_of(trace, name) * read))

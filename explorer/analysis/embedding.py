@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from explorer.analysis.edits import after_edits
 from explorer.tracing.trace import Trace
 
 
@@ -15,7 +16,7 @@ class EmbeddingParts:
         row: (D,) of the token's id in the embedding table.
         scale: what it is multiplied by, √D or 1.
         position: (D,) what is added for its position, None where nothing is.
-        total: (D,) row · scale + position, recomputed.
+        total: (D,) row · scale + position, recomputed, and what the run's edits make of that.
         error: largest difference of `total` from the captured embedding.
     """
 
@@ -30,9 +31,10 @@ def embedding_parts(trace: Trace, query: int) -> EmbeddingParts:
     row = trace.weights["token_embedding.weight"][trace.token_ids[query]]  # (D,)
     scale = float(np.sqrt(trace.config.d_model)) if trace.config.scale_embeddings else 1.0
     position = trace["position_embed"][query] if "position_embed" in trace else None
-    total = row.astype(np.float64) * scale
+    sums = trace.weights["token_embedding.weight"][list(trace.token_ids)].astype(np.float64) * scale  # (T, D)
     if position is not None:
-        total = total + position
+        sums = sums + trace["position_embed"]
+    total = after_edits(trace, "embed", sums)[query]
     return EmbeddingParts(row, scale, position, total, float(np.abs(total - trace["embed"][query]).max()))
 
 

@@ -136,12 +136,12 @@ def pushed(trace: Trace, layer: int, number: int, query: int) -> np.ndarray:
     not in it.
     """
     direction = trace.weights[f"blocks.{layer}.ffn.down_proj.weight"][:, number].astype(np.float64)  # (D,)
-    direction = as_edited(trace, f"blocks.{layer}.ffn.out", direction)
+    direction = as_edited(trace, f"blocks.{layer}.ffn.out", direction, query)
     first = f"blocks.{layer}.resid_post"
     norms = dict(norms_from(trace.config, first))
     for tap in taps_from(trace.config, first):
         if tap in norms:
-            direction = centred(trace, direction) * trace.weights[f"{tap}.weight"]
-            direction = direction / norm_scale(trace, trace[norms[tap]][query])
-        direction = as_edited(trace, tap, direction)
-    return unembed(trace, direction)
+            direction = centred(trace, direction, tap) * trace.weights[f"{tap}.weight"]
+            direction = direction / norm_scale(trace, trace[norms[tap]][query], tap)
+        direction = as_edited(trace, tap, direction, query)
+    return unembed(trace, direction, query)

@@ -1,5 +1,6 @@
 """The logit lens: what the model would say next if it stopped at some depth (nostalgebraist 2020)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -69,14 +70,15 @@ def streams(trace: Trace, positions: slice) -> np.ndarray:
     after = ("resid_mid", "resid_post") if trace.config.norm_placement == "pre" else ("attn_norm", "ffn_norm")
     blocks = (f"blocks.{layer}.{name}" for layer in range(trace.config.num_layers) for name in after)
     names = ["blocks.0.resid_pre", *blocks]
-    return apply_norm(trace, "final_norm", np.stack([trace[name][positions] for name in names]))
+    places = np.arange(len(trace))[positions]
+    return apply_norm(trace, "final_norm", np.stack([trace[name][positions] for name in names]), positions=places)
 
 
 def readings(trace: Trace, shown: range) -> Readings:
     """The distribution at every depth after the positions `shown`: (2 L + 1, n, ...). The last few are kept."""
     known = READINGS.setdefault(trace, {})
     if (found := known.get(shown)) is None:
-        parts = [Readings.of(unembed(trace, depth)) for depth in streams(trace, slice(shown.start, shown.stop))]
+        parts = [Readings.of(logits) for logits in logits_of(trace, shown)]
         fields = ("top", "probabilities", "log_total", "entropy")
         found = Readings(*(np.stack([getattr(part, field) for part in parts]) for field in fields))
         for old in list(known)[: 1 - MOST_READINGS]:
@@ -88,13 +90,19 @@ def readings(trace: Trace, shown: range) -> Readings:
 READINGS: WeakKeyDictionary[Trace, dict[range, Readings]] = WeakKeyDictionary()
 
 
+def logits_of(trace: Trace, shown: range) -> Iterator[np.ndarray]:
+    """At every depth the logits (n, V) after the positions `shown`."""
+    for depth in streams(trace, slice(shown.start, shown.stop)):
+        yield unembed(trace, depth, np.array(shown))
+
+
 def tracked(trace: Trace, shown: range, token_id: int) -> np.ndarray:
     """(2 L + 1, n), the probability of one token at every depth, after the positions `shown`."""
-    logits = streams(trace, slice(shown.start, shown.stop)) @ unembedding(trace, token_id)
+    x = streams(trace, slice(shown.start, shown.stop))
+    logits = np.einsum("snd,nd->sn", x, unembedding(trace, token_id, np.array(shown)))
     return np.exp(logits - readings(trace, shown).log_total)
 
 
 def ranks(trace: Trace, shown: range, token_id: int) -> np.ndarray:
     """(2 L + 1, n), the rank of one token at every depth: 1 + the number of likelier ones."""
-    depths = (unembed(trace, depth) for depth in streams(trace, slice(shown.start, shown.stop)))
-    return np.stack([(logits > logits[:, [token_id]]).sum(-1) + 1 for logits in depths])
+    return np.stack([(logits > logits[:, [token_id]]).sum(-1) + 1 for logits in logits_of(trace, shown)])

@@ -8,6 +8,7 @@ from explorer.analysis.attribution import Attribution, attribution
 from explorer.analysis.edits import as_edited
 from explorer.analysis.norms import norm_scale
 from explorer.analysis.residual import stages
+from explorer.architecture.stream import input_of
 from explorer.tracing.trace import Trace
 
 
@@ -45,7 +46,7 @@ def overview(trace: Trace, position: int, token_id: int, rival_id: int | None = 
         return float(np.linalg.norm(trace[name][position].astype(np.float64)))
 
     def divisor(name: str) -> float:
-        return float(norm_scale(trace, trace[name][position]))
+        return float(norm_scale(trace, trace[input_of(trace.config, name)][position], name))
 
     def head_lengths(layer: int) -> np.ndarray:
         z = trace[f"blocks.{layer}.attn.z"][:, position].astype(np.float64)  # (H, d)
@@ -54,15 +55,14 @@ def overview(trace: Trace, position: int, token_id: int, rival_id: int | None = 
 
     embedding, added = trace["embed"][position].astype(np.float64), "position_embed" in trace
     if added:
-        embedding = embedding - as_edited(trace, "embed", trace["position_embed"][position])
-    normed = ("mid", "post") if post else ("pre", "mid")
+        embedding = embedding - as_edited(trace, "embed", trace["position_embed"][position], position)
     parts = attribution(trace, position, token_id, rival_id)
     return Overview(
         token=float(np.linalg.norm(embedding)),
         positions=length("position_embed") if added else 0.0,
         stream=np.array([length(stage.tap) for stage in stages(trace)]),
-        divisors=np.array([[divisor(f"blocks.{layer}.resid_{end}") for end in normed] for layer in layers]),
-        last_divisor=None if post else divisor(f"blocks.{layers[-1]}.resid_post"),
+        divisors=np.array([[divisor(f"blocks.{layer}.{part}_norm") for part in ("attn", "ffn")] for layer in layers]),
+        last_divisor=None if post else divisor("final_norm"),
         writes=np.array([[length(f"blocks.{layer}.{part}.out") for part in ("attn", "ffn")] for layer in layers]),
         head_writes=np.stack([head_lengths(layer) for layer in layers]),
         adds=np.stack([parts.heads.sum(-1) + parts.biases, parts.feed_forward], axis=-1),

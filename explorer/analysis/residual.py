@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.norms import apply_norm, norm_scale
+from explorer.architecture.stream import input_of
 from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
 
@@ -169,9 +170,8 @@ class NormReading:
 def norm_reading(trace: Trace, layer: int, sublayer: str) -> NormReading:
     """Of the norm of a layer's "attn" or "ffn"."""
     name = f"blocks.{layer}.{sublayer}_norm"
-    places = {("pre", "attn"): "pre", ("pre", "ffn"): "mid", ("post", "attn"): "mid", ("post", "ffn"): "post"}
-    before = f"blocks.{layer}.resid_{places[trace.config.norm_placement, sublayer]}"
+    before = input_of(trace.config, name)
     x = trace[before]
-    error = float(np.abs(apply_norm(trace, name, x) - trace[name]).max())
-    scales = norm_scale(trace, x)
+    error = float(np.abs(apply_norm(trace, name, x, positions=np.arange(len(trace))) - trace[name]).max())
+    scales = norm_scale(trace, x, name)
     return NormReading(name, before, x.mean(-1, dtype=np.float64), scales, error)

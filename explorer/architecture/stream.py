@@ -14,6 +14,22 @@ def stream_taps(config: ModelConfig) -> list[str]:
     return ["embed", *blocks, "final_norm"]
 
 
+def block_output(config: ModelConfig, layer: int) -> str:
+    """What a block hands on; -1 stands for the embedding."""
+    if layer < 0:
+        return "embed"
+    return f"blocks.{layer}.{'resid_post' if config.norm_placement == 'pre' else 'ffn_norm'}"
+
+
+def input_of(config: ModelConfig, norm: str) -> str:
+    """The value that a norm of the stream reads."""
+    if norm == "final_norm":
+        return block_output(config, config.num_layers - 1)
+    block, _dot, name = norm.rpartition(".")
+    before = {"attn_norm": ("resid_pre", "resid_mid"), "ffn_norm": ("resid_mid", "resid_post")}[name]
+    return f"{block}.{before[config.norm_placement == 'post']}"
+
+
 def taps_from(config: ModelConfig, name: str) -> list[str]:
     """Those from one of them on."""
     taps = stream_taps(config)

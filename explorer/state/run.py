@@ -31,6 +31,9 @@ class Run:
     dropped: int = 0
     edits: tuple[Intervention, ...] = ()
 
+    def __post_init__(self):
+        object.__setattr__(self, "edits", tuple(edit.of_prompt(len(self.prompt)) for edit in self.edits))
+
     @property
     def token_ids(self) -> tuple[int, ...]:
         return self.prompt + self.generated

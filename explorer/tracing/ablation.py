@@ -23,8 +23,15 @@ def ablate(
     Args:
         edits: changes that all these runs follow.
     """
-    ids = torch.tensor([token_ids[: position + 1]], device=lm.device)  # causal: what comes later has no say
-    with edited(lm, edits), hooked([lm.final_norm], last_position), torch.inference_mode():
+    # A mean is over all of its tokens; else what comes later has no say.
+    edits = [edit if edit.least_tokens else edit.of_prompt(len(token_ids)) for edit in edits]
+    length = max(position + 1, *(edit.least_tokens for edit in edits), 0)
+    ids = torch.tensor([token_ids[:length]], device=lm.device)
+
+    def asked(module, inputs, x: Tensor) -> Tensor:
+        return last_position(module, inputs, x[:, : position + 1])
+
+    with edited(lm, edits), hooked([lm.final_norm], asked), torch.inference_mode():
         found = [ablate_layer(lm, ids, layer)[:, token_id] for layer in range(lm.config.num_layers)]
     return torch.stack(found).numpy()
 

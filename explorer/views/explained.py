@@ -19,6 +19,7 @@ KINDS = {  # of parts, as `by_kind` has them -> as shown
     "attention": N_("attention"),
     "feed_forward": N_("feed-forward"),
     "shift": N_("β of the norms"),
+    "changes": N_("changes"),
 }
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from explorer.analysis.attribution import Attribution
+from explorer.analysis.attribution import Attribution, is_put_in
 from explorer.language import _
 from explorer.tracing.trace import Trace
-from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM
+from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL
 
 
 def components(trace: Trace, taken: Attribution) -> Iterator[tuple[str, float, str, str, int | None]]:
@@ -23,6 +23,8 @@ def components(trace: Trace, taken: Attribution) -> Iterator[tuple[str, float, s
         yield _("{layer} feed-forward", layer=layer), taken.feed_forward[layer], FEED_FORWARD, told, layer
     if trace.config.norm == "layernorm":
         yield "β", taken.shift, NORM, _("the shift β of the norms"), None
+    if is_put_in(trace):
+        yield _("changes"), taken.changes, RESIDUAL, _("what the changes of the run put in"), None
 
 
 def parts_in_order(trace: Trace) -> list[tuple[str, int]]:
@@ -30,6 +32,6 @@ def parts_in_order(trace: Trace) -> list[tuple[str, int]]:
     bias = "blocks.0.attn.o_proj.bias" in trace.weights
     each = ("heads", *["bias"] * bias, "feed_forward")
     first = ("token", *["position"] * ("position_embed" in trace))
-    last = ["shift"] * (trace.config.norm == "layernorm")
+    last = [*["shift"] * (trace.config.norm == "layernorm"), *["changes"] * is_put_in(trace)]
     layers = [(part, layer) for layer in range(trace.config.num_layers) for part in each]
     return [*((part, 0) for part in first), *layers, *((part, 0) for part in last)]

@@ -4,10 +4,28 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from explorer.language import N_, look_up
-from explorer.state.interventions import Base, Intervention, Scale, Shift, Zero
+from explorer.explain.notation import quoted
+from explorer.language import N_, _, look_up
+from explorer.state.errors import UserError
+from explorer.state.interventions import (
+    Add,
+    Base,
+    Clamp,
+    Drop,
+    Edge,
+    Intervention,
+    Mask,
+    Mean,
+    Norm,
+    Positions,
+    Remove,
+    Scale,
+    Shift,
+    Zero,
+)
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
+from explorer.views.explained import explained_token
 
 
 @dataclass(frozen=True)
@@ -15,12 +33,17 @@ class WhatIf:
     """An intervention and the amounts it can have, for a slider; for a switch where it takes none: 0 off, 1 on.
 
     Attributes:
-        title: beside the slider, to be looked up; in it and in `tap`, fields of the selection stand in braces.
+        title: beside the slider, to be looked up; in it and in other texts, fields of the selection stand in braces,
+            `token`, the id of the explained token, and `word`, the token itself.
         tap, kind: of the intervention.
         default: the amount at which nothing is changed.
         minimum, maximum, step: of the amount; of its log₁₀ the step, where `log`.
         log: whether the slider moves by factors.
         index: of the intervention, or the field of the selection that says it.
+        positions, by: of the intervention.
+        amount: of a switch whose intervention has one, or the field of the selection that says it.
+        without: a value that a model which is offered this lacks.
+        here: the chosen token's position, where the same can be done there alone; and by how much it is.
     """
 
     title: str
@@ -32,20 +55,38 @@ class WhatIf:
     step: float = 1.0
     log: bool = False
     index: int | str | None = None
+    positions: str | None = None
+    by: str = ""
+    amount: float | str = 0.0
+    without: str = ""
+    here: str | None = None
+    amount_here: float = 0.0
 
     @property
     def is_switch(self) -> bool:
-        return self.kind is Zero
+        return self.kind.least == self.kind.most or issubclass(self.kind, Edge)
+
+    def edit(self, amount: float, here: bool = False) -> Intervention:
+        """The intervention by an amount; a switch that is on, whatever the amount is."""
+        positions = Positions.of(self.here if here else self.positions)
+        amount = self.amount if self.is_switch else amount
+        return self.kind(self.tap, amount, self.index, positions, self.by)
+
+    def texts(self, here: bool = False) -> tuple[str, str]:
+        """The intervention's text but for a slider's amount, and how all begin that it takes the place of."""
+        edit = self.edit(self.default, here)
+        return str(edit) if self.is_switch else edit.known_by, edit.known_by
 
     @property
     def text(self) -> str:
-        """The intervention's, but for the amount."""
-        place = self.tap if self.index is None else f"{self.tap}.{self.index}"
-        return f"{place}*{self.kind.operation}"
+        return self.texts()[0]
 
-    def changes(self, edit: Intervention) -> bool:
-        """Whether an intervention is this one, by whatever amount."""
-        return (type(edit), edit.tap, edit.index) == (self.kind, self.tap, self.index)
+    def present(self, trace: Trace, here: bool = False) -> float:
+        """By how much it is in a run."""
+        text, known_by = self.texts(here)
+        if self.is_switch:
+            return float(any(str(edit) == text for edit in trace.edits))
+        return next((edit.amount for edit in trace.edits if edit.known_by == known_by), self.default)
 
     def place(self, amount: float) -> float:
         """Where on the slider an amount is, which runs from `place(minimum)` to `place(maximum)`."""
@@ -58,29 +99,90 @@ BASE = WhatIf("θ", "rope.angles", Base, default=10_000, minimum=10, maximum=1_0
 ROTATION_OFF = WhatIf(N_("rotation off"), "rope.angles", Zero)
 VECTORS_OFF = replace(ROTATION_OFF, title=N_("position vectors off"), tap="position_embed")
 
-
 # Of what is chosen. A head is scaled where it still is one: o_proj mixes them. To silence a sublayer is to silence its
 # work and not the residual stream; a bias of its output stays.
-PART = WhatIf("", "", Scale, default=1, maximum=2, step=0.05)
+PART = WhatIf("", "", Scale, default=1, maximum=2, step=0.05, here="{query}")
 HEAD = replace(PART, title=N_("head {head} of layer {layer} ×"), tap="blocks.{layer}.attn.z", index="head")
 HEADS = replace(PART, title=N_("all heads of layer {layer} ×"), tap="blocks.{layer}.attn.z")
 FEED_FORWARD = replace(PART, title=N_("feed-forward of layer {layer} ×"), tap="blocks.{layer}.ffn.hidden")
 NEURON = replace(FEED_FORWARD, title=N_("neuron {neuron} of layer {layer} ×"), index="neuron")
+MEAN = replace(HEAD, title=N_("head {head} of layer {layer} at its mean over the prompt"), kind=Mean, default=0)
+
+MASK = WhatIf(
+    N_("position {query} does not see position {key} with head {head} of layer {layer}; other weights make up for it"),
+    "blocks.{layer}.attn.pattern",
+    Mask,
+    index="head",
+    positions="{query}",
+    amount="key",
+)
+DROP = replace(
+    MASK,
+    title=N_("position {query} does not see position {key} with head {head} of layer {layer}; other weights stay"),
+    kind=Drop,
+)
+GATE = replace(
+    NEURON,
+    title=N_("gate of neuron {neuron} of layer {layer} held at"),
+    tap="blocks.{layer}.ffn.gate",
+    kind=Clamp,
+    minimum=-2,
+    maximum=4,
+)
+HIDDEN = replace(
+    GATE,
+    title=N_("neuron {neuron} of layer {layer} held at"),
+    tap="blocks.{layer}.ffn.hidden",
+    without="blocks.{layer}.ffn.gate",
+)
+TOWARDS = WhatIf(
+    N_("the stream after layer {layer}, pushed towards {word} by × its length"),
+    "blocks.{layer}.resid_post",
+    Add,
+    minimum=-1,
+    step=0.05,
+    by="unembed.{token}",
+    here="{query}",
+)
+WITHOUT = replace(TOWARDS, title=N_("the stream after layer {layer} without its part along {word}"), kind=Remove)
+AS_NORM = {
+    "rmsnorm": N_("{norm} as an RMSNorm"),
+    "layernorm": N_("{norm} as a LayerNorm"),
+    "none": N_("{norm} off, but for its gain"),
+}
+NORMS = tuple(
+    WhatIf(title, tap, Norm, by=by)
+    for tap in ("blocks.{layer}.attn_norm", "blocks.{layer}.ffn_norm", "final_norm")
+    for by, title in AS_NORM.items()
+)
 
 
 def offered(what_ifs: Sequence[WhatIf], trace: Trace, selection: Selection) -> list[tuple[WhatIf, float]]:
     """Those that the model of a run has something for, with its numbers, and the amount each has in the run."""
-    offers = [fitted(chosen(what_if, selection), trace) for what_if in what_ifs]
-    return [(offer, present(offer, trace)) for offer in offers if offer.tap in trace and offer.maximum > offer.minimum]
+    offers = [chosen(what_if, trace, selection) for what_if in what_ifs]
+    offers = [fitted(offer, trace, selection) for offer in offers if offer.tap in trace and offer.without not in trace]
+    offers = [offer for offer in offers if offer.maximum > offer.minimum and can_be(offer, trace)]
+    return [
+        (replace(offer, amount_here=offer.present(trace, here=True)) if offer.here else offer, offer.present(trace))
+        for offer in offers
+    ]
 
 
-def chosen(what_if: WhatIf, selection: Selection) -> WhatIf:
+def chosen(what_if: WhatIf, trace: Trace, selection: Selection) -> WhatIf:
     known = selection.as_dict()
-    title, tap = look_up(what_if.title, **known), what_if.tap.format(**known)
-    return replace(what_if, title=title, tap=tap, index=known.get(what_if.index, what_if.index))
+    if what_if.kind is Norm:
+        _blocks, _dot, name = what_if.tap.rpartition(".")
+        known["norm"] = name if name == what_if.tap else _("{name} of layer {layer}", name=name, layer=selection.layer)
+    elif what_if.by:
+        token_id = explained_token(trace, selection)
+        known |= {"token": token_id, "word": quoted(trace.vocabulary[token_id])}
+    filled = {name: getattr(what_if, name) for name in ("tap", "positions", "by", "without", "here")}
+    texts = {name: text.format(**known) for name, text in filled.items() if text}
+    numbers = {name: known.get(getattr(what_if, name), getattr(what_if, name)) for name in ("index", "amount")}
+    return replace(what_if, title=look_up(what_if.title, **known), **texts, **numbers)
 
 
-def fitted(what_if: WhatIf, trace: Trace) -> WhatIf:
+def fitted(what_if: WhatIf, trace: Trace, selection: Selection) -> WhatIf:
     config = trace.config
     if what_if.kind is Base:
         theta = config.rope_theta
@@ -88,9 +190,17 @@ def fitted(what_if: WhatIf, trace: Trace) -> WhatIf:
         return replace(what_if, default=theta, minimum=least, maximum=most)
     if what_if.kind is Shift and config.position == "learned":  # it knows no positions beyond its table
         return replace(what_if, maximum=min(what_if.maximum, config.context_length - len(trace)))
+    if what_if.kind is Clamp:  # as it is at the chosen token
+        value = float(f"{(trace.baseline or trace)[what_if.tap][selection.query, what_if.index]:.3g}")
+        least, most = min(what_if.minimum, value), max(what_if.maximum, value)
+        return replace(what_if, default=value, minimum=least, maximum=most)
     return what_if
 
 
-def present(what_if: WhatIf, trace: Trace) -> float:
-    amounts = [1.0 if what_if.is_switch else edit.amount for edit in trace.edits if what_if.changes(edit)]
-    return amounts[0] if amounts else what_if.default
+def can_be(what_if: WhatIf, trace: Trace) -> bool:
+    """Whether the model has what it changes, and it changes anything."""
+    try:
+        what_if.edit(what_if.default).check(trace.config, trace.values)
+    except UserError:
+        return False
+    return not (what_if.kind is Norm and what_if.by == trace.config.norm)

@@ -7,10 +7,10 @@ from explorer.analysis.rounding import Check
 from explorer.architecture.stream import norms_from, taps_from
 from explorer.explain.analysed.arithmetic import product
 from explorer.explain.analysed.attention import columns_of
-from explorer.explain.captured import working_of
-from explorer.explain.captured.edits import multiplied
+from explorer.explain.captured import put_in, working_of
+from explorer.explain.captured.edits import shared
 from explorer.explain.captured.linear import side_by_side
-from explorer.explain.captured.norms import divided
+from explorer.explain.captured.norms import divided, has_shift
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import quoted
 from explorer.explain.place import at
@@ -21,16 +21,16 @@ from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
 
 ATTRIBUTION = "explorer/analysis/attribution.py"
-HEADS = "heads[layer] = (z * (out @ weights["
+HEADS = "heads[layer] = (z * (out @ table)"
 # part of a logit -> what is told of it, its number in an `Attribution` at a layer, and the line that works it out
 PARTS = {
-    "token": (N_("what the token’s embedding adds"), lambda a, layer: a.token, "token = float(value("),
-    "position": (N_("what its position adds"), lambda a, layer: a.positions, "positions = float(value("),
+    "token": (N_("what the token’s embedding adds"), lambda a, layer: a.token, "token = float(at_embed)"),
+    "position": (N_("what its position adds"), lambda a, layer: a.positions, "positions = float(position_row @ read)"),
     "heads": (N_("what all heads of layer {layer} add"), lambda a, layer: a.heads.sum(-1)[layer], HEADS),
     "bias": (
         N_("what the bias of W_O of layer {layer} adds"),
         lambda a, layer: a.biases[layer],
-        "biases[layer] = weights.get(",
+        "biases[layer] = bias @ out",
     ),
     "attention": (
         N_("what attention of layer {layer} adds"),
@@ -42,7 +42,8 @@ PARTS = {
         lambda a, layer: a.feed_forward[layer],
         "feed_forward[layer] = value(",
     ),
-    "shift": (N_("what the shift β of all norms adds"), lambda a, layer: a.shift, "shift = before_norm(trace, "),
+    "shift": (N_("what the shift β of all norms adds"), lambda a, layer: a.shift, "shift += added"),
+    "changes": (N_("what changes of the run put in"), lambda a, layer: a.changes, "changes += float(put_in(trace"),
     "sum": (N_("what all parts together add"), lambda a, layer: a.total, "return float(self.token + self.positions"),
     "logit": (N_("the captured logit"), lambda a, layer: a.logit, "logit = unembedding("),
 }
@@ -72,7 +73,7 @@ def head_part(trace: Trace, position: int, token_id: int, rival_id: int | None, 
     drawn = element(attribution(trace, position, token_id, rival_id).heads, layer, head)
     z, from_z = take(trace, f"blocks.{layer}.attn.z", head, position)
     output, from_output = take(trace, f"blocks.{layer}.attn.o_proj.weight", ALL, columns_of(head, len(z)))
-    written = multiplied(trace, f"blocks.{layer}.attn.out", output @ z)
+    written = shared(trace, f"blocks.{layer}.attn.out", output @ z, position)
     vector = through(trace, (written, [from_z, from_output]), f"blocks.{layer}.resid_mid", position)
     name = _("what head {head} of layer {layer} adds", head=head, layer=layer)
     formula = look_up(THROUGH_NORMS[rival_id is not None], x="W_O z")
@@ -92,11 +93,11 @@ def adding(
 ) -> Derivation:
     """A vector's product with what the unembedding reads."""
     final, inputs = vector
-    row, from_row = unembedding(trace, token_id)
+    row, from_row = unembedding(trace, token_id, position)
     where = {"place": at(trace, position), "token": quoted(trace.vocabulary[token_id])}
     told = _("after {place}, to the logit of {token}", **where)
     if rival_id is not None:
-        rival, from_rival = unembedding(trace, rival_id)
+        rival, from_rival = unembedding(trace, rival_id, position)
         row, inputs = row - rival, [*inputs, from_row]
         from_row = from_rival
         rival = quoted(trace.vocabulary[rival_id])
@@ -105,10 +106,10 @@ def adding(
     return Derivation(name, told, drawn, working, Source(ATTRIBUTION, line))
 
 
-def unembedding(trace: Trace, token_id: int) -> tuple[np.ndarray, Input]:
+def unembedding(trace: Trace, token_id: int, position: int) -> tuple[np.ndarray, Input]:
     """(D,) whose product with the final vector is a token's logit, and where it is from."""
     row, read = take(trace, "lm_head.weight", token_id)
-    return row * multiplied(trace, "logits", np.ones(trace.config.vocab_size))[token_id], read
+    return row * shared(trace, "logits", np.ones(trace.config.vocab_size), position)[token_id], read
 
 
 def final(trace: Trace, part: str, position: int, layer: int) -> Reads:
@@ -116,8 +117,8 @@ def final(trace: Trace, part: str, position: int, layer: int) -> Reads:
     if part in ("sum", "logit"):
         vector, read = take(trace, "final_norm", position)
         return vector, [read]
-    if part == "shift":
-        return through(trace, (np.zeros(trace.config.d_model), []), "blocks.0.resid_pre", position, shift=True)
+    if part in ("shift", "changes"):
+        return through(trace, (np.zeros(trace.config.d_model), []), "embed", position, part)
     if part in ("token", "position"):
         first = "blocks.0.resid_pre"
     else:
@@ -130,10 +131,11 @@ def written(trace: Trace, part: str, position: int, layer: int) -> Reads:
     block = f"blocks.{layer}"
     if part in ("token", "position"):
         embed, read = take(trace, "embed", position)
+        embed = embed - put_in(trace, "embed", position)
         if "position_embed" not in trace:
             return embed, [read]
         added, from_positions = take(trace, "position_embed", position)
-        added = multiplied(trace, "embed", added)
+        added = shared(trace, "embed", added, position)
         return (added, [from_positions]) if part == "position" else (embed - added, [read, from_positions])
     if part == "feed_forward":
         vector, read = take(trace, f"{block}.ffn.out", position)
@@ -146,22 +148,26 @@ def written(trace: Trace, part: str, position: int, layer: int) -> Reads:
     if part != "heads" and f"{block}.attn.o_proj.bias" in trace.weights:
         bias, read = take(trace, f"{block}.attn.o_proj.bias")
         vector, inputs = vector + bias, [*inputs, read]
-    return multiplied(trace, f"{block}.attn.out", vector), inputs
+    return shared(trace, f"{block}.attn.out", vector, position), inputs
 
 
-def through(trace: Trace, vector: Reads, first: str, position: int, shift: bool = False) -> Reads:
+def through(trace: Trace, vector: Reads, first: str, position: int, also: str = "") -> Reads:
     """A part of the stream, from the `first` of its values on, through norms that divide by what they divided the whole
-    by, and through edits; with `shift` also through the β of the norms."""
+    by, and through edits; `also` "shift", the β of the norms, or "changes", what edits put in."""
     part, inputs = vector
     norms = dict(norms_from(trace.config, first))
     for name in taps_from(trace.config, first):
         if name in norms:
             (x, from_x), (gain, from_gain) = take(trace, norms[name], position), take(trace, f"{name}.weight")
-            part, inputs = divided(trace, part, x) * gain, [*inputs, from_x, from_gain]
-            if shift:
+            part, inputs = divided(trace, part, x, name) * gain, [*inputs, from_x, from_gain]
+            if also == "shift" and has_shift(trace, name):
                 beta, from_beta = take(trace, f"{name}.bias")
                 part, inputs = part + beta, [*inputs, from_beta]
-        part = multiplied(trace, name, part)
+        if also == "changes" and name.endswith("resid_mid"):  # what attention gives out is added there
+            part = part + put_in(trace, name.replace("resid_mid", "attn.out"), position)
+        part = shared(trace, name, part, position)
+        if also == "changes":
+            part = part + put_in(trace, name, position)
     return part, inputs
 
 

@@ -8,9 +8,9 @@ from explorer.analysis.lens import LENSES, depths, ranks, readings, streams, tra
 from explorer.analysis.norms import unembed
 from explorer.analysis.rounding import Check
 from explorer.explain.analysed import distribution
-from explorer.explain.captured import working_of
-from explorer.explain.captured.edits import multiplied
-from explorer.explain.captured.norms import divided
+from explorer.explain.captured import put_in, working_of
+from explorer.explain.captured.edits import shared
+from explorer.explain.captured.norms import divided, has_shift
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, products
 from explorer.explain.place import at, of_id
@@ -49,7 +49,7 @@ def lens_cell(trace: Trace, depth: int, position: int, token_id: int, kind: str)
     }[kind]
     x, inputs = read_at(trace, depth, position)
     table, from_table = take(trace, "lm_head.weight")
-    logits = multiplied(trace, "logits", table @ x)  # (V,)
+    logits = shared(trace, "logits", table @ x, position)  # (V,)
     from_row = take(trace, "lm_head.weight", token_id)[1]
     working = MEASURES[kind](logits, token_id, (*inputs, *[from_row] * (kind != "entropy"), from_table))
     if kind != "entropy":
@@ -83,11 +83,11 @@ def read_at(trace: Trace, depth: int, position: int) -> tuple[np.ndarray, list[I
     inputs = [read]
     if pre:
         gain, from_gain = take(trace, "final_norm.weight")
-        x, inputs = divided(trace, x, x) * gain, [*inputs, from_gain]
-    if "final_norm.bias" in trace.weights:
+        x, inputs = divided(trace, x, x, "final_norm") * gain, [*inputs, from_gain]
+    if has_shift(trace, "final_norm"):
         shift, from_shift = take(trace, "final_norm.bias")
         x, inputs = x + shift, [*inputs, from_shift]
-    return multiplied(trace, "final_norm", x), inputs
+    return shared(trace, "final_norm", x, position) + put_in(trace, "final_norm", position), inputs
 
 
 def last_depth(trace: Trace, position: int) -> Check:

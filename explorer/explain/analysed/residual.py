@@ -6,6 +6,7 @@ from statistics import median
 from explorer.analysis import residual
 from explorer.analysis.norms import norm_scale
 from explorer.analysis.residual import norm_reading, outliers, residual_norms, similarity, stages
+from explorer.architecture.stream import input_of
 from explorer.explain.analysed import arithmetic
 from explorer.explain.captured.norms import mean_square
 from explorer.explain.derivation import Derivation
@@ -15,6 +16,7 @@ from explorer.explain.point import element, nth
 from explorer.explain.source import Source
 from explorer.explain.working import Working, take
 from explorer.language import _, ngettext
+from explorer.state.interventions import kind_of_norm
 from explorer.tracing.trace import Trace
 
 RESIDUAL = "explorer/analysis/residual.py"
@@ -126,14 +128,15 @@ def outlier(trace: Trace, row: int, column: int) -> Derivation:
     )
 
 
-def divisor(trace: Trace, tap: str, position: int) -> Derivation:
-    """What a norm divides a token's vector by, given the value that it reads."""
-    drawn = element(norm_scale(trace, trace[tap]), position)
+def divisor(trace: Trace, norm: str, position: int) -> Derivation:
+    """What a norm divides a token's vector by."""
+    kind, tap = kind_of_norm(trace.config, trace.edits, norm), input_of(trace.config, norm)
+    drawn = element(norm_scale(trace, trace[tap], norm), position)
     x, read = take(trace, tap, position)
-    squares, eps = float(mean_square(trace, x)), trace.config.norm_eps
-    value = math.sqrt(squares + eps)
-    symbols = _("√(var x + ε)") if trace.config.norm == "layernorm" else _("√(mean x² + ε)")
-    numbers = f"√({number(squares)} + {number(eps)}) = {number(value)}"
+    squares, eps = float(mean_square(x, kind)), trace.config.norm_eps
+    value = math.sqrt(squares + eps) if kind != "none" else 1.0
+    symbols = {"layernorm": _("√(var x + ε)"), "rmsnorm": _("√(mean x² + ε)"), "none": _("1: it does not divide")}[kind]
+    numbers = f"√({number(squares)} + {number(eps)}) = {number(value)}" if kind != "none" else "= 1"
     working = Working(symbols, lambda: numbers, value, (read,))
     source = Source("explorer/analysis/norms.py", "return np.sqrt((x**2).mean(-1) + trace.config.norm_eps)")
     return Derivation(_("what the norm divides by"), at(trace, position), drawn, working, source)

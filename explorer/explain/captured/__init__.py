@@ -4,8 +4,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from explorer.analysis.edits import puts_in
 from explorer.analysis.rounding import Check
-from explorer.explain.captured.edits import edited
+from explorer.explain.captured.edits import edited, shared
 from explorer.explain.captured.taps import formula_of
 from explorer.explain.derivation import Derivation
 from explorer.explain.place import place
@@ -33,7 +34,17 @@ def working_of(trace: Trace, name: str, at: Index = ()) -> Working:
     KeyError where no formula is known by that name.
     """
     at = at or (ALL,) * trace[name].ndim
-    return edited(trace, name, at, formula_of(trace.config, name).working(trace, at))
+    return edited(trace, name, at, formula_of(trace.config, name))
+
+
+def put_in(trace: Trace, name: str, position: int) -> np.ndarray:
+    """What edits of a value (T, N) at a position put into it, given what it is worked out from: all but what the value
+    before them has a share in."""
+    value = trace[name][position].astype(np.float64)
+    if not puts_in(trace, name):
+        return np.zeros_like(value)
+    before = formula_of(trace.config, name).working(trace, (ALL, ALL)).value[position]
+    return value - shared(trace, name, before, position)
 
 
 def check(trace: Trace, name: str) -> Check:

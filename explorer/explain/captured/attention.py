@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from explorer.analysis.edits import masked
 from explorer.explain.captured.linear import dots, lengths
 from explorer.explain.notation import factor, number, products
 from explorer.explain.source import Source
@@ -90,8 +91,9 @@ class Scores:
 
 @dataclass(frozen=True)
 class Pattern:
-    """softmax of the scores over the keys up to the query; 0 after it."""
+    """softmax of the scores over the keys up to the query; 0 after it, and where the run's masks let it not look."""
 
+    name: str
     scores: str
     source: Source
 
@@ -109,6 +111,8 @@ class Pattern:
                 (read,),
                 0.0,
             )
+        unseen = masked(trace, self.name)[head, query, up_to(query)]
+        scores[unseen] = -np.inf
         largest = scores.max(-1, keepdims=True)
         below = scores - largest  # rounded itself, so that its exponential is off by as many times its size
         exps = np.exp(below)
@@ -118,6 +122,8 @@ class Pattern:
 
         def numbers() -> str:
             exponent, divisor = f"{number(scores[key])} − {factor(largest.item())}", number(total.item())
+            if unseen[key]:
+                return _("weight = 0: query {query} may not look at key {key}", key=key, query=query)
             quotients = f"e^({exponent}) / {divisor} = {number(exps[key])} / {divisor}"
             return _("weight = {quotients} = {value}", quotients=quotients, value=number(value))
 

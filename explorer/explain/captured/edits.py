@@ -1,33 +1,35 @@
 """What edits made of a run's values: a run that was changed is worked out again with its changes."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
+from explorer.analysis.edits import effects_at
+from explorer.explain.captured.formula import Formula
 from explorer.explain.notation import number
-from explorer.explain.working import Index, Working
+from explorer.explain.working import ALL, Index, Working
 from explorer.language import _
-from explorer.state.interventions import Base, Intervention, Shift
+from explorer.state.interventions import Base, Shift
 from explorer.tracing.trace import Trace
 
 
-def edited(trace: Trace, name: str, at: Index, working: Working) -> Working:
+def edited(trace: Trace, name: str, at: Index, formula: Formula) -> Working:
     """Part of a captured value, worked out as it was computed, with what edits of it made of that."""
+    working = formula.working(trace, at)
+    effects = [effect for effect in effects_at(trace, name) if effect.symbol()]
+    if not effects:
+        return working
     shape = trace[name].shape
-    axis = 0 if len(shape) == 3 else -1
-    part = at[axis]
-    for edit in multiplying(trace, name):
-        if not isinstance(part, slice) and edit.index not in (None, part):
-            continue
-        by = factors(edit, shape[axis])[part]
-        by = by[:, None, None] if np.ndim(by) and axis == 0 else by
-        working = times(working, by, f"× {number(edit.factor)}", edit.words(trace.config))
+    whole = formula.working(trace, (ALL,) * len(shape))  # what an edit makes of one number may depend on others
+    value, sizes = whole.value, np.broadcast_to(whole.sizes, shape)
+    for effect in effects:
+        value, sizes = effect.again(trace, value, sizes)
+        if np.any(effect.where(shape)[at]):
+            working = then(working, value[at], sizes[at], effect.symbol(), effect.edit.words(trace.config))
     return working
 
 
-def times(working: Working, by: np.ndarray | float, written: str, words: str) -> Working:
-    value = working.value * by
+def then(working: Working, value: np.ndarray, sizes: np.ndarray, written: str, words: str) -> Working:
     return replace(
         working,
         symbols=_(
@@ -35,27 +37,16 @@ def times(working: Working, by: np.ndarray | float, written: str, words: str) ->
         ),
         numbers=lambda: f"{working.numbers()}; {written} = {number(value)}",
         value=value,
-        sizes=working.sizes * np.abs(by),
+        sizes=sizes,
     )
 
 
-def multiplied(trace: Trace, name: str, x: np.ndarray) -> np.ndarray:
-    """Vectors (…, N) at a place in the stream, or the logits there, as edits of that place multiply them."""
-    for edit in multiplying(trace, name):
-        x = x * factors(edit, x.shape[-1])
+def shared(trace: Trace, name: str, x: np.ndarray, position: int) -> np.ndarray:
+    """Vectors (…, N) at a place in the stream at a position, or the logits there, as edits of that place leave them,
+    all but what edits put in."""
+    for effect in effects_at(trace, name):
+        x = effect.share(trace, x, position)
     return x
-
-
-def multiplying(trace: Trace, name: str) -> Iterator[Intervention]:
-    """The edits that multiplied a captured value or a part of it."""
-    return (edit for edit in trace.edits if edit.tap == name and edit.factor is not None)
-
-
-def factors(edit: Intervention, size: int) -> np.ndarray:
-    """(size,) what an edit multiplies by along the axis that its index counts: of heads, or else the last."""
-    by = np.ones(size)
-    by[slice(None) if edit.index is None else edit.index] = edit.factor
-    return by
 
 
 def first_position(trace: Trace) -> int:

@@ -8,7 +8,8 @@ from explorer.explain.captured.linear import Copy, Linear
 from explorer.explain.notation import factor, number
 from explorer.explain.source import Source
 from explorer.explain.working import ALL, Index, Working, take
-from explorer.language import _
+from explorer.language import N_, look_up
+from explorer.state.interventions import kind_of_norm
 from explorer.tracing.trace import Trace
 
 NORM_LINES = {
@@ -19,7 +20,7 @@ NORM_LINES = {
 
 @dataclass(frozen=True)
 class Norm:
-    """x / √(mean x² + ε) · g, or of LayerNorm (x − mean x) / √(var x + ε) · γ + β.
+    """x / √(mean x² + ε) · g, or of LayerNorm (x − mean x) / √(var x + ε) · γ + β; or as the run has another there.
 
     Attributes:
         x: what is normalised; a linear map's result where that was not captured itself.
@@ -33,52 +34,65 @@ class Norm:
 
     def working(self, trace: Trace, at: Index) -> Working:
         *place, dim = at
-        whole = self.x.working(trace, (*place, ALL))
-        x, sizes, divisor = whole.value, whole.sizes, root(trace, whole.value)[..., None]
+        whole, kind = self.x.working(trace, (*place, ALL)), kind_of_norm(trace.config, trace.edits, self.norm)
+        x, sizes = whole.value, whole.sizes
         gain, from_gain = take(trace, f"{self.norm}.weight", dim)
-        value, inputs = (centred(trace, x) / divisor)[..., dim] * gain, (*whole.inputs, from_gain)
+        inputs, shift = (*whole.inputs, from_gain), 0.0
+        if kind == "layernorm":
+            mean = x.mean(-1, keepdims=True)
+            sizes = sizes + np.abs(mean)
+        if shifts := has_shift(trace, self.norm):
+            shift, from_shift = take(trace, f"{self.norm}.bias", dim)
+            inputs = (*inputs, from_shift)
+        divisor = root(trace, x, kind)[..., None]
+        value = (centred(x, kind) / divisor)[..., dim] * gain + shift
 
-        def under_root() -> str:
-            return f"√({number(mean_square(trace, x))} + {number(trace.config.norm_eps)})"
+        def numbers() -> str:
+            top, under, plus = number(x[dim]), "", ""
+            if kind == "layernorm":
+                top = f"({top} − {factor(mean.item())})"
+            if kind != "none":
+                under = f" / √({number(mean_square(x, kind))} + {number(trace.config.norm_eps)})"
+            if shifts:
+                plus = f" + {factor(shift)}"
+            return f"{self.symbol} = {top}{under} · {factor(gain)}{plus} = {number(value)}"
 
-        if trace.config.norm == "rmsnorm":
-            return Working(
-                _("{symbol} = x / √(mean x² + ε) · gain", symbol=self.symbol),
-                lambda: f"{self.symbol} = {number(x[dim])} / {under_root()} · {factor(gain)} = {number(value)}",
-                value,
-                inputs,
-                (sizes / divisor)[..., dim] * np.abs(gain),
-            )
-        shift, from_shift = take(trace, f"{self.norm}.bias", dim)
-        mean = x.mean(-1, keepdims=True)
-        value, sizes = value + shift, sizes + np.abs(mean)
-        return Working(
-            _("{symbol} = (x − mean x) / √(var x + ε) · γ + β", symbol=self.symbol),
-            lambda: (
-                f"{self.symbol} = ({number(x[dim])} − {factor(mean.item())}) / {under_root()} · "
-                f"{factor(gain)} + {factor(shift)} = {number(value)}"
-            ),
-            value,
-            (*inputs, from_shift),
-            (sizes / divisor)[..., dim] * np.abs(gain) + np.abs(shift),
-        )
+        symbols = look_up(WRITTEN[kind, shifts], symbol=self.symbol)
+        sizes = (sizes / divisor)[..., dim] * np.abs(gain) + np.abs(shift)
+        return Working(symbols, numbers, value, inputs, sizes)
 
 
-def mean_square(trace: Trace, x: np.ndarray) -> np.ndarray:
+# Kind of norm, and whether a shift is added -> the formula
+WRITTEN = {
+    ("rmsnorm", False): N_("{symbol} = x / √(mean x² + ε) · gain"),
+    ("rmsnorm", True): N_("{symbol} = x / √(mean x² + ε) · γ + β"),
+    ("layernorm", False): N_("{symbol} = (x − mean x) / √(var x + ε) · gain"),
+    ("layernorm", True): N_("{symbol} = (x − mean x) / √(var x + ε) · γ + β"),
+    ("none", False): N_("{symbol} = x · gain"),
+}
+
+
+def has_shift(trace: Trace, name: str) -> bool:
+    """Whether a norm of the run adds β."""
+    return f"{name}.bias" in trace.weights and kind_of_norm(trace.config, trace.edits, name) != "none"
+
+
+def mean_square(x: np.ndarray, kind: str) -> np.ndarray:
     """Over the last axis, mean x², or of LayerNorm var x."""
-    return x.var(-1) if trace.config.norm == "layernorm" else (x * x).mean(-1)
+    return x.var(-1) if kind == "layernorm" else (x * x).mean(-1)
 
 
-def root(trace: Trace, x: np.ndarray) -> np.ndarray:
-    """What the model's kind of norm divides vectors by: (…, D) -> (…)."""
-    return np.sqrt(mean_square(trace, x) + trace.config.norm_eps)
+def root(trace: Trace, x: np.ndarray, kind: str) -> np.ndarray:
+    """What a kind of norm divides vectors by: (…, D) -> (…)."""
+    return np.sqrt(mean_square(x, kind) + trace.config.norm_eps) if kind != "none" else np.ones(x.shape[:-1])
 
 
-def centred(trace: Trace, x: np.ndarray) -> np.ndarray:
-    """Vectors as LayerNorm divides them, less their mean; as they are where the model's norm is another."""
-    return x - x.mean(-1, keepdims=True) if trace.config.norm == "layernorm" else x
+def centred(x: np.ndarray, kind: str) -> np.ndarray:
+    """Vectors as LayerNorm divides them, less their mean; as they are where the norm is another."""
+    return x - x.mean(-1, keepdims=True) if kind == "layernorm" else x
 
 
-def divided(trace: Trace, part: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """A part of x (…, D), or x itself, as the model's kind of norm divides x, before gains."""
-    return centred(trace, part) / root(trace, x)[..., None]
+def divided(trace: Trace, part: np.ndarray, x: np.ndarray, name: str) -> np.ndarray:
+    """A part of x (…, D), or x itself, as a norm of the run, by its name, divides x, before gains."""
+    kind = kind_of_norm(trace.config, trace.edits, name)
+    return centred(part, kind) / root(trace, x, kind)[..., None]

@@ -67,7 +67,7 @@ def scores(config: ModelConfig, layer: int) -> Formula:
 
 def pattern(config: ModelConfig, layer: int) -> Formula:
     line = Source(ATTENTION, "return torch.softmax(scores + penalty, dim=-1)")
-    return Pattern(f"blocks.{layer}.attn.scores", line)
+    return Pattern(f"blocks.{layer}.attn.pattern", f"blocks.{layer}.attn.scores", line)
 
 
 def fetched(config: ModelConfig, layer: int) -> Formula:

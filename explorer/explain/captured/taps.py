@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+from explorer.architecture.stream import block_output
 from explorer.explain.captured.embedding import Angles, Embedded, Learned, Waves
 from explorer.explain.captured.formula import Formula
 from explorer.explain.captured.linear import Copy, Linear, Sum
@@ -22,11 +23,6 @@ def formula_of(config: ModelConfig, name: str) -> Formula:
     if tap not in known:
         raise KeyError(f"no formula is known for {name!r}; it belongs in explorer/explain/captured/taps.py")
     return known[tap](config, int(in_block[1])) if in_block else known[tap](config)
-
-
-def block_output(config: ModelConfig, layer: int) -> str:
-    """What the block hands on."""
-    return f"blocks.{layer}.{'resid_post' if config.norm_placement == 'pre' else 'ffn_norm'}"
 
 
 def embedded(config: ModelConfig) -> Formula:

@@ -14,8 +14,9 @@ class Shift(Intervention):
     most: ClassVar[float] = 4096
     whole: ClassVar[bool] = True
     taps: ClassVar[tuple[str, ...]] = ("rope.angles", "position_embed")
+    is_everywhere: ClassVar[bool] = True
 
-    def words(self, config: ModelConfig) -> str:
+    def what(self, config: ModelConfig) -> str:
         return _("positions shifted by {amount:,.0f}", amount=self.amount)
 
 
@@ -26,6 +27,7 @@ class Base(Intervention):
     least: ClassVar[float] = 1
     most: ClassVar[float] = 1e9
     taps: ClassVar[tuple[str, ...]] = ("rope.angles",)
+    is_everywhere: ClassVar[bool] = True
 
-    def words(self, config: ModelConfig) -> str:
+    def what(self, config: ModelConfig) -> str:
         return _("θ = {theta:,.10g} instead of {trained:,.10g}", theta=self.amount, trained=config.rope_theta)

@@ -1,14 +1,11 @@
 """More or less of a value, or none of it."""
 
-import re
 from typing import ClassVar
 
 from explorer.language import N_, _, look_up
-from explorer.state.interventions.axes import axis
 from explorer.state.interventions.intervention import Intervention
 from model.config import ModelConfig
 
-PLACE = re.compile(r"(?:blocks\.(?P<layer>\d+)\.)?(?P<name>.+)")
 # What is said of a factor of 0, and of another. Of what does a sublayer's work, which speaks for itself: the value's
 # name in its layer, and whether it is one part -> both templates
 SUBLAYERS = {
@@ -43,14 +40,13 @@ class Scale(Intervention):
     def factor(self) -> float:
         return self.amount
 
-    def words(self, config: ModelConfig) -> str:
-        if self == ROTATION_OFF:
+    def what(self, config: ModelConfig) -> str:
+        if self.known_by.replace(f"@{self.positions}", "") == ROTATION_OFF.known_by:
             return _("rotation off")
-        layer, name = PLACE.fullmatch(self.tap).group("layer", "name")
+        layer, name, part = self.part()
         is_part, factor = self.index is not None, f"{self.factor:.10g}".replace("-", "−")
         off, scaled = SUBLAYERS.get((name, is_part)) or VALUES[layer is not None, is_part]
         said = off if self.factor == 0 else scaled
-        part = look_up(axis(self.tap).one, index=self.index)
         return look_up(said, name=name, layer=layer, index=self.index, part=part, factor=factor)
 
 

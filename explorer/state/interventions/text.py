@@ -1,39 +1,68 @@
-"""Changes to a run as text, as in "blocks.2.attn.z.1*zero" or "rope.angles*base*500": place, operation, amount."""
+"""Changes to a run as text, as in "blocks.2.attn.z.1@3-5*zero" or "rope.angles*base*500".
+
+That is the value, its part, the positions after an @, the operation, the name that some need, and the amount.
+"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from explorer.language import _
 from explorer.state.errors import UserError
+from explorer.state.interventions.clamp import Clamp
+from explorer.state.interventions.direction import Add, Remove
+from explorer.state.interventions.edges import Drop, Mask
 from explorer.state.interventions.intervention import Intervention
+from explorer.state.interventions.mean import Mean
+from explorer.state.interventions.norm import Norm
+from explorer.state.interventions.places import Positions
 from explorer.state.interventions.positions import Base, Shift
 from explorer.state.interventions.scale import Scale, Zero
 
 MOST_EDITS = 16  # of one run
 BETWEEN = "~"  # edits in a text
-# In the order in which they act at one tap, whatever order they were given in: first where tokens stand.
-KINDS = {kind.operation: kind for kind in (Shift, Base, Scale, Zero)}
+# In the order in which they act at one tap, whatever order they were given in: first where tokens stand, then what
+# computes the value in another way, then what changes the value that was computed.
+KINDS = {
+    kind.operation: kind for kind in (Shift, Base, Norm, Mask, Drop, Mean, Scale, Zero, Clamp, Remove, Add)
+}  # fmt: skip
 
 
-def Edit(tap: str, operation: str, amount: float = 0.0, index: int | None = None) -> Intervention:
-    """The intervention of the kind that is called `operation`, one of `KINDS`; UserError where there is none."""
+def Edit(
+    tap: str,
+    operation: str,
+    amount: float = 0.0,
+    index: int | None = None,
+    *,
+    positions: Positions | str | int | Iterable[int] | None = None,
+    by: str = "",
+) -> Intervention:
+    """The intervention of the kind that is called `operation`, one of `KINDS`; UserError where there is none.
+
+    Args:
+        positions: those that are changed, numbers or text like "3-5.9"; None: all, those to come as well.
+        by: of a kind that needs one, the name of a direction or of a norm.
+    """
     if operation not in KINDS:
         raise UserError(_("an edit is one of {kinds}, got {got!r}", kinds=", ".join(KINDS), got=operation[:80]))
-    return KINDS[operation](tap, amount, index)
+    return KINDS[operation](tap, amount, index, Positions.of(positions), by)
 
 
 def parse_edit(text: str) -> Intervention:
     """The intervention that `str` wrote; UserError where it is none."""
-    place, *operation = text.split("*")
-    if not 1 <= len(operation) <= 2:
+    place, *rest = text.split("*")
+    operation, *rest = rest or [""]
+    named = operation in KINDS and KINDS[operation].names
+    by = rest.pop(0) if named and rest else ""
+    if not operation or len(rest) > 1:
         raise UserError(_("an edit is written tap*operation or tap*operation*amount, got {got!r}", got=text[:80]))
+    place, at, positions = place.partition("@")
     tap, _dot, index = place.rpartition(".")
     tap, index = (tap, int(index)) if re.fullmatch("[0-9]{1,9}", index) else (place, None)
     try:
-        amount = float(operation[1]) if len(operation) > 1 else 0.0
+        amount = float(rest[0]) if rest else 0.0
     except ValueError:
-        raise UserError(_("the amount of an edit is a number, got {got!r}", got=operation[1][:80])) from None
-    return Edit(tap, operation[0], amount, index)
+        raise UserError(_("the amount of an edit is a number, got {got!r}", got=rest[0][:80])) from None
+    return Edit(tap, operation, amount, index, positions=positions if at else None, by=by)
 
 
 def parse_edits(edits: str | Sequence[str]) -> tuple[Intervention, ...]:
@@ -44,6 +73,12 @@ def parse_edits(edits: str | Sequence[str]) -> tuple[Intervention, ...]:
     if len(texts) > MOST_EDITS:
         raise UserError(_("a run has at most {most} edits, got {got}", most=MOST_EDITS, got=len(texts)))
     parsed = tuple(map(parse_edit, texts))
-    if len({(edit.place, edit.operation) for edit in parsed}) < len(parsed):
+    if len({edit.known_by for edit in parsed}) < len(parsed):
         raise UserError(_("a run has each edit of a value once, got one twice"))
     return parsed
+
+
+def in_order(edits: Iterable[Intervention]) -> list[Intervention]:
+    """As they act, one after another."""
+    order = list(KINDS)
+    return sorted(edits, key=lambda edit: order.index(edit.operation))

@@ -21,13 +21,21 @@ from explorer.views.explained import explained_token
 from explorer.views.view import Panel, View
 from explorer.views.what_if import (
     BASE,
+    DROP,
     FEED_FORWARD,
+    GATE,
     HEAD,
     HEADS,
+    HIDDEN,
+    MASK,
+    MEAN,
     NEURON,
+    NORMS,
     ROTATION_OFF,
     ROTATION_SHIFT,
+    TOWARDS,
     VECTOR_SHIFT,
+    WITHOUT,
 )
 
 
@@ -106,8 +114,11 @@ VIEW = View(
     formula=formula,
     needs=("blocks.*.attn.pattern", "blocks.*.attn.z", "blocks.*.ffn.hidden", "blocks.*.resid_post", "logits"),
     otherwise=lambda config: _("Too little was captured of this model to change it."),
-    controls=("query", "target", "layer", "head", "neuron"),
-    what_ifs=(HEAD, HEADS, FEED_FORWARD, NEURON, ROTATION_SHIFT, VECTOR_SHIFT, BASE, ROTATION_OFF),
+    controls=("query", "key", "target", "layer", "head", "neuron"),
+    what_ifs=(
+        *(HEAD, HEADS, FEED_FORWARD, NEURON, MEAN, MASK, DROP, GATE, HIDDEN, TOWARDS, WITHOUT),
+        *(*NORMS, ROTATION_SHIFT, VECTOR_SHIFT, BASE, ROTATION_OFF),
+    ),
     panels=(
         Panel(
             name="heads",

@@ -23,6 +23,7 @@ from explorer.views.feed_forward.neuron_plots import (
 from explorer.views.feed_forward.sparsity_plot import by_layer
 from explorer.views.two_runs.alone import LISTS, alone
 from explorer.views.view import Panel, View
+from explorer.views.what_if import GATE, HIDDEN, NEURON
 
 
 def mark_of_neurons(trace: Trace, selection: Selection) -> Mark:
@@ -83,6 +84,7 @@ VIEW = View(
     needs=("blocks.*.ffn.hidden", "blocks.*.ffn.up"),
     otherwise=lambda config: _("This model has no feed-forward."),
     controls=("layer", "neuron", "query"),
+    what_ifs=(NEURON, GATE, HIDDEN),
     panels=(
         Panel(
             name="strongest",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from explorer.analysis.attribution import is_put_in
 from explorer.analysis.next_token import ranking
 from explorer.analysis.residual import stages
 from explorer.explain.analysed.attribution import head_part, logit_part
@@ -31,7 +32,7 @@ def inspect_part(trace: Trace, selection: Selection, parts: Iterable[Part], poin
     if kind in ADDS:
         return logit_part(trace, query, token_id, rival_id, ADDS[kind], selects.get("layer", 0))
     if kind == "norm":
-        return divisor(trace, normalised(trace, before), query)
+        return divisor(trace, norm_named(trace, before), query)
     if kind == "addition":
         return length(trace, stage_after(trace, before), query)
     if kind == "lm_head":
@@ -41,13 +42,10 @@ def inspect_part(trace: Trace, selection: Selection, parts: Iterable[Part], poin
     return None
 
 
-def normalised(trace: Trace, norm: int) -> str:
-    """The value that a norm reads, the norms counted in the order of the data's way."""
+def norm_named(trace: Trace, norm: int) -> str:
+    """The name of a norm, the norms counted in the order of the data's way."""
     layer, sublayer = divmod(norm, 2)
-    if layer == trace.config.num_layers:
-        return f"blocks.{layer - 1}.resid_post"
-    ends = ("mid", "post") if trace.config.norm_placement == "post" else ("pre", "mid")
-    return f"blocks.{layer}.resid_{ends[sublayer]}"
+    return "final_norm" if layer == trace.config.num_layers else f"blocks.{layer}.{('attn', 'ffn')[sublayer]}_norm"
 
 
 def stage_after(trace: Trace, addition: int) -> int:
@@ -65,6 +63,7 @@ def inspect_step(trace: Trace, selection: Selection, point: Point) -> Derivation
     layers = range(trace.config.num_layers)
     each = [(part, layer) for layer in layers for part in ("attention", "feed_forward")]
     first = [("token", 0), *[("position", 0)] * ("position_embed" in trace)]
-    steps = [*first, *each, *[("shift", 0)] * (trace.config.norm == "layernorm"), ("sum", 0)]
+    last = [*[("shift", 0)] * (trace.config.norm == "layernorm"), *[("changes", 0)] * is_put_in(trace), ("sum", 0)]
+    steps = [*first, *each, *last]
     part, layer = nth(steps, point.of("item"))
     return logit_part(trace, selection.query, *explained(trace, selection), part, layer)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from explorer.analysis.attribution import is_put_in
 from explorer.analysis.overview import Overview
 from explorer.explain.notation import full, number
 from explorer.language import _
@@ -110,3 +111,6 @@ def steps(trace: Trace, plan: Wide, found: Overview) -> Iterator[Step]:
         yield Step(x, feed_forward, FEED_FORWARD, _("feed-forward of layer {layer}", layer=layer), view)
     if trace.config.norm == "layernorm":
         yield Step(plan.after("final_norm"), parts.shift, NORM, _("the shift β of all norms"), {"view": "residual"})
+    if is_put_in(trace):
+        told = _("what the changes of the run put in")
+        yield Step(plan.after("final_norm"), parts.changes, RESIDUAL, told, {"view": "experiments"})

@@ -1,5 +1,6 @@
 """Residual stream: the vector of a token that every layer reads and adds to."""
 
+from explorer.analysis.norms import kind
 from explorer.analysis.residual import SUBLAYERS, norm_reading, updates
 from explorer.explain.analysed.residual import (
     cosine,
@@ -20,10 +21,11 @@ from explorer.language import N_, _, look_up
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.checks import Mark, given, listed, recomputed, worked_out
-from explorer.views.residual.normalisation import before_and_after, gains, norm_scales
+from explorer.views.residual.normalisation import before_and_after, gains, lines_of_norms, norm_scales
 from explorer.views.residual.stages import stage_by_stage, standing_out
 from explorer.views.residual.stream import directions, lengths, norms
 from explorer.views.view import Panel, View
+from explorer.views.what_if import NORMS, TOWARDS, WITHOUT
 
 
 def formula(trace: Trace, selection: Selection) -> str:
@@ -37,7 +39,7 @@ def formula(trace: Trace, selection: Selection) -> str:
         reading = norm_reading(trace, layer, sublayer)
         scale = float(reading.scales[query])
         divided = look_up(
-            DIVIDED[trace.config.norm],
+            DIVIDED[kind(trace, reading.name)],
             mean=number(reading.means[query]),
             square=number(scale**2 - trace.config.norm_eps),
             epsilon=epsilon,
@@ -58,6 +60,7 @@ def formula(trace: Trace, selection: Selection) -> str:
 
 DIVIDED = {
     "layernorm": N_("mean x = {mean}, σ = √(var x + ε) = √({square} + {epsilon}) = {scale}"),
+    "none": N_("nothing is divided: its kind was changed"),
     "rmsnorm": N_("RMS = √(mean x² + ε) = √({square} + {epsilon}) = {scale}"),
 }
 SUMS = {
@@ -103,13 +106,10 @@ def inspect_length(trace: Trace, s: Selection, point: Point) -> Derivation:
 
 
 def inspect_scale(trace: Trace, s: Selection, point: Point) -> Derivation:
-    """LayerNorm has a line for what it takes off after each of what it divides by."""
-    each = 2 if trace.config.norm == "layernorm" else 1
-    norm, is_mean = divmod(point.of("curve"), each)
-    sublayer = nth(list(SUBLAYERS), norm)
+    sublayer, is_mean = nth(lines_of_norms(trace, s.layer), point.of("curve"))
     if is_mean:
         return mean_taken_off(trace, s.layer, sublayer, point.of("item"))
-    return divisor(trace, norm_reading(trace, s.layer, sublayer).before, point.of("item"))
+    return divisor(trace, norm_reading(trace, s.layer, sublayer).name, point.of("item"))
 
 
 def inspect_normalised(trace: Trace, s: Selection, point: Point) -> Derivation:
@@ -131,6 +131,7 @@ VIEW = View(
     needs=("blocks.*.resid_mid", "blocks.*.resid_post"),
     otherwise=lambda config: _("Nothing was captured from this model."),
     controls=("layer", "query"),
+    what_ifs=(TOWARDS, WITHOUT, *NORMS),
     panels=(
         Panel(
             name="lengths",

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from explorer.analysis.norms import kind
 from explorer.analysis.residual import SUBLAYERS, NormReading, norm_reading
 from explorer.explain.notation import number, quoted
 from explorer.language import N_, _, look_up
@@ -20,8 +21,14 @@ ALT = {
         "The standard deviation that layer {layer}'s norms divide tokens by: at {token} {attn} for attn_norm and {ffn} "
         "for ffn_norm."
     ),
+    "none": N_(
+        "What layer {layer}'s norms, of which the run changed a kind, divide tokens by: at {token} {attn} for "
+        "attn_norm and {ffn} for ffn_norm."
+    ),
 }
+NAMES = {"rmsnorm": "RMS", "layernorm": "√(var + ε)", "none": "1"}
 DIVIDED_BY = {
+    "none": N_("divided by"),
     "rmsnorm": N_("divided by"),
     "layernorm": N_("divided by (grey: the mean,<br>taken off before)"),
 }
@@ -32,37 +39,40 @@ HOVER = {
 }
 
 
+def lines_of_norms(trace: Trace, layer: int) -> list[tuple[str, bool]]:
+    """Of each line the sublayer whose norm it is of, and whether it is the mean that LayerNorm takes off; else it is
+    what the norm divides by."""
+    norms = ((sublayer, kind(trace, f"blocks.{layer}.{sublayer}_norm")) for sublayer in SUBLAYERS)
+    return [(sublayer, is_mean) for sublayer, of in norms for is_mean in (False, True)[: 1 + (of == "layernorm")]]
+
+
 def norm_scales(trace: Trace, layer: int, query: int) -> go.Figure:
     """What each norm of a layer divides every token by, and of LayerNorm the mean that it takes off before."""
-    layernorm = trace.config.norm == "layernorm"
-    places = positions(trace.tokens)
-    lines, divisors = [], []
-    for sublayer in SUBLAYERS:
-        reading, norm = norm_reading(trace, layer, sublayer), f"{sublayer}_norm"
-        divisors.append(number(reading.scales[query]))
-        shown = [(f"{norm}: {'√(var + ε)' if layernorm else 'RMS'}", reading.scales, NORM)]
-        if layernorm:
-            shown.append((_("{norm}: mean", norm=norm), reading.means, RESIDUAL))
-        for name, values, color in shown:
-            lines.append(
-                go.Scatter(
-                    x=places,
-                    y=values,
-                    name=name,
-                    mode="lines+markers" if len(trace) <= 48 else "lines",
-                    line={"color": color, "dash": DASHES[sublayer]},
-                    marker={"size": 5},
-                    hovertext=places,
-                    hovertemplate=_("token %{{hovertext}}<br>{name} %{{y:.4g}}<extra></extra>", name=name),
-                )
+    places, lines = positions(trace.tokens), []
+    readings = {sublayer: norm_reading(trace, layer, sublayer) for sublayer in SUBLAYERS}
+    kinds = {kind(trace, reading.name) for reading in readings.values()}
+    alike = kinds.pop() if len(kinds) == 1 else "none"
+    divisors = [number(reading.scales[query]) for reading in readings.values()]
+    for sublayer, is_mean in lines_of_norms(trace, layer):
+        reading, norm = readings[sublayer], f"{sublayer}_norm"
+        name = _("{norm}: mean", norm=norm) if is_mean else f"{norm}: {NAMES[kind(trace, reading.name)]}"
+        lines.append(
+            go.Scatter(
+                x=places,
+                y=reading.means if is_mean else reading.scales,
+                name=name,
+                mode="lines+markers" if len(trace) <= 48 else "lines",
+                line={"color": RESIDUAL if is_mean else NORM, "dash": DASHES[sublayer]},
+                marker={"size": 5},
+                hovertext=places,
+                hovertemplate=_("token %{{hovertext}}<br>{name} %{{y:.4g}}<extra></extra>", name=name),
             )
+        )
     fig = figure(
         lines,
-        alt=look_up(
-            ALT[trace.config.norm], layer=layer, token=quoted(trace.tokens[query]), attn=divisors[0], ffn=divisors[1]
-        ),
+        alt=look_up(ALT[alike], layer=layer, token=quoted(trace.tokens[query]), attn=divisors[0], ffn=divisors[1]),
         xaxis={**token_axis(trace.tokens, _("token"), most=24), "tickangle": -60},
-        yaxis={"title": {"text": look_up(DIVIDED_BY[trace.config.norm])}, "rangemode": "tozero"},
+        yaxis={"title": {"text": look_up(DIVIDED_BY[alike])}, "rangemode": "tozero"},
         hovermode="x",
     )
     fig.add_vline(query, line={"color": SELECTED, "width": 1})

@@ -12,7 +12,7 @@ from explorer.explain.source import ROOT
 from explorer.tracing.capture import capture
 from model.config import RopeScaling
 from model.transformer_lm import TransformerLM
-from tests.specimens import stream_edited_trace_of
+from tests.specimens import kinds_edited_trace_of, stream_edited_trace_of
 
 
 def corners(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -37,7 +37,14 @@ def test_a_changed_run_follows_its_formulas_with_the_changes(edited_trace_of, st
 
 
 def test_a_run_changed_along_its_stream_follows_them_too(style):
-    trace = stream_edited_trace_of(style)
+    check_all(stream_edited_trace_of(style))
+
+
+def test_a_run_with_every_kind_of_change_follows_them_too(style):
+    check_all(kinds_edited_trace_of(style))
+
+
+def check_all(trace):
     for name in trace.values:
         assert check(trace, name).passed, (name, check(trace, name))
 

@@ -22,7 +22,7 @@ from explorer.views import graph_objects as go
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 from tests.panels import PANELS, each_panel_and_style, run_of, shows, subject
-from tests.specimens import STYLES, stream_edited_trace_of
+from tests.specimens import STYLES, kinds_edited_trace_of, stream_edited_trace_of
 
 PATTERN_PANELS = {"attention-pattern", "positions-pattern_change", "experiments-pattern_change"}  # query by key
 TOLERANCE = 2e-4  # of the drawn value's size: what is drawn is worked out in float32 in places
@@ -123,9 +123,9 @@ def test_a_clicked_cell_is_worked_out_to_what_is_drawn_there(name, style, length
 
 @each_heatmap_and_style()
 def test_so_it_is_in_a_run_changed_along_its_stream(name, style, length):
-    trace = stream_edited_trace_of(style, length)
-    for selection, fig in drawn_heatmaps(name, trace):
-        check_cells(name, trace, selection, fig)
+    for trace in (stream_edited_trace_of(style, length), kinds_edited_trace_of(style, length)):
+        for selection, fig in drawn_heatmaps(name, trace):
+            check_cells(name, trace, selection, fig)
 
 
 @pytest.fixture(scope="module")

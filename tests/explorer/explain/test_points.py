@@ -15,7 +15,7 @@ from explorer.tracing.trace import Trace
 from tests.drawn import Map, Picture, numbers, picture_of
 from tests.drawn import Point as Seen
 from tests.panels import PANELS, each_panel_and_style, fitting_run, run_of, shows, subject
-from tests.specimens import edited_trace_of, stream_edited_trace_of
+from tests.specimens import edited_trace_of, kinds_edited_trace_of, stream_edited_trace_of
 
 UNEXPLAINED = {"tokens-merges", "residual-gains"}
 TOLERANCE = 2e-4  # of the drawn value's size: what is drawn is worked out in float32 in places
@@ -132,6 +132,7 @@ def test_so_it_is_in_a_changed_run(name):
 @each_picture_and_style()
 def test_so_it_is_in_a_run_changed_along_its_stream(name, style, length):
     check(name, stream_edited_trace_of(style, length))
+    check(name, kinds_edited_trace_of(style, length))
 
 
 @each_picture_and_style()

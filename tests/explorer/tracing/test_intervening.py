@@ -11,8 +11,9 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.state.interventions import KINDS, Edit, parse_edits
+from explorer.tracing.at_work import WORKS
 from explorer.tracing.capture import capture
-from explorer.tracing.intervening import HOOKS, edited, edited_steps
+from explorer.tracing.intervening import edited, edited_steps
 from model.config import RopeScaling
 from model.generation.autoregressive import CachedLogits, UncachedLogits, generate
 from model.layers.sinusoidal import SinusoidalPositionalEmbedding
@@ -267,4 +268,4 @@ def test_a_gpu_computes_the_same(tiny_lm, text):
 
 
 def test_every_kind_of_change_is_made_somehow():
-    assert set(HOOKS) == set(KINDS.values())
+    assert set(WORKS) == set(KINDS.values())

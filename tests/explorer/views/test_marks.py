@@ -15,7 +15,7 @@ from explorer.analysis.lens import LENSES
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from tests.panels import PANELS, drawn_from, each_panel_and_style, run_of, subject
-from tests.specimens import stream_edited_trace_of
+from tests.specimens import kinds_edited_trace_of, stream_edited_trace_of
 
 
 def selections(name: str, trace: Trace) -> list[Selection]:
@@ -81,6 +81,7 @@ def test_no_mark_warns_of_what_is_right(name, style, length):
 @each_panel_and_style()
 def test_nor_of_a_run_that_is_changed_along_its_stream(name, style, length):
     """What edits multiply on the way from a part to the logits is in the parts, and in what a depth is read as."""
-    trace = stream_edited_trace_of(style, length)
-    marks = [PANELS[name][1].mark(subject(PANELS[name][1], trace), selection) for selection in selections(name, trace)]
-    assert {mark.state for mark in marks} <= {"recomputed", "unchecked"}, marks
+    for trace in (stream_edited_trace_of(style, length), kinds_edited_trace_of(style, length)):
+        run = subject(PANELS[name][1], trace)
+        marks = [PANELS[name][1].mark(run, selection) for selection in selections(name, trace)]
+        assert {mark.state for mark in marks} <= {"recomputed", "unchecked"}, marks

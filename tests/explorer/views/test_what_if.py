@@ -36,11 +36,13 @@ def test_every_view_offers_amounts_that_can_be(trace_of, lms):
     what_ifs = [what_if for view in VIEWS for what_if in view.what_ifs]
     assert what_ifs
     for style in lms:
-        for what_if, _ in offered(what_ifs, trace_of(style), Selection(layer=1, head=2, neuron=3)):
-            assert what_if.title
+        for what_if, _ in offered(what_ifs, trace_of(style), Selection(layer=1, head=2, neuron=3, query=7, key=2)):
+            assert what_if.title and "{" not in what_if.title
             for amount in (what_if.default, what_if.minimum, what_if.maximum):
-                edits = (what_if.kind(what_if.tap, 0 if what_if.is_switch else amount, what_if.index),)
-                assert capture(lms[style], trace_of(style).token_ids, edits).edits == edits
+                for here in (False, True)[: 1 + bool(what_if.here)]:
+                    edits = (what_if.edit(amount, here),)
+                    run = capture(lms[style], trace_of(style).token_ids, edits)
+                    assert run.edits == edits == parse_edits(",".join(map(str, edits)).split(","))
 
 
 def test_the_present_amounts_are_those_of_the_run(lms, rope_trace):

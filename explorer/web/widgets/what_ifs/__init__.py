@@ -16,7 +16,7 @@ class WhatIfs(Widget):
 
     @staticmethod
     def pack(offered: Sequence[tuple[WhatIf, float]]) -> list[dict[str, Any]]:
-        """The widget's value.
+        """The widget's value; texts of edits are with what those begin with whose place they take.
 
         Args:
             offered: what can be changed, and by how much it is.
@@ -24,7 +24,8 @@ class WhatIfs(Widget):
         return [
             {
                 "title": what_if.title,
-                "edit": what_if.text,
+                "everywhere": what_if.texts(),
+                "here": what_if.texts(here=True) if what_if.here else None,
                 "switch": what_if.is_switch,
                 "log": what_if.log,
                 "minimum": what_if.place(what_if.minimum),
@@ -33,6 +34,7 @@ class WhatIfs(Widget):
                 "silences": what_if.kind is Scale,
                 "default": what_if.default,
                 "amount": amount,
+                "amountHere": what_if.amount_here,
             }
             for what_if, amount in offered
         ]

@@ -8,22 +8,36 @@ import { _ } from "../../static/language.js";
 export default function whatIfs(element) {
   const box = find(element, ".what-ifs");
   let built = new Map(); // what a control offers, as JSON -> the control
+  let offered = []; // what was shown last
+
+  // Whether controls change the chosen token alone: from the beginning where the run has such a change.
+  const only = make("input", { type: "checkbox" });
+  const onlyHere = make("label", { className: "only-here" }, only, span("", _("only at the chosen token")));
+  only.addEventListener("input", () => showAmounts());
+  const isHere = (offer) => only.checked && !!offer.here;
+  const showAmounts = () => offered.forEach(({ amount, amountHere, ...offer }) => {
+    const { label, show } = built.get(JSON.stringify(offer));
+    if (!label.contains(document.activeElement)) show(isHere(offer) ? amountHere : amount);
+  });
 
   // A control that offers the same as before stays, so that no slider is replaced under the hand that moves it.
   onContent(element, (offers) => {
     const before = built;
-    built = new Map(offers.map(({ amount, ...offer }) => [JSON.stringify(offer), offer])
-      .map(([kind, offer]) => [kind, before.get(kind) || control(offer)]));
-    const controls = [...built.values()], labels = controls.map(({ label }) => label);
+    built = new Map(offers.map(({ amount, amountHere, ...offer }) => [JSON.stringify(offer), offer])
+      .map(([kind, offer]) => [kind, before.get(kind) || control(offer, () => isHere(offer))]));
+    const labels = [...built.values()].map(({ label }) => label);
+    if (offers.some(({ here }) => here)) labels.unshift(onlyHere);
     if (labels.some((label, i) => label !== box.children[i]) || labels.length !== box.children.length) box.replaceChildren(...labels);
-    offers.forEach(({ amount }, i) => { if (!labels[i].contains(document.activeElement)) controls[i].show(amount); });
+    if (!before.size) only.checked = offers.some((offer) => offer.here && offer.amountHere !== offer.default);
+    offered = offers;
+    showAmounts();
   });
 }
 
 // A slider, or a switch, with its words; and what has it show an amount.
-function control(offer) {
-  const input = make("input", { type: offer.switch ? "checkbox" : "range", dataset: { edit: offer.edit } }), value = make("output");
-  const title = span("", offer.title);
+function control(offer, isHere) {
+  const input = make("input", { type: offer.switch ? "checkbox" : "range", dataset: { edit: offer.everywhere[0] } });
+  const title = span("", offer.title), value = make("output");
   const place = (amount) => (offer.log ? Math.log10(amount) : amount);
   if (!offer.switch) [input.min, input.max, input.step] = [offer.minimum, offer.maximum, offer.log ? "any" : offer.step];
   const label = make("label", {}, ...(offer.switch ? [input, title] : [title, input, value]));
@@ -36,8 +50,9 @@ function control(offer) {
     const isNear = Math.abs(+input.value - place(offer.default)) < offer.step / 2;
     const amount = isNear ? offer.default : offer.log ? +(10 ** +input.value).toPrecision(3) : +input.value;
     tell(amount);
-    const edit = offer.switch ? input.checked && offer.edit : amount !== offer.default && `${offer.edit}*${amount}`;
-    const others = edits().filter((text) => text !== offer.edit && !text.startsWith(`${offer.edit}*`));
+    const [text, inPlaceOf] = isHere() ? offer.here : offer.everywhere;
+    const edit = offer.switch ? input.checked && text : amount !== offer.default && `${text}*${amount}`;
+    const others = edits().filter((other) => other !== inPlaceOf && !other.startsWith(`${inPlaceOf}*`));
     setEdits(edit ? [...others, edit] : others);
   });
   return {

@@ -1,0 +1,40 @@
+"""The stream, changed along a direction."""
+
+import torch
+from torch import Tensor
+
+from explorer.tracing.at_work.work import Change, Passes, Work
+from explorer.tracing.directions import direction
+from model.transformer_lm import TransformerLM
+
+
+class Directing(Work):
+    """Vectors x (…, D) and the direction u (D,), of length 1."""
+
+    def changes(self, lm: TransformerLM, passes: Passes) -> list[Change]:
+        weights = lm.state_dict()
+        unit = direction(lm.config, lambda name: weights[name].detach().double().cpu().numpy(), self.edit.recipe)
+        unit = torch.tensor(unit, dtype=torch.float32, device=lm.device)
+
+        def change(module, inputs, output):
+            changed = self.changed(output.float(), unit).to(output.dtype)
+            return torch.where(passes.rows(self.edit, output), changed, output)
+
+        return [(lm.taps[self.edit.tap], change)]
+
+    def changed(self, x: Tensor, unit: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+class Removing(Directing):
+    """Of `Remove`."""
+
+    def changed(self, x: Tensor, unit: Tensor) -> Tensor:
+        return x - (x @ unit)[..., None] * unit
+
+
+class Adding(Directing):
+    """Of `Add`."""
+
+    def changed(self, x: Tensor, unit: Tensor) -> Tensor:
+        return x + self.edit.amount * torch.linalg.vector_norm(x, dim=-1, keepdim=True) * unit

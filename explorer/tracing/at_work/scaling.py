@@ -1,0 +1,16 @@
+"""More or less of a value, or none of it."""
+
+import torch
+
+from explorer.tracing.at_work.work import Change, Passes, Work
+from model.transformer_lm import TransformerLM
+
+
+class Scaling(Work):
+    """Of `Scale` and `Zero`."""
+
+    def changes(self, lm: TransformerLM, passes: Passes) -> list[Change]:
+        def multiply(module, inputs, output):
+            return torch.where(passes.chosen(self.edit, output), output * self.edit.factor, output)
+
+        return [(lm.taps[self.edit.tap], multiply)]

@@ -1,0 +1,78 @@
+"""What all kinds of interventions at work share."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from explorer.state.interventions import Intervention
+from model.transformer_lm import TransformerLM
+
+# The module to hook, and the hook: (module, inputs, output) -> another output, or None to leave it.
+Change = tuple[nn.Module, Callable[[nn.Module, tuple[Tensor, ...], Tensor], Tensor | None]]
+
+
+class Passes:
+    """What hooks know of the pass that they act in, besides its values. Arrays from outside would stand here, too.
+
+    Attributes:
+        edits: all that act, in their order.
+        start: at which position the pass begins: after those whose keys and values are cached.
+        scores: of the pass, by the pattern that they become, where a hook asks for them.
+    """
+
+    def __init__(self, edits: Sequence[Intervention]):
+        self.edits, self.start, self.scores = edits, 0, {}
+
+    @contextmanager
+    def followed(self, lm: TransformerLM) -> Iterator[None]:
+        """While the block runs, this thread's passes of the model are."""
+        thread = threading.get_ident()
+
+        def begin(module, args, kwargs):
+            if threading.get_ident() == thread:
+                cache = args[1] if len(args) > 1 else kwargs.get("cache")
+                self.start = cache.length if cache else 0
+
+        handle = lm.register_forward_pre_hook(begin, with_kwargs=True)
+        try:
+            yield
+        finally:
+            handle.remove()
+
+    def rows(self, edit: Intervention, output: Tensor) -> Tensor:
+        """(T, 1) booleans: which of the pass's positions the edit changes, of values (…, T, N)."""
+        places = range(self.start, self.start + output.shape[-2])
+        chosen = [edit.positions is None or place in edit.positions for place in places]
+        return torch.tensor(chosen, device=output.device)[:, None]
+
+    def chosen(self, edit: Intervention, output: Tensor) -> Tensor:
+        """Booleans that go with values (B, H, T, N) or (B, T, N): which of them the edit changes."""
+        rows = self.rows(edit, output)
+        if edit.index is None:
+            return rows
+        axis = 1 if output.ndim == 4 else -1
+        part = torch.arange(output.shape[axis], device=output.device) == edit.index
+        return rows & (part[:, None, None] if axis == 1 else part)
+
+
+@dataclass(frozen=True)
+class Work:
+    """An intervention at work: its hooks. What they make is worked out again, apart from them, in `analysis/edits`.
+
+    Attributes:
+        edit: whose work it is.
+    """
+
+    edit: Intervention
+
+    def changes(self, lm: TransformerLM, passes: Passes) -> list[Change]:
+        """What acts in a model's passes; UserError where the model does not allow for it."""
+        raise NotImplementedError
+
+    def watches(self, lm: TransformerLM, passes: Passes) -> list[Change]:
+        """What looks on and changes nothing, after all changes."""
+        return []

@@ -1,0 +1,60 @@
+"""Directions in the residual stream, worked out from a model's weights."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from explorer.language import _
+from explorer.state.errors import UserError
+from explorer.state.interventions import Recipe
+from model.config import ModelConfig
+
+Weights = Callable[[str], np.ndarray]  # name -> float64
+
+
+def direction(config: ModelConfig, weights: Weights, recipe: Recipe) -> np.ndarray:
+    """(D,) in float64, of length 1; UserError where the model has not what the recipe names, or that is 0."""
+    recipe.check(config)
+    vector = VECTORS[recipe.kind](config, weights, *recipe.numbers)
+    length = np.linalg.norm(vector)
+    if not length > 0:
+        told = _("{direction} is 0 and points nowhere: name another direction")
+        raise UserError(told.format(direction=recipe.words()))
+    return vector / length
+
+
+def unembedding(config: ModelConfig, weights: Weights, token_id: int) -> np.ndarray:
+    """(D,) the row of the unembedding, whose product with what the final norm gives out is the token's logit."""
+    return weights("lm_head.weight")[token_id]
+
+
+def difference(config: ModelConfig, weights: Weights, token_id: int, other_id: int) -> np.ndarray:
+    """(D,) the first token's row less the second's."""
+    table = weights("lm_head.weight")
+    return table[token_id] - table[other_id]
+
+
+def written_by_neuron(config: ModelConfig, weights: Weights, layer: int, neuron: int) -> np.ndarray:
+    """(D,) the neuron's column of W_down."""
+    return weights(f"blocks.{layer}.ffn.down_proj.weight")[:, neuron]
+
+
+def written_by_head(config: ModelConfig, weights: Weights, layer: int, head: int, rank: int) -> np.ndarray:
+    """(D,) of W_O W_V, what a head makes of the vector that it reads, the left singular vector of a rank, 0 that of the
+    largest singular value. Its largest number is positive: a singular vector has no sign of its own."""
+    d, block = config.d_head, f"blocks.{layer}.attn"
+    group = head * config.kv_heads // config.num_heads  # the head of values that serves this one
+    output = weights(f"{block}.o_proj.weight")[:, head * d : (head + 1) * d]  # (D, d)
+    values = weights(f"{block}.v_proj.weight")[group * d : (group + 1) * d]  # (d, D)
+    basis, rest = np.linalg.qr(output)  # W_O W_V = Q (R W_V): the small factor has the singular values of the product
+    left, _sizes, _right = np.linalg.svd(rest @ values, full_matrices=False)
+    vector = basis @ left[:, rank]
+    return vector * np.sign(vector[np.abs(vector).argmax()])
+
+
+VECTORS: dict[str, Callable[..., np.ndarray]] = {
+    "unembed": unembedding,
+    "difference": difference,
+    "neuron": written_by_neuron,
+    "ov": written_by_head,
+}
