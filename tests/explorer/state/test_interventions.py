@@ -2,10 +2,11 @@
 
 import math
 from dataclasses import replace
+from urllib.parse import quote
 
 import pytest
 
-from explorer.state.interventions import KINDS, MOST_EDITS, Edit, axis, parse_edit, parse_edits
+from explorer.state.interventions import KINDS, MOST_EDITS, Edit, Positions, axis, in_order, parse_edit, parse_edits
 
 WRITTEN = {
     "rope.angles*zero": Edit("rope.angles", "zero"),
@@ -18,6 +19,24 @@ WRITTEN = {
     "embed*scale*1e-05": Edit("embed", "scale", 1e-5),
     "embed*scale*0.1": Edit("embed", "scale", 0.1),
 }
+# Kinds and places that came later; those above stay as they are, as addresses hold them.
+ALSO_WRITTEN = {
+    "blocks.2.attn.z.1@3-5.9*zero": Edit("blocks.2.attn.z", "zero", index=1, positions="3-5.9"),
+    "embed@4*scale*2": Edit("embed", "scale", 2, positions=4),
+    "embed@4-6.11*zero": Edit("embed", "zero", positions=[11, 4, 5, 6, 5]),
+    "rope.angles@1-*zero": Edit("rope.angles", "zero", positions="1-"),
+    "blocks.1.attn.z.2*mean": Edit("blocks.1.attn.z", "mean", index=2),
+    "blocks.2.attn.pattern.1@9*mask*3": Edit("blocks.2.attn.pattern", "mask", 3, 1, positions=9),
+    "blocks.2.attn.pattern@9-*drop*0": Edit("blocks.2.attn.pattern", "drop", 0, positions="9-"),
+    "blocks.1.ffn.gate.7*clamp*-0.5": Edit("blocks.1.ffn.gate", "clamp", -0.5, 7),
+    "final_norm*norm*layernorm": Edit("final_norm", "norm", by="layernorm"),
+    "blocks.1.resid_mid@3*add*unembed.17-20*0.5": Edit(
+        "blocks.1.resid_mid", "add", 0.5, positions=3, by="unembed.17-20"
+    ),
+    "blocks.1.attn.out*add*ov.0.2.1*-1": Edit("blocks.1.attn.out", "add", -1, by="ov.0.2.1"),
+    "embed*remove*neuron.0.9": Edit("embed", "remove", by="neuron.0.9"),
+}
+WRITTEN |= ALSO_WRITTEN
 
 
 @pytest.mark.parametrize(("text", "edit"), WRITTEN.items(), ids=WRITTEN)
@@ -37,7 +56,38 @@ def test_an_edit_is_read_back_as_it_was_written(text, edit):
         ("<b>*zero", "a value with a name such as"),
         ("embed~*zero", "a value with a name such as"),
         ("embed.1.1*zero", "a value with a name such as"),
-        ("embed*square", "one of shift, base, scale, zero, got 'square'"),
+        ("embed*square", "one of shift, base, norm, mask, drop, mean, scale, zero, clamp, remove, add, got 'square'"),
+        ("embed@*zero", "positions are written like 3-5.9 or 1- after the @, got ''"),
+        ("embed@5-3*zero", "positions are written like"),
+        ("embed@-3*zero", "positions are written like"),
+        ("embed@3.*zero", "positions are written like"),
+        ("embed@" + "1." * 64 + "1*zero", "positions are written like"),
+        ("rope.angles@3*shift*5", "'shift' holds at all positions, leave out @3"),
+        ("final_norm@3*norm*none", "'norm' holds at all positions, leave out @3"),
+        (
+            "blocks.0.attn.pattern*mean",
+            "'mean' changes embed, final_norm and what a layer computes but for attn.scores",
+        ),
+        ("logits*mean", "'mean' changes embed"),
+        ("blocks.0.attn.z*mask*1", "'mask' changes the pattern of a layer, such as .* got blocks.0.attn.z"),
+        (
+            "blocks.0.attn.pattern*mask*0",
+            "query 0 would have no key left to look at: name other queries .* such as @1-",
+        ),
+        ("blocks.0.attn.pattern@0-2*mask*0", "query 0 would have no key left"),
+        ("blocks.0.attn.pattern@4*drop*6", "position 4 does not see position 6, which comes later"),
+        ("blocks.0.attn.pattern@4*drop*1.5", "a whole number from 0 to 1,000,000, got 1.5"),
+        ("blocks.0.attn.z*clamp*1", r"'clamp' changes ffn\.gate_pre, ffn\.gate, ffn\.up or ffn\.hidden"),
+        ("blocks.0.ffn.gate.1*clamp*101", "from -100 to 100, got 101"),
+        ("blocks.0.attn.out*norm*none", "'norm' changes the whole of final_norm, or of attn_norm or ffn_norm"),
+        ("final_norm.3*norm*none", "'norm' changes the whole of final_norm.* got final_norm.3"),
+        ("final_norm*norm", "'norm' needs a name after it, such as layernorm"),
+        ("final_norm*norm*batchnorm", "a norm is one of rmsnorm, layernorm, none, got 'batchnorm'"),
+        ("embed*add", "'add' needs a name after it, such as unembed.17"),
+        ("embed*add*up*1", "a direction is unembed.ID, .* got 'up'"),
+        ("embed*add*unembed.1*much", "a number, got 'much'"),
+        ("embed.3*add*unembed.1*1", "'add' changes the whole of embed"),
+        ("blocks.0.attn.z*remove*unembed.1", "'remove' changes the whole of embed"),
         ("embed*scale*much", "a number, got 'much'"),
         ("embed*scale*101", "from -100 to 100, got 101.0"),
         ("embed*scale*nan", "from -100 to 100, got nan"),
@@ -66,8 +116,10 @@ def test_a_long_text_has_a_short_answer(text):
 @pytest.mark.parametrize("operation", KINDS)
 def test_every_operation_can_be_written_at_its_limits(operation):
     rule = KINDS[operation]
+    tap = next(edit.tap for edit in WRITTEN.values() if edit.operation == operation)
     for amount in (rule.least, rule.most):
-        edit = Edit((rule.taps or ["embed"])[0], operation, amount)
+        positions = f"{int(amount) or 1}-" if operation == "mask" else None
+        edit = Edit(tap, operation, amount, positions=positions, by=rule.names)
         assert parse_edit(str(edit)) == edit
     for amount in (rule.least - 1, rule.most + 1, math.nan):
         with pytest.raises(ValueError, match="the amount of"):
@@ -110,6 +162,29 @@ def test_a_model_is_asked_for_what_it_has(trace):
         ("blocks.2.attn.v.1*zero", "kv head 1 of attn.v of layer 2 set to 0"),
         ("blocks.0.attn.out*zero", "attn.out of layer 0 set to 0"),
         ("embed.4*scale*2", "dimension 4 of embed × 2"),
+        ("rope.angles@3-*zero", "rotation off, from position 3 on"),
+        ("blocks.2.attn.z.1@3-5.9*zero", "head 1 of layer 2 silenced, at positions 3–5, 9"),
+        ("blocks.2.attn.z.1@3*mean", "head 1 of attn.z of layer 2 at its mean over the prompt, at position 3"),
+        ("embed*mean", "embed at its mean over the prompt"),
+        (
+            "blocks.2.attn.pattern.1@9*mask*3",
+            "no query at position 9 sees position 3 with head 1 of layer 2; the other weights make up for it",
+        ),
+        ("blocks.2.attn.pattern*drop*3", "no token sees position 3 with all heads of layer 2; the other weights stay"),
+        ("blocks.1.ffn.gate.7*clamp*-0.5", "ffn.gate of neuron 7 of layer 1 held at −0.5"),
+        ("blocks.1.ffn.gate*clamp*2", "ffn.gate of all neurons of layer 1 held at 2"),
+        ("final_norm*norm*none", "final_norm does not normalise"),
+        ("blocks.1.ffn_norm*norm*layernorm", "ffn_norm of layer 1 is a LayerNorm"),
+        (
+            "blocks.1.resid_mid@3*add*unembed.17-20*-0.5",
+            "−0.5 of its length added to resid_mid of layer 1, along the unembedding of token 17 less that of token "
+            "20, at position 3",
+        ),
+        ("embed*remove*neuron.0.9", "what neuron 9 of layer 0 writes taken out of embed"),
+        (
+            "blocks.0.attn.out*add*ov.1.2.0*1",
+            "1 of its length added to attn.out of layer 0, along direction 0 of what head 2 of layer 1 writes",
+        ),
     ],
 )
 def test_an_edit_in_plain_words(text, words, tiny_config):
@@ -122,7 +197,7 @@ def test_nothing_is_no_edits(nothing):
 
 
 def test_edits_come_as_a_list_or_as_one_text():
-    texts, edits = list(WRITTEN)[3:-1], tuple(WRITTEN.values())[3:-1]
+    texts, edits = list(WRITTEN)[3:8], tuple(WRITTEN.values())[3:8]
     assert parse_edits(texts) == parse_edits(tuple(texts)) == parse_edits("~".join(texts)) == edits
 
 
@@ -134,6 +209,8 @@ def test_edits_come_as_a_list_or_as_one_text():
         ([None], "edits are texts"),
         ("~", "written tap"),
         (["embed.1*scale*2", "embed.1*scale*3"], "each edit of a value once"),
+        (["final_norm*norm*none", "final_norm*norm*rmsnorm"], "each edit of a value once"),
+        (["embed*add*unembed.1*1", "embed*add*unembed.1*2"], "each edit of a value once"),
         (["embed*scale*1"] * (MOST_EDITS + 1), f"at most {MOST_EDITS} edits, got {MOST_EDITS + 1}"),
     ],
 )
@@ -145,3 +222,40 @@ def test_what_are_no_edits_is_refused_in_a_sentence(edits, message):
 def test_as_many_edits_as_are_allowed_and_several_of_one_value():
     texts = [f"embed.{i}*scale*2" for i in range(MOST_EDITS - 1)] + ["embed.0*zero"]
     assert len(parse_edits(texts)) == MOST_EDITS
+
+
+def test_several_edges_of_one_query_and_directions_at_one_place():
+    texts = ["blocks.0.attn.pattern.1@5*mask*2", "blocks.0.attn.pattern.1@5*mask*3", "blocks.0.attn.pattern.1@5*drop*3"]
+    texts += ["embed*add*unembed.1*1", "embed*add*unembed.2*1", "embed@2*add*unembed.1*1"]
+    assert [str(edit) for edit in parse_edits(texts)] == texts
+
+
+def test_texts_pass_through_an_address_as_they_are():
+    """But for what a browser writes otherwise between edits and before positions, both as before."""
+    for text in WRITTEN:
+        assert quote(text, safe="*.-_@") == text
+
+
+def test_positions_are_those_that_are_written():
+    positions = Positions.of("3-5.9.20-")
+    assert [place for place in range(25) if place in positions] == [3, 4, 5, 9, *range(20, 25)]
+    assert str(Positions.of("9.3.4.5-6.4-5")) == "3-6.9"
+    assert str(Positions.of("7-.3-9")) == "3-"
+    assert Positions.of(None) is None and str(Positions.of(7)) == "7"
+
+
+@pytest.mark.parametrize("text", ["embed@32*zero", "embed@3-40*zero", "blocks.0.attn.pattern@31-*mask*32"])
+def test_positions_that_no_text_of_the_model_has_are_told(tiny_config, text):
+    with pytest.raises(ValueError, match=f"this model sees positions 0 to 31, got {text[-2:]}|got 32|got 40"):
+        parse_edit(text).check(tiny_config, [parse_edit(text).tap])
+
+
+def test_what_a_direction_names_must_be_there(trace):
+    for by, message in (("unembed.300", "token ids run from 0 to 299, got 300"), ("ov.0.9.0", "heads run from 0 to")):
+        with pytest.raises(ValueError, match=message):
+            Edit("embed", "add", 1, by=by).check(trace.config, trace.values)
+
+
+def test_edits_act_in_an_order_of_their_own():
+    texts = ["embed*add*unembed.1*1", "embed*zero", "embed*mean", "rope.angles*base*5", "rope.angles*shift*5"]
+    assert [edit.operation for edit in in_order(parse_edits(texts))] == ["shift", "base", "mean", "zero", "add"]

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -107,3 +108,14 @@ def test_the_window_is_what_the_generator_sees(length):
 def test_past_the_context_the_window_moves_by_a_quarter():
     starts = [Run("tiny", tuple(range(length))).window(16)[0] for length in (16, 17, 20, 21, 24, 25)]
     assert starts == [0, 4, 4, 8, 8, 12]
+
+
+def test_a_mean_is_over_the_prompt_of_its_run():
+    run = Run.parse(
+        {"checkpoint": "a", "prompt": [1, 2, 3], "generated": [4], "edits": "blocks.1.attn.z*mean~embed*zero"}
+    )
+    assert [edit.least_tokens for edit in run.edits] == [3, 0]
+    assert run.as_dict()["edits"] == "blocks.1.attn.z*mean~embed*zero"
+    assert Run.parse(run.as_dict()) == run
+    other = replace(run, prompt=(1, 2, 3, 4, 5))
+    assert [edit.least_tokens for edit in other.edits] == [5, 0] and other.edits != run.edits

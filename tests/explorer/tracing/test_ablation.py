@@ -23,7 +23,14 @@ def silenced(config, layer: int) -> list[tuple[Intervention, ...]]:
     return [*heads, (Edit(f"blocks.{layer}.attn.z", "zero"),), (Edit(f"blocks.{layer}.ffn.hidden", "zero"),), ()]
 
 
-@pytest.mark.parametrize("text", ["", "blocks.0.attn.z.1*scale*0.5~blocks.1.ffn.hidden*scale*2~embed*scale*1.5"])
+CHANGED = [
+    "",
+    "blocks.0.attn.z.1*scale*0.5~blocks.1.ffn.hidden*scale*2~embed*scale*1.5",
+    "blocks.0.attn.z.1*mean~blocks.0.resid_mid.3*mean~blocks.1.attn.pattern@5-*mask*1~blocks.1.resid_mid@3*add*unembed.2*1",
+]
+
+
+@pytest.mark.parametrize("text", CHANGED)
 def test_each_part_alone_is_silenced_in_its_run(lms, style, text):
     lm, edits = lms[style], parse_edits(text)
     found = ablate(lm, IDS, edits, POSITION, TOKEN)

@@ -45,7 +45,7 @@ def assert_same(trace, expected, atol: float = 1e-5):
 
 
 def assert_clean(lm: TransformerLM):
-    assert not any(module._forward_hooks for module in lm.modules())
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in lm.modules())
 
 
 @pytest.mark.parametrize("style", ROTATING)
@@ -204,7 +204,15 @@ EDITS_OF_GENERATION = [
     "blocks.1.attn.scores.1*zero",
     "blocks.1.attn.pattern.2*scale*0.5",
     "blocks.0.ffn.hidden*scale*2",
+    "blocks.1.attn.z.1*mean~blocks.0.resid_mid*mean~blocks.0.attn.k.0@2-3*mean",
+    "blocks.1.attn.pattern.2@7-9.20*mask*3~blocks.1.attn.pattern.0@1-*mask*0~blocks.1.attn.pattern@8*mask*2",
+    "blocks.0.attn.pattern.1*drop*4~blocks.0.attn.pattern@6.21-*drop*0",
+    "blocks.0.ffn.hidden.3@8-12*clamp*3~blocks.1.ffn.up*clamp*0.5",
+    "blocks.0.ffn_norm*norm*none~blocks.1.attn_norm*norm*layernorm",
+    "blocks.0.resid_post@3.6-10.25-*add*unembed.17*2~blocks.1.attn.out*remove*neuron.0.3",
+    "blocks.0.attn.v.1@1.9-11*zero~embed@20-*scale*-1",
 ]
+PROMPT = 5
 
 
 def generation_edits() -> Iterator:
@@ -220,9 +228,9 @@ def generation_edits() -> Iterator:
 
 @pytest.mark.parametrize(("style", "text"), list(generation_edits()))
 def test_with_and_without_a_cache_the_edited_logits_are_those_of_the_capture(lms, style, text):
-    lm, edits = lms[style], parse_edits(text)
+    lm, edits = lms[style], tuple(edit.of_prompt(PROMPT) for edit in parse_edits(text))
     cached, uncached = CachedLogits(lm), UncachedLogits(lm)
-    for length in range(5, 36):  # past the context of 32 the window moves
+    for length in range(PROMPT, 36):  # past the context of 32 the window moves
         ids = [*range(100, 100 + length)]
         with edited(lm, edits):
             both = cached(ids), uncached(ids)
@@ -269,3 +277,36 @@ def test_a_gpu_computes_the_same(tiny_lm, text):
 
 def test_every_kind_of_change_is_made_somehow():
     assert set(WORKS) == set(KINDS.values())
+
+
+def test_a_mean_is_over_the_prompt_and_leaves_what_comes_later(lms, style):
+    """And without a prompt over the whole of the first pass."""
+    lm, name = lms[style], "blocks.1.attn.z"
+    (mean,) = parse_edits(f"{name}.1*mean")
+    plain, changed = capture(lm, IDS), capture(lm, IDS, [mean.of_prompt(4)])
+    z = plain[name].copy()
+    z[1, :4] = z[1, :4].mean(0)
+    assert_allclose(changed[name], z, atol=1e-6)
+    assert_allclose(
+        capture(lm, IDS, [mean])[name][1], np.broadcast_to(plain[name][1].mean(0), plain[name][1].shape), atol=1e-6
+    )
+    with pytest.raises(ValueError, match="over the prompt’s 13 tokens, and the model sees only 12"):
+        capture(lm, IDS, [mean.of_prompt(13)])
+    assert_clean(lm)
+
+
+def test_two_threads_hold_to_their_own_positions(lms):
+    """One goes on where the other begins anew: what a pass knows is its own thread's."""
+    lm, texts = lms["rope"], ("blocks.0.resid_mid@3.8-*scale*3", "blocks.0.resid_mid@1.6*add*unembed.3*2")
+    expected = [
+        [step.token_id for step in edited_steps(lm, parse_edits(text), generate(lm, IDS, max_new_tokens=12, seed=1))]
+        for text in texts
+    ]
+    for _ in range(3):
+        with ThreadPoolExecutor(2) as pool:
+            steps = [
+                edited_steps(lm, parse_edits(text), generate(lm, IDS, max_new_tokens=12, seed=1)) for text in texts
+            ]
+            got = list(pool.map(lambda some: [step.token_id for step in some], steps))
+        assert got == expected
+    assert_clean(lm)

@@ -8,13 +8,21 @@ from explorer.tracing.capture import capture
 from explorer.views import VIEWS
 from explorer.views.what_if import (
     BASE,
+    DROP,
     FEED_FORWARD,
+    GATE,
     HEAD,
     HEADS,
+    HIDDEN,
+    MASK,
+    MEAN,
     NEURON,
+    NORMS,
     ROTATION_OFF,
     ROTATION_SHIFT,
+    TOWARDS,
     VECTOR_SHIFT,
+    WITHOUT,
     offered,
 )
 
@@ -88,3 +96,47 @@ def test_another_head_has_an_amount_of_its_own(lms, trace, style):
     run = capture(lms[style], trace.token_ids, parse_edits("blocks.1.attn.z.2*scale*0~blocks.1.attn.z*scale*0.5"))
     for head, amount in ((1, 1), (2, 0)):
         assert [a for _, a in offered([HEAD, HEADS], run, Selection(layer=1, head=head))] == [amount, 0.5]
+
+
+LOOK = Selection(layer=1, head=2, query=7, key=3, neuron=5)
+
+
+def texts(what_ifs, trace, selection=LOOK, here=False) -> list[str]:
+    return [offer.texts(here)[0] for offer, _ in offered(what_ifs, trace, selection)]
+
+
+def test_an_edge_is_that_of_the_chosen_query_and_key(trace):
+    edge = "blocks.1.attn.pattern.2@7"
+    assert texts([MASK, DROP], trace) == [f"{edge}*mask*3", f"{edge}*drop*3"]
+    assert texts([MASK, DROP], trace, Selection(layer=1, head=2)) == ["blocks.1.attn.pattern.2@0*drop*0"]
+
+
+def test_a_gate_is_held_where_there_is_one_and_begins_as_it_is(trace):
+    ((offer, amount),) = offered([GATE, HIDDEN], trace, LOOK)
+    name = "blocks.1.ffn." + ("gate" if trace.config.ffn == "swiglu" else "hidden")
+    assert offer.texts() == (f"{name}.5*clamp",) * 2
+    assert amount == offer.default == pytest.approx(trace[name][7, 5], rel=0.01)
+
+
+def test_the_stream_is_pushed_towards_the_explained_token(trace):
+    token = int(trace["logits"][7].argmax())
+    stream = "blocks.1.resid_post"
+    assert texts([TOWARDS, WITHOUT], trace) == [f"{stream}*add*unembed.{token}", f"{stream}*remove*unembed.{token}"]
+    assert trace.vocabulary[token].strip() in offered([TOWARDS], trace, LOOK)[0][0].title.replace("·", "")
+
+
+def test_a_norm_can_be_what_it_is_not(trace):
+    kinds = [kind for kind in ("rmsnorm", "layernorm", "none") if kind != trace.config.norm]
+    places = ["blocks.1.attn_norm", "blocks.1.ffn_norm", *["final_norm"] * (trace.config.norm_placement == "pre")]
+    assert texts(NORMS, trace) == [f"{place}*norm*{kind}" for place in places for kind in kinds]
+    for (offer, _), place in zip(offered(NORMS, trace, LOOK)[::2], places, strict=True):
+        assert offer.texts()[1] == f"{place}*norm"  # the other kind takes its place
+
+
+def test_all_but_edges_and_norms_can_be_done_at_the_chosen_token_alone(lms, trace, style):
+    offers = [HEAD, NEURON, MEAN, GATE, HIDDEN, TOWARDS, WITHOUT]
+    assert all("@7*" in text for text in texts(offers, trace, here=True))
+    assert not any("@" in text for text in texts(offers, trace))
+    run = capture(lms[style], trace.token_ids, parse_edits("blocks.1.attn.z.2@7*scale*0.5~blocks.1.attn.z.2*mean"))
+    (head, amount), (mean, is_on) = offered([HEAD, MEAN], run, LOOK)
+    assert (amount, head.amount_here, is_on, mean.amount_here) == (1, 0.5, 1, 0)

@@ -1,0 +1,267 @@
+"""Each kind of intervention is what one would do by hand with PyTorch's own hooks, and nothing else changes."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+
+from explorer.explain.captured import check
+from explorer.state.interventions import KINDS, parse_edits
+from explorer.tracing.capture import capture
+from model.transformer_lm import TransformerLM
+from tests import specimens
+
+IDS = list(range(40, 52))
+LAYERS = range(2)
+ALL = slice(None)
+
+
+def run(lm: TransformerLM, text: str = ""):
+    return capture(lm, IDS, parse_edits(text))
+
+
+def by_hand(lm: TransformerLM, hooks: dict[str, Callable]) -> np.ndarray:
+    """The logits with hooks (x -> another) at values, made by PyTorch; x is the output without its batch axis."""
+    handles = [
+        lm.taps[name].register_forward_hook(lambda module, inputs, output, hook=hook: hook(output[0].clone())[None])
+        for name, hook in hooks.items()
+    ]
+    try:
+        with torch.inference_mode():
+            return lm(torch.tensor([IDS]))[0].numpy()
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def put(index, value: Callable) -> Callable:
+    """A hook that puts `value(x)` at an index of x."""
+
+    def hook(x):
+        new = value(x)
+        x[index] = new[index] if isinstance(new, torch.Tensor) and new.shape == x.shape else new
+        return x
+
+    return hook
+
+
+def unit(vector: torch.Tensor) -> torch.Tensor:
+    return vector / vector.norm()
+
+
+def pushed(x, direction, times):
+    return x + times * x.norm(dim=-1, keepdim=True) * unit(direction)
+
+
+def softmax_without(lm, layer: int, hidden: list[tuple], dropped: tuple | None = None) -> Callable:
+    """What the pattern is where the scores of hidden (head, queries, key) are −∞, and a dropped weight is 0."""
+
+    scores = torch.tensor(run(lm)[f"blocks.{layer}.attn.scores"])
+    scores = scores.masked_fill(~torch.ones(len(IDS), len(IDS), dtype=torch.bool).tril(), -torch.inf)
+    for head, queries, key in hidden:
+        scores[head, queries, key] = -torch.inf
+    pattern = scores.softmax(-1)
+    if dropped:
+        pattern[dropped] = 0
+    return lambda computed: pattern
+
+
+def weight(lm, name: str) -> torch.Tensor:
+    return lm.state_dict()[f"{name}.weight"]
+
+
+# text -> lm -> what it is by hand
+BY_HAND = {
+    "blocks.1.attn.z.1*mean": lambda lm: {"blocks.1.attn.z": put(1, lambda x: x[1].mean(0))},
+    "blocks.1.attn.z.1@3-5*mean": lambda lm: {"blocks.1.attn.z": put((1, slice(3, 6)), lambda x: x[1].mean(0))},
+    "blocks.0.resid_mid.3*mean": lambda lm: {"blocks.0.resid_mid": put((ALL, 3), lambda x: x[:, 3].mean())},
+    "blocks.0.ffn.hidden*mean": lambda lm: {"blocks.0.ffn.hidden": lambda x: x.mean(0).expand_as(x)},
+    "blocks.0.attn.v.1@2.7-*zero": lambda lm: {"blocks.0.attn.v": put((1, [2, *range(7, 12)]), lambda x: 0.0)},
+    "blocks.0.resid_post@4*scale*-2": lambda lm: {"blocks.0.resid_post": put(4, lambda x: -2 * x)},
+    "blocks.1.attn.pattern.2@9*drop*3": lambda lm: {"blocks.1.attn.pattern": put((2, 9, 3), lambda x: 0.0)},
+    "blocks.1.attn.pattern*drop*0": lambda lm: {"blocks.1.attn.pattern": put((ALL, ALL, 0), lambda x: 0.0)},
+    "blocks.1.attn.pattern.2@9*mask*3": lambda lm: {"blocks.1.attn.pattern": softmax_without(lm, 1, [(2, 9, 3)])},
+    "blocks.0.attn.pattern@1-*mask*0": lambda lm: {
+        "blocks.0.attn.pattern": softmax_without(lm, 0, [(ALL, slice(1, None), 0)])
+    },
+    "blocks.0.attn.pattern.1@5-8*mask*3~blocks.0.attn.pattern@6*mask*2~blocks.0.attn.pattern.0@6*drop*1": lambda lm: {
+        "blocks.0.attn.pattern": softmax_without(lm, 0, [(1, slice(5, 9), 3), (ALL, 6, 2)], dropped=(0, 6, 1))
+    },
+    "blocks.1.ffn.up.7*clamp*2": lambda lm: {"blocks.1.ffn.up": put((ALL, 7), lambda x: 2.0)},
+    "blocks.1.ffn.hidden@2*clamp*-0.5": lambda lm: {"blocks.1.ffn.hidden": put(2, lambda x: -0.5)},
+    "blocks.0.resid_mid*add*unembed.17*0.5": lambda lm: {
+        "blocks.0.resid_mid": lambda x: pushed(x, weight(lm, "lm_head")[17], 0.5)
+    },
+    "blocks.1.resid_post@4-6*add*unembed.17-20*-2": lambda lm: {
+        "blocks.1.resid_post": put(
+            slice(4, 7), lambda x: pushed(x, weight(lm, "lm_head")[17] - weight(lm, "lm_head")[20], -2)
+        )
+    },
+    "blocks.0.attn.out@3*add*neuron.1.7*3": lambda lm: {
+        "blocks.0.attn.out": put(3, lambda x: pushed(x, weight(lm, "blocks.1.ffn.down_proj")[:, 7], 3))
+    },
+    "blocks.1.resid_pre@2*remove*neuron.0.5": lambda lm: {
+        "blocks.1.resid_pre": put(
+            2, lambda x: x - torch.outer(x @ (u := unit(weight(lm, "blocks.0.ffn.down_proj")[:, 5])), u)
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("text", BY_HAND)
+def test_a_change_is_what_it_is_by_hand(lms, style, text):
+    lm = lms[style]
+    changed = run(lm, text)
+    assert np.abs(changed["logits"] - run(lm)["logits"]).max() > 1e-4
+    assert_allclose(changed["logits"], by_hand(lm, BY_HAND[text](lm)), atol=2e-5)
+
+
+def test_a_gate_is_held_open_where_there_is_one(lms, style):
+    lm, text = lms[style], "blocks.1.ffn.gate.7@3-*clamp*1.5"
+    if lm.config.ffn != "swiglu":
+        with pytest.raises(ValueError, match=r"no value blocks\.1\.ffn\.gate that could be changed"):
+            run(lm, text)
+        return
+    expected = by_hand(lm, {"blocks.1.ffn.gate": put((slice(3, None), 7), lambda x: 1.5)})
+    assert_allclose(run(lm, text)["logits"], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["rmsnorm", "layernorm", "none"])
+@pytest.mark.parametrize("place", ["blocks.0.attn_norm", "blocks.1.ffn_norm", "final_norm"])
+def test_a_norm_is_another(lms, style, place, kind):
+    lm, text = lms[style], f"{place}*norm*{kind}"
+    if lm.config.norm_placement == "post" and place == "final_norm":
+        with pytest.raises(ValueError, match="no norm at final_norm: its last layer ends with one"):
+            run(lm, text)
+        return
+    module = lm.taps[place]
+
+    def by_formula(module, inputs, output):
+        x = inputs[0].double()
+        if kind == "none":
+            return (x * module.weight).float()
+        x = x - x.mean(-1, keepdim=True) if kind == "layernorm" else x
+        x = x / (x.square().mean(-1, keepdim=True) + lm.config.norm_eps).sqrt() * module.weight
+        return (x + getattr(module, "bias", 0.0)).float()
+
+    with torch.inference_mode():
+        handle = module.register_forward_hook(by_formula)
+        expected = lm(torch.tensor([IDS]))[0]
+        handle.remove()
+    changed = run(lm, text)
+    assert_allclose(changed["logits"], expected, atol=3e-5)
+    assert (np.abs(changed["logits"] - run(lm)["logits"]).max() < 1e-4) == (kind == lm.config.norm)
+
+
+def test_what_is_not_chosen_is_as_it_was(lms, style):
+    """Of a head, a position or an edge that is changed, no other is, where it is changed."""
+    lm = lms[style]
+    plain = run(lm)
+    for text, chosen in {
+        "blocks.0.attn.z.1@3-5*mean": (1, slice(3, 6)),
+        "blocks.0.attn.pattern.1@5*mask*2": (1, 5),
+        "blocks.0.attn.pattern.1@5*drop*2": (1, 5, 2),
+        "blocks.0.ffn.hidden.7@4*clamp*9": (4, 7),
+        "blocks.0.resid_mid@4*add*unembed.3*1": (4,),
+        "blocks.0.resid_mid@4.6*remove*unembed.3": ([4, 6],),
+    }.items():
+        (edit,) = parse_edits(text)
+        changed, left = run(lm, text)[edit.tap].copy(), plain[edit.tap].copy()
+        assert np.abs(changed[chosen] - left[chosen]).max() > 1e-4, text
+        changed[chosen] = left[chosen] = 0
+        assert_array_equal(changed, left, err_msg=text)
+
+
+def test_weights_make_up_for_a_masked_one_and_not_for_a_dropped_one(lms, style):
+    lm = lms[style]
+    plain = run(lm)["blocks.1.attn.pattern"][2, 9]
+    masked, dropped = (
+        run(lm, f"blocks.1.attn.pattern.2@9*{kind}*3")["blocks.1.attn.pattern"][2, 9] for kind in ("mask", "drop")
+    )
+    others = np.arange(10) != 3
+    assert masked[3] == dropped[3] == 0 and not masked[10:].any()
+    assert masked.sum() == pytest.approx(1, abs=1e-6)
+    assert_allclose(masked[:10][others], plain[:10][others] / (1 - plain[3]), rtol=1e-5)
+    assert_array_equal(dropped[:10][others], plain[:10][others])
+
+
+def test_scores_are_captured_as_before_any_mask(lms, style):
+    name = "blocks.1.attn.scores"
+    assert_array_equal(run(lms[style], "blocks.1.attn.pattern@5-*mask*2")[name], run(lms[style])[name])
+
+
+def test_masks_follow_changed_scores(lms):
+    """Also where an edit of the scores was given after them."""
+    changed = run(lms["rope"], "blocks.1.attn.pattern.2@9*mask*3~blocks.1.attn.scores.2*scale*3")
+    scores = 3 * run(lms["rope"])["blocks.1.attn.scores"][2, 9, :10].astype(np.float64)
+    exps = np.exp(scores - scores.max()) * (np.arange(10) != 3)
+    assert_allclose(changed["blocks.1.attn.pattern"][2, 9, :10], exps / exps.sum(), atol=1e-6)
+
+
+def test_a_query_keeps_a_key_to_look_at(lms):
+    masks = "~".join(f"blocks.1.attn.pattern.2@2*mask*{key}" for key in range(3))
+    with pytest.raises(ValueError, match="query 2 would have no key left to look at"):
+        run(lms["rope"], masks)
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in lms["rope"].modules())
+
+
+def test_kinds_at_one_value_act_in_their_order(lms):
+    """The mean first, then its multiple, then what is taken out and added."""
+    texts = (
+        "blocks.0.resid_mid*add*unembed.4*0.5",
+        "blocks.0.resid_mid*remove*unembed.3",
+        "blocks.0.resid_mid*scale*2",
+        "blocks.0.resid_mid*mean",
+    )
+    x = run(lms["rope"])["blocks.0.resid_mid"].astype(np.float64)
+    x = 2 * np.broadcast_to(x.mean(0), x.shape)
+    rows = lms["rope"].state_dict()["lm_head.weight"].double().numpy()
+    out, towards = (rows[i] / np.linalg.norm(rows[i]) for i in (3, 4))
+    x = x - np.outer(x @ out, out)
+    x = x + 0.5 * np.linalg.norm(x, axis=-1, keepdims=True) * towards
+    for order in (texts, texts[::-1]):
+        changed = run(lms["rope"], "~".join(order))
+        assert_allclose(changed["blocks.0.resid_mid"], x, atol=1e-5)
+        assert check(changed, "blocks.0.resid_mid").passed
+
+
+WRONG = {  # of each kind a change, and the value that it changes
+    "blocks.1.attn.z.1*mean": "blocks.1.attn.z",
+    "blocks.1.attn.pattern.2@9*drop*3": "blocks.1.attn.pattern",
+    "blocks.1.attn.pattern.2@9*mask*3": "blocks.1.attn.pattern",
+    "blocks.1.ffn.hidden.7*clamp*2": "blocks.1.ffn.hidden",
+    "blocks.1.ffn_norm*norm*none": "blocks.1.ffn_norm",
+    "blocks.0.resid_mid*add*unembed.17*0.5": "blocks.0.resid_mid",
+    "blocks.0.resid_mid*remove*unembed.17": "blocks.0.resid_mid",
+    "blocks.0.resid_mid@4*scale*2": "blocks.0.resid_mid",
+    "blocks.0.resid_mid@4*zero": "blocks.0.resid_mid",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_a_value_that_is_not_what_the_change_makes_of_it_is_told(lms, style, text):
+    """Neither one that is off by 1 %, nor the unchanged one, nor a changed one in a run that says nothing of it."""
+    name, plain, changed = WRONG[text], run(lms[style]), run(lms[style], text)
+    assert all(check(changed, value).passed for value in changed.values)
+    for value in (changed[name] * np.float32(1.01), plain[name]):
+        assert not check(replace(changed, values=changed.values | {name: value}), name).passed
+    assert not check(replace(changed, edits=()), name).passed
+
+
+def test_every_kind_has_a_change_by_hand():
+    tested = {edit.operation for text in BY_HAND for edit in parse_edits(text)} | {"norm"}
+    assert tested | {"shift", "base"} == set(KINDS)  # these two have tests of their own (test_intervening.py)
+    assert {edit.operation for text in WRONG for edit in parse_edits(text)} | {"shift", "base"} == set(KINDS)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_in_half_precision_all_is_worked_out_again_too(dtype):
+    lm = TransformerLM(specimens.config()).eval().requires_grad_(False).to(dtype)
+    edits = parse_edits(specimens.KINDS_EDITS.format(other="layernorm"))
+    changed = capture(lm, IDS, edits)
+    assert changed.dtype == str(dtype).removeprefix("torch.")
+    for name in changed.values:
+        assert check(changed, name).passed, (name, check(changed, name))

@@ -1,0 +1,76 @@
+"""Directions are what their recipes say of the weights: held to closed forms."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from explorer.state.interventions import Recipe
+from explorer.tracing.directions import direction
+
+
+def made(lm, text: str, **weights) -> np.ndarray:
+    names = lm.state_dict()
+    read = lambda name: weights.get(name.replace(".", "_"), names[name].double().numpy())  # noqa: E731
+    return direction(lm.config, read, Recipe.parse(text))
+
+
+def unit(x):
+    return x / np.linalg.norm(x)
+
+
+def test_each_is_a_row_or_column_of_a_table(lms, style):
+    lm = lms[style]
+    table, down = (lm.state_dict()[f"{name}.weight"].double().numpy() for name in ("lm_head", "blocks.1.ffn.down_proj"))
+    assert_allclose(made(lm, "unembed.17"), unit(table[17]))
+    assert_allclose(made(lm, "unembed.17-20"), unit(table[17] - table[20]))
+    assert_allclose(made(lm, "neuron.1.7"), unit(down[:, 7]))
+    for text in ("unembed.17", "unembed.17-20", "neuron.1.7", "ov.1.2.0", "ov.0.0.3"):
+        found = made(lm, text)
+        assert found.shape == (lm.config.d_model,) and np.linalg.norm(found) == pytest.approx(1)
+
+
+def test_of_a_head_they_are_those_that_its_product_of_tables_stretches(lms, style):
+    """Each of its own head, with the values that serve it: OV OVᵀ u = σ² u, largest σ first, at right angles."""
+    lm = lms[style]
+    d, shared = lm.config.d_head, lm.config.num_heads // lm.config.kv_heads
+    for layer, head in ((0, 0), (1, 2), (1, lm.config.num_heads - 1)):
+        names = lm.state_dict()
+        output = names[f"blocks.{layer}.attn.o_proj.weight"].double().numpy()[:, head * d : (head + 1) * d]
+        values = names[f"blocks.{layer}.attn.v_proj.weight"].double().numpy()
+        values = np.repeat(values.reshape(-1, d, lm.config.d_model), shared, axis=0)[head]
+        ov = output @ values
+        sizes = np.linalg.svd(ov, compute_uv=False)
+        vectors = np.stack([made(lm, f"ov.{layer}.{head}.{rank}") for rank in range(d)])
+        assert_allclose(vectors @ vectors.T, np.eye(d), atol=1e-10)
+        for vector, size in zip(vectors, sizes, strict=False):
+            assert_allclose(ov @ ov.T @ vector, size**2 * vector, atol=1e-10)
+            assert vector[np.abs(vector).argmax()] > 0
+
+
+def test_a_head_that_writes_one_thing_has_that_direction(lms):
+    lm = lms["rope"]
+    d, rng = lm.config.d_head, np.random.default_rng(0)
+    out, read = rng.normal(size=lm.config.d_model), rng.normal(size=lm.config.d_model)
+    output, values = np.zeros((lm.config.d_model,) * 2), np.zeros((lm.config.d_model,) * 2)
+    output[:, d], values[d] = out, read  # the first dimension of head 1
+    found = made(lm, "ov.0.1.0", blocks_0_attn_o_proj_weight=output, blocks_0_attn_v_proj_weight=values)
+    assert abs(found @ unit(out)) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("unembed.300", "token ids run from 0 to 299, got 300"),
+        ("unembed.3-300", "token ids run from 0 to 299, got 300"),
+        ("neuron.2.0", "layers run from 0 to 1, got 2"),
+        ("neuron.0.40", "neurons run from 0 to 39, got 40"),
+        ("ov.0.3.0", "heads run from 0 to 2, got 3"),
+        ("ov.0.0.8", "directions of a head run from 0 to 7, got 8"),
+        ("unembed.5-5", "the unembedding of token 5 less that of token 5 is 0 and points nowhere"),
+        ("up", "a direction is unembed.ID, unembed.ID-ID, neuron.LAYER.NUMBER or ov.LAYER.HEAD.NUMBER, got 'up'"),
+        ("unembed.1.2", "a direction is unembed.ID"),
+    ],
+)
+def test_what_a_model_has_not_is_told(lms, text, message):
+    with pytest.raises(ValueError, match=message):
+        made(lms["rope"], text)
