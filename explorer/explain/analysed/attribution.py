@@ -21,16 +21,16 @@ from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
 
 ATTRIBUTION = "explorer/analysis/attribution.py"
-HEADS = "heads[layer] = (z * (out @ table)"
+HEADS = "heads[layer] = (z *"
 # part of a logit -> what is told of it, its number in an `Attribution` at a layer, and the line that works it out
 PARTS = {
     "token": (N_("what the token’s embedding adds"), lambda a, layer: a.token, "token = float(at_embed)"),
-    "position": (N_("what its position adds"), lambda a, layer: a.positions, "positions = float(position_row @ read)"),
+    "position": (N_("what its position adds"), lambda a, layer: a.positions, "positions = float(position_row"),
     "heads": (N_("what all heads of layer {layer} add"), lambda a, layer: a.heads.sum(-1)[layer], HEADS),
     "bias": (
         N_("what the bias of W_O of layer {layer} adds"),
         lambda a, layer: a.biases[layer],
-        "biases[layer] = bias @ out",
+        "biases[layer] = bias @",
     ),
     "attention": (
         N_("what attention of layer {layer} adds"),
@@ -42,8 +42,8 @@ PARTS = {
         lambda a, layer: a.feed_forward[layer],
         "feed_forward[layer] = value(",
     ),
-    "shift": (N_("what the shift β of all norms adds"), lambda a, layer: a.shift, "shift += added"),
-    "changes": (N_("what changes of the run put in"), lambda a, layer: a.changes, "changes += float(put_in(trace"),
+    "shift": (N_("what the shift β of all norms adds"), lambda a, layer: a.shift, "shift += "),
+    "changes": (N_("what the changes of the run put in"), lambda a, layer: a.changes, "changes += float(put_in(trace"),
     "sum": (N_("what all parts together add"), lambda a, layer: a.total, "return float(self.token + self.positions"),
     "logit": (N_("the captured logit"), lambda a, layer: a.logit, "logit = unembedding("),
 }

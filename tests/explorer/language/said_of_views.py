@@ -31,6 +31,13 @@ LOOKS = (  # each asks for other words
     {"text": "The cat", "edits": "rope.angles*shift*5", "query": "1"},
     {"text": "The cat", "edits": "blocks.1.attn.z.1*zero", "layer": "1", "head": "1"},
     {"text": "The cat sat", "edits": "blocks.2.attn.z*scale*2~blocks.1.ffn.hidden*zero~rope.angles*zero", "layer": "2"},
+    {
+        "text": "The cat sat",
+        "query": "2",
+        "edits": "blocks.1.attn.z.1*mean~blocks.1.attn.pattern.1@2*mask*1~blocks.0.attn.pattern*drop*0"
+        "~embed@1-*add*ov.1.0.2*1~blocks.0.ffn.gate.7*clamp*2~blocks.0.attn_norm*norm*none~final_norm*norm*layernorm"
+        "~blocks.2.resid_mid*remove*unembed.9-10",
+    },
     {"checkpoint": "llama-fables-gpt", "text": "The cat sat", "query": "1", "rival": "2", "neuron": "7"},
     {"checkpoint": "llama-fables-gpt", "text": "The cat sat", "edits": "position_embed*shift*5"},
 )
@@ -54,6 +61,13 @@ INSPECTED = (
         "pattern": "layer_max",
         "edits": "blocks.2.attn.z.1*zero~blocks.1.ffn.hidden*scale*2~rope.angles*shift*5~embed.3*scale*2~embed*zero",
     },
+    {
+        "text": "The cat sat",
+        "query": "2",
+        "checkpoint": "llama-fables",
+        "edits": "blocks.0.attn.z.0@0-1*mean~blocks.0.attn.pattern.0@2*mask*1~embed@1-*add*unembed.9*1"
+        "~blocks.0.ffn.hidden*clamp*2~blocks.0.attn_norm*norm*none~final_norm*norm*layernorm~blocks.0.ffn_norm*norm*none",
+    },
 )
 POINTS = [{"x": x, "y": y, "curve": x % 2, "item": y} for x, y in ((0, 0), (1, 2), (3, 1), (2, 9))]
 # Of what is told of a number, what is no word of ours: lines of code, tokens, names of values, functions and symbols.
@@ -69,6 +83,7 @@ def of_views(page: Page) -> Iterator[tuple[str, str]]:
         for name in VIEW_NAMED:
             shown = open_view_of(page.events.opening.runs, page.events.opened(query | {"view": name}))
             told = [shown.words, shown.formula, *(what_if.title for what_if, _amount in shown.what_ifs)]
+            told += [edit.words(shown.trace.config) for edit in shown.trace.edits]
             for choice in shown.choices:
                 told.append(choice.title)
                 if choice.field not in NAMES_AND_TOKENS:

@@ -230,8 +230,8 @@ def test_several_edges_of_one_query_and_directions_at_one_place():
     assert [str(edit) for edit in parse_edits(texts)] == texts
 
 
-def test_texts_pass_through_an_address_as_they_are():
-    """But for what a browser writes otherwise between edits and before positions, both as before."""
+def test_texts_stay_readable_in_an_address():
+    """But for the @, which browsers write otherwise, as they do the ~ between edits."""
     for text in WRITTEN:
         assert quote(text, safe="*.-_@") == text
 

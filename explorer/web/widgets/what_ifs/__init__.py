@@ -24,8 +24,9 @@ class WhatIfs(Widget):
         return [
             {
                 "title": what_if.title,
-                "everywhere": what_if.texts(),
-                "here": what_if.texts(here=True) if what_if.here else None,
+                "edit": what_if.text,
+                "everywhere": [*what_if.texts()],
+                "here": [*what_if.texts(here=True)] if what_if.here else None,
                 "switch": what_if.is_switch,
                 "log": what_if.log,
                 "minimum": what_if.place(what_if.minimum),

@@ -36,7 +36,7 @@ export default function whatIfs(element) {
 
 // A slider, or a switch, with its words; and what has it show an amount.
 function control(offer, isHere) {
-  const input = make("input", { type: offer.switch ? "checkbox" : "range", dataset: { edit: offer.everywhere[0] } });
+  const input = make("input", { type: offer.switch ? "checkbox" : "range", dataset: { edit: offer.edit } });
   const title = span("", offer.title), value = make("output");
   const place = (amount) => (offer.log ? Math.log10(amount) : amount);
   if (!offer.switch) [input.min, input.max, input.step] = [offer.minimum, offer.maximum, offer.log ? "any" : offer.step];
