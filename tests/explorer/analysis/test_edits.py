@@ -4,7 +4,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.attribution import attribution
 from explorer.analysis.edits import as_edited
-from explorer.analysis.lens import streams
+from explorer.analysis.lens import streams, tracked
 from explorer.analysis.norms import unembed, unembedding
 from explorer.architecture.stream import stream_taps
 from explorer.state.interventions import parse_edits
@@ -32,6 +32,57 @@ def test_a_value_is_what_the_hooks_make_of_it(lms, trace, style):
 
 def test_what_is_not_edited_is_the_same_array(trace):
     assert as_edited(trace, "final_norm", trace["final_norm"]) is trace["final_norm"]
+
+
+# Of each kind that acts on the way to a logit, at the position that is looked at and not at the one before.
+KINDS = [
+    "final_norm@9*scale*3",
+    "final_norm.4@9*mean",
+    "logits@9*scale*2",
+    "blocks.1.resid_post@8*scale*3",
+    "blocks.1.resid_mid@9*mean",
+    "blocks.0.resid_post.3*mean",
+    "embed@9*add*unembed.3*0.7",
+    "blocks.0.attn.out@9*add*neuron.1.3*-2",
+    "blocks.1.resid_pre*remove*ov.0.1.0~blocks.1.resid_pre.3*scale*-4~blocks.1.resid_pre*add*unembed.5*0.3",
+    "blocks.0.attn_norm*norm*none~blocks.1.ffn_norm*norm*layernorm~blocks.0.ffn_norm*norm*rmsnorm",
+    "blocks.0.ffn.hidden@9*clamp*0.5~blocks.1.attn.pattern@9*mask*3~blocks.0.attn.z.1*mean",
+]
+
+
+@pytest.mark.parametrize("text", KINDS)
+@pytest.mark.parametrize("ids", [(17, None), (3, 17)])
+def test_so_they_do_with_every_kind_of_edit(lms, trace, style, ids, text):
+    changed = capture(lms[style], trace.token_ids, parse_edits(text))
+    for position in (8, 9):
+        assert attribution(changed, position, *ids).error <= 1e-4, text
+    read = [unembed(changed, x, np.array([8, 9])) for x in streams(changed, slice(8, 10))]
+    assert_allclose(read[-1], changed["logits"][8:10], atol=1e-4)
+    assert_allclose(
+        tracked(changed, range(8, 10), 3)[-1], np.exp(log_softmax(changed["logits"][8:10]))[:, 3], atol=1e-5
+    )
+
+
+def log_softmax(logits):
+    logits = logits.astype(np.float64)
+    return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+
+
+def test_what_is_read_after_edits_is_as_much_as_what_is_read_before_them(lms, trace, style):
+    """Of any two vectors x and y, what edits leave of x along y is x along what they leave of y, backwards."""
+    edits = parse_edits("blocks.0.resid_mid*remove*unembed.3~blocks.0.resid_mid.3*scale*-4~blocks.0.resid_mid.5@9*mean")
+    changed, rng = capture(lms[style], trace.token_ids, edits), np.random.default_rng(0)
+    x, y = rng.normal(size=(2, trace.config.d_model))
+    for position in (8, 9):
+        forwards = as_edited(changed, "blocks.0.resid_mid", x, position) @ y
+        assert forwards == pytest.approx(x @ as_edited(changed, "blocks.0.resid_mid", y, position, back=True))
+        assert forwards != pytest.approx(x @ as_edited(changed, "blocks.0.resid_mid", y, position))
+
+
+def test_it_is_asked_where_where_that_matters(lms, trace, style):
+    changed = capture(lms[style], trace.token_ids, parse_edits("final_norm@9*zero"))
+    with pytest.raises(ValueError, match="holds at some positions only: say at which the vectors are"):
+        as_edited(changed, "final_norm", trace["final_norm"])
 
 
 @pytest.mark.parametrize("ids", [(17, None), (3, 17)])

@@ -29,6 +29,7 @@ def test_each_is_a_row_or_column_of_a_table(lms, style):
         assert found.shape == (lm.config.d_model,) and np.linalg.norm(found) == pytest.approx(1)
 
 
+@pytest.mark.parametrize("style", ["rope", "grouped", "post"])
 def test_of_a_head_they_are_those_that_its_product_of_tables_stretches(lms, style):
     """Each of its own head, with the values that serve it: OV OVᵀ u = σ² u, largest σ first, at right angles."""
     lm = lms[style]

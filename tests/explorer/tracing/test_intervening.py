@@ -1,5 +1,6 @@
 """A run with edits is the run of a model that was built or weighted so, and leaves the model as it was."""
 
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
@@ -310,3 +311,25 @@ def test_two_threads_hold_to_their_own_positions(lms):
             got = list(pool.map(lambda some: [step.token_id for step in some], steps))
         assert got == expected
     assert_clean(lm)
+
+
+def test_another_thread_s_pass_in_the_middle_moves_no_position(lms):
+    lm, edits = lms["rope"], parse_edits("blocks.0.resid_mid@12*scale*3")
+    expected = capture(lm, [*IDS, 7], edits)["logits"][-1]
+    with edited(lm, edits):
+        cached = CachedLogits(lm)
+        cached(IDS)
+
+        def meanwhile(module, inputs):
+            if threading.get_ident() != own:
+                return
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(capture, lm, IDS[:3]).result()
+
+        own = threading.get_ident()
+        handle = lm.token_embedding.register_forward_pre_hook(meanwhile)
+        try:
+            got = cached([*IDS, 7])
+        finally:
+            handle.remove()
+    assert_allclose(got, expected, atol=1e-4)
