@@ -68,7 +68,7 @@ class WhatIf:
 
     def edit(self, amount: float, here: bool = False) -> Intervention:
         """The intervention by an amount; a switch that is on, whatever the amount is."""
-        positions = Positions.of(self.here if here else self.positions)
+        positions = Positions.of(here and self.here or self.positions)
         amount = self.amount if self.is_switch else amount
         return self.kind(self.tap, amount, self.index, positions, self.by)
 
@@ -76,10 +76,6 @@ class WhatIf:
         """The intervention's text but for a slider's amount, and how all begin that it takes the place of."""
         edit = self.edit(self.default, here)
         return str(edit) if self.is_switch else edit.known_by, edit.known_by
-
-    @property
-    def text(self) -> str:
-        return self.texts()[0]
 
     def present(self, trace: Trace, here: bool = False) -> float:
         """By how much it is in a run."""
@@ -162,10 +158,7 @@ def offered(what_ifs: Sequence[WhatIf], trace: Trace, selection: Selection) -> l
     offers = [chosen(what_if, trace, selection) for what_if in what_ifs]
     offers = [fitted(offer, trace, selection) for offer in offers if offer.tap in trace and offer.without not in trace]
     offers = [offer for offer in offers if offer.maximum > offer.minimum and can_be(offer, trace)]
-    return [
-        (replace(offer, amount_here=offer.present(trace, here=True)) if offer.here else offer, offer.present(trace))
-        for offer in offers
-    ]
+    return [(replace(offer, amount_here=offer.present(trace, here=True)), offer.present(trace)) for offer in offers]
 
 
 def chosen(what_if: WhatIf, trace: Trace, selection: Selection) -> WhatIf:

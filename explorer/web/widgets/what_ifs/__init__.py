@@ -24,7 +24,7 @@ class WhatIfs(Widget):
         return [
             {
                 "title": what_if.title,
-                "edit": what_if.text,
+                "edit": what_if.texts()[0],
                 "everywhere": [*what_if.texts()],
                 "here": [*what_if.texts(here=True)] if what_if.here else None,
                 "switch": what_if.is_switch,
