@@ -8,8 +8,14 @@ from explorer.tracing.trace import Trace
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL
 
 
-def components(trace: Trace, taken: Attribution) -> Iterator[tuple[str, float, str, str, int | None]]:
-    """The bars from left to right: on the axis, value, colour, in words, and the layer it belongs to."""
+def components(
+    trace: Trace, taken: Attribution, changes: bool | None = None
+) -> Iterator[tuple[str, float, str, str, int | None]]:
+    """The bars from left to right: on the axis, value, colour, in words, and the layer it belongs to.
+
+    Args:
+        changes: whether what edits put in has one; None: where they put anything in.
+    """
     yield _("embedding"), taken.token, EMBEDDING, _("the token's embedding"), None
     if "position_embed" in trace:
         yield _("position"), taken.positions, EMBEDDING, _("the position added to it"), None
@@ -23,15 +29,16 @@ def components(trace: Trace, taken: Attribution) -> Iterator[tuple[str, float, s
         yield _("{layer} feed-forward", layer=layer), taken.feed_forward[layer], FEED_FORWARD, told, layer
     if trace.config.norm == "layernorm":
         yield "β", taken.shift, NORM, _("the shift β of the norms"), None
-    if is_put_in(trace):
+    if is_put_in(trace) if changes is None else changes:
         yield _("changes"), taken.changes, RESIDUAL, _("what the changes of the run put in"), None
 
 
-def parts_in_order(trace: Trace) -> list[tuple[str, int]]:
+def parts_in_order(trace: Trace, changes: bool | None = None) -> list[tuple[str, int]]:
     """What each bar is, as `logit_part` calls it, and its layer."""
+    changes = is_put_in(trace) if changes is None else changes
     bias = "blocks.0.attn.o_proj.bias" in trace.weights
     each = ("heads", *["bias"] * bias, "feed_forward")
     first = ("token", *["position"] * ("position_embed" in trace))
-    last = [*["shift"] * (trace.config.norm == "layernorm"), *["changes"] * is_put_in(trace)]
+    last = [*["shift"] * (trace.config.norm == "layernorm"), *["changes"] * changes]
     layers = [(part, layer) for layer in range(trace.config.num_layers) for part in each]
     return [*((part, 0) for part in first), *layers, *((part, 0) for part in last)]

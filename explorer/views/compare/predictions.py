@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.analysis.attribution import attribution
+from explorer.analysis.attribution import attribution, is_put_in
 from explorer.analysis.parting import next_tokens as probabilities
 from explorer.explain.analysed.attribution import logit_part
 from explorer.explain.analysed.prediction import probability
@@ -35,7 +35,9 @@ def parts(comparison: Comparison, selection: Selection) -> go.Figure:
     """What each part adds to the explained logit in A less what it adds in B."""
     found = questions(comparison, selection)
     taken = [attribution(*question) for question in found]
-    mine, theirs = (list(components(asked[0], adds)) for asked, adds in zip(found, taken, strict=True))
+    mine, theirs = (
+        list(components(asked[0], adds, are_put_in(comparison))) for asked, adds in zip(found, taken, strict=True)
+    )
     if [bar[0] for bar in mine] != [bar[0] for bar in theirs]:
         raise Incomparable(_("A and B are models of different parts: look at them in turn."))
     names, values, colours, _told, layers = zip(*mine, strict=True)
@@ -65,6 +67,11 @@ def parts(comparison: Comparison, selection: Selection) -> go.Figure:
         bargap=0.2,
         hovermode="x",
     )
+
+
+def are_put_in(comparison: Comparison) -> bool:
+    """Whether edits of either run put anything into the stream, which then has a bar."""
+    return any(is_put_in(run) for run in (comparison.trace, comparison.other))
 
 
 def _bar_told(name: str, mine: float, theirs: float) -> str:
@@ -128,7 +135,7 @@ def next_tokens(comparison: Comparison, query: int) -> go.Figure:
 def inspect_part(comparison: Comparison, selection: Selection, point: Point) -> tuple[Derivation, ...]:
     """Of a bar what the part adds in A, and in B."""
     found = questions(comparison, selection)
-    part, layer = nth(parts_in_order(comparison.trace), point.of("item"))
+    part, layer = nth(parts_in_order(comparison.trace, are_put_in(comparison)), point.of("item"))
     return tuple(logit_part(*question, part, layer) for question in found)
 
 
