@@ -153,6 +153,7 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Generati
         tab.select(None, None, None, js=page_script(f"page.openView({name!r})"))
 
     layout.share.click(None, None, None, js=page_script("page.copyLink()"))
+    layout.open_file.click(None, None, None, js=page_script("page.openFile()"))
     layout.theme.click(None, None, None, js=page_script("page.toggleTheme()"))
 
 

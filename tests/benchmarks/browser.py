@@ -74,6 +74,11 @@ def main():
             tell("prompt submitted -> attention painted", prompts(page, options.rounds, options.tokens))
             tell("click on a token -> attention painted", clicks(page, options.rounds, options.tokens, PATTERN))
             tell("click on a token -> all figures in sight", clicks(page, options.rounds, options.tokens, ""))
+            tell("two runs: A, B or A - B chosen -> attention painted", switches(page, url, options.rounds))
+            tell("two runs: a what-if's slider moved -> all figures in sight", sliders(page, options.rounds))
+            page.goto(f"{url}?view=attention")
+            page.wait_for_selector("#attention-pattern .plot[data-draws]")
+            prompts(page, 1, options.tokens)
             page.evaluate(FRAMES_WITH_NEWS)
             first, *others = [streaming(page, seed) for seed in range(4)]
             rate = statistics.median(others)
@@ -106,6 +111,37 @@ def clicks(page: Page, rounds: int, num_tokens: int, drawn: str) -> list[float]:
         chip = page.locator(f"#strip [data-position='{(turn * 7) % (num_tokens // 2)}']")
         waits.append(wait(page, "click", drawn, chip.click))
         page.wait_for_timeout(300)  # what is drawn out of sight
+    return waits
+
+
+def switches(page: Page, url: str, rounds: int) -> list[float]:
+    """Milliseconds from a click on the switch between two runs of 64 words, of two models."""
+    text = "+".join(WORDS[i % len(WORDS)] for i in range(64))
+    page.goto(f"{url}?view=attention&text={text}&b.checkpoint=llama-fables-gpt")
+    page.wait_for_selector("#attention-pattern .plot[data-draws]")
+    page.wait_for_selector("#runs .switch")
+    page.wait_for_timeout(3000)
+    waits = []
+    for turn in range(rounds):
+        name = ("B", "A − B", "A")[turn % 3]
+        one = page.locator("#runs .switch").get_by_role("button", name=name, exact=True)
+        waits.append(wait(page, "click", PATTERN, one.click))
+        page.wait_for_timeout(700)
+    return waits
+
+
+def sliders(page: Page, rounds: int) -> list[float]:
+    """Milliseconds from a move of a head's slider, of the same two runs, to all that is then in sight."""
+    page.get_by_role("tab", name="Experiments", exact=True).click()
+    slider = page.locator("#experiments-what-ifs input[type=range]").first
+    slider.scroll_into_view_if_needed()
+    page.wait_for_timeout(4000)
+    waits = []
+    for turn in range(rounds):
+        value = 0.05 * (turn + 1)
+        move = f"input => {{ input.value = {value}; input.dispatchEvent(new Event('input', {{ bubbles: true }})); }}"
+        waits.append(wait(page, "input", "", lambda move=move: slider.evaluate(move)))
+        page.wait_for_timeout(1200)
     return waits
 
 

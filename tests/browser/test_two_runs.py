@@ -153,6 +153,7 @@ def test_what_cannot_be_compared_is_told(person):
     compare(person, "???")
     expect(person.page.locator("#runs .aligned")).to_contain_text("only side by side")
     expect(person.page.locator("#attention-pattern .instead")).to_contain_text("put two tokens together")
+    expect(person.page.locator("#attention-pattern .evidence-mark")).to_be_hidden()
 
 
 def test_a_prompt_of_nothing_changes_nothing(person):
@@ -183,3 +184,24 @@ def test_a_second_run_that_makes_no_sense_is_left_out(newcomer):
     person = newcomer().open(**{"b.checkpoint": "nowhere", "b.text": OTHER})
     expect(person.warning).to_contain_text("second run is left out")
     expect(person.strip).to_have_text(FIRST_PROMPT)
+
+
+def test_what_is_too_long_for_a_link_is_saved_and_opened(newcomer):
+    ids = ".".join(["101"] * 1500)
+    person = newcomer().open(prompt=ids, layer=1, **{"b.checkpoint": "one-head"})
+    person.at_rest()
+    with person.page.expect_download() as download:
+        person.page.get_by_role("button", name="Copy link").click()
+    expect(person.page.locator("#connection")).to_contain_text("too long for a link")
+    other = newcomer().open()
+    with other.page.expect_file_chooser() as chooser:
+        other.page.get_by_role("button", name="Open a saved file").click()
+    chooser.value.set_files(download.value.path())
+    expect(other.page.locator("#strip-b .strip")).to_be_visible()
+    other.expect_selected(layer=1)
+    assert other.state["prompt"] == [101] * 1500 and other.state["b.checkpoint"] == "one-head"
+    with other.page.expect_file_chooser() as chooser:
+        other.page.get_by_role("button", name="Open a saved file").click()
+    chooser.value.set_files([{"name": "other.json", "mimeType": "application/json", "buffer": b"[1, 2]"}])
+    expect(other.page.locator("#connection")).to_contain_text("nothing that this page saved")
+    assert other.state["b.checkpoint"] == "one-head"

@@ -71,6 +71,9 @@ class Layout:
                 self.tab: dict[str, gr.Tab] = {}
                 self.steps, self.tabs = self.place_views(SIMPLE, "steps"), self.place_views(FULL, "views")
                 Glossary(elem_id="glossary")
+                self.open_file = gr.Button(
+                    _("Open a saved file"), size="sm", scale=0, min_width=90, elem_id="open-file"
+                )
             with gr.Column(scale=3, min_width=330, elem_id="generation"):
                 self.buttons, self.sampling = WritingButtons(), SamplingPanel()
                 place_writing()

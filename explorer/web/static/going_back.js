@@ -3,6 +3,7 @@
 import { ask } from "./asking.js";
 import { bus } from "./bus.js";
 import { followInHistory, own, startHistory } from "./history.js";
+import { chooseFile } from "./saved.js";
 import { keptBy, setState, state } from "./state.js";
 import { dropUnseen } from "./writing.js";
 
@@ -14,6 +15,9 @@ export function followBack() {
     followInHistory(now);
   });
 }
+
+/** Opens a file that the page saved. */
+export const openFile = () => chooseFile((there) => goTo(there, false));
 
 function goTo(there, isSameRun) {
   if (isSameRun) setState({ view: there.view });

@@ -2,6 +2,7 @@
 // The address of the page holds all that is chosen. Tabs and runs are steps that the browser's Back goes through; clicks
 // and sliders replace the step they are made at.
 import { _ } from "./language.js";
+import { MOST_LINK, saveFile } from "./saved.js";
 
 /** @typedef {import("./state.js").State} State */
 
@@ -71,11 +72,13 @@ export function followInHistory(state) {
   writeAddress();
 }
 
-/** Copies the address, or shows it to be copied: browsers lend the clipboard to https and localhost alone. */
+/** Copies the address, or shows it to be copied: browsers lend the clipboard to https and localhost alone. What is too
+ * long for a link is saved as a file. */
 export async function copyLink() {
   writeAddress();
   const link = new URL(location.href);
   link.searchParams.delete("lang"); // who opens it reads their own
+  if (link.href.length > MOST_LINK) return saveFile(seen, link.href.length);
   try { await navigator.clipboard.writeText(link.href); }
   catch { prompt(_("Copy this link:"), link.href); }
 }

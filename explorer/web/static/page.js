@@ -14,6 +14,7 @@ import { roveTabs } from "./tabs.js";
 import { stop } from "./writing.js";
 
 export { openView, tune } from "./choosing.js";
+export { openFile } from "./going_back.js";
 export { copyLink } from "./history.js";
 export { begin, beginWith, onMoved } from "./moves.js";
 export { promptAtFirst } from "./reload.js";
