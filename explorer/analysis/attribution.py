@@ -1,5 +1,6 @@
 """Direct logit attribution: what each part of the model adds to the score of a next token (Elhage et al. 2021)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,46 +67,51 @@ def attribution(trace: Trace, position: int, token_id: int, rival_id: int | None
     def value(name: str) -> np.ndarray:
         return trace[name][..., position, :].astype(np.float64)
 
+    def sum_of(*names: str) -> Callable[[], np.ndarray]:
+        return lambda: sum(map(value, names))
+
     changes = shift = 0.0
 
-    def before(name: str, read: np.ndarray, *parts: np.ndarray) -> np.ndarray:
-        """What is read before the edits of a value, of what is read after them; `parts` were the value before them."""
+    def before(name: str, read: np.ndarray, unchanged: Callable[[], np.ndarray]) -> np.ndarray:
+        """What is read before the edits of a value, of what is read after them; `unchanged` gives the value before."""
         nonlocal changes
         if puts_in(trace, name):
-            changes += float(put_in(trace, name, sum(parts), position) @ read)
+            changes += float(put_in(trace, name, unchanged(), position) @ read)
         return as_edited(trace, name, read, position, back=True)
 
-    def before_norm(name: str, x: np.ndarray, read: np.ndarray) -> np.ndarray:
+    def before_norm(name: str, x: str, read: np.ndarray) -> np.ndarray:
         nonlocal shift
-        read = before(name, read, normalised(trace, name, x))
-        read, added = through_norm(trace, name, x, read)
-        shift += added
+        read = before(name, read, lambda: normalised(trace, name, value(x)))
+        if f"{name}.weight" in weights:
+            read, added = through_norm(trace, name, value(x), read)
+            shift += added
         return read
 
     heads = np.zeros((config.num_layers, config.num_heads))
     biases, feed_forward = np.zeros((2, config.num_layers))
-    read = before_norm("final_norm", value(block_output(config, config.num_layers - 1)), read)
+    read = before_norm("final_norm", block_output(config, config.num_layers - 1), read)
     for layer in reversed(range(config.num_layers)):
         block, middle = f"blocks.{layer}", "resid_mid" if config.norm_placement == "pre" else "attn_norm"
         if config.norm_placement == "post":
-            read = before_norm(f"{block}.ffn_norm", value(f"{block}.resid_post"), read)
-        read = before(f"{block}.resid_post", read, value(f"{block}.{middle}"), value(f"{block}.ffn.out"))
+            read = before_norm(f"{block}.ffn_norm", f"{block}.resid_post", read)
+        read = before(f"{block}.resid_post", read, sum_of(f"{block}.{middle}", f"{block}.ffn.out"))
         feed_forward[layer] = value(f"{block}.ffn.out") @ read
         if config.norm_placement == "post":
-            read = before_norm(f"{block}.attn_norm", value(f"{block}.resid_mid"), read)
-        read = before(f"{block}.resid_mid", read, value(f"{block}.resid_pre"), value(f"{block}.attn.out"))
+            read = before_norm(f"{block}.attn_norm", f"{block}.resid_mid", read)
+        read = before(f"{block}.resid_mid", read, sum_of(f"{block}.resid_pre", f"{block}.attn.out"))
         z, table = value(f"{block}.attn.z"), weights[f"{block}.attn.o_proj.weight"]  # (H, d), (D, H d)
         bias = weights.get(f"{block}.attn.o_proj.bias", np.zeros_like(read))
-        out = before(f"{block}.attn.out", read, table @ z.reshape(-1), bias)  # (D,)
+        written = table @ z.reshape(-1) + bias
+        out = before(f"{block}.attn.out", read, lambda written=written: written)  # (D,)
         heads[layer] = (z * (out @ table).reshape(z.shape)).sum(-1)
         biases[layer] = bias @ out
-        read = before(f"{block}.resid_pre", read, value(block_output(config, layer - 1)))
+        read = before(f"{block}.resid_pre", read, sum_of(block_output(config, layer - 1)))
     row = weights["token_embedding.weight"][trace.token_ids[position]].astype(np.float64)
     row = row * (np.sqrt(config.d_model) if config.scale_embeddings else 1.0)
     position_row = value("position_embed") if "position_embed" in trace else np.zeros_like(row)
     at_embed = value("embed") @ read
     put = changes
-    read = before("embed", read, row, position_row)
+    read = before("embed", read, lambda: row + position_row)
     positions = float(position_row @ read)
     token = float(at_embed) - positions - (changes - put)
     return Attribution(token, positions, heads, biases, feed_forward, shift, logit, changes)
