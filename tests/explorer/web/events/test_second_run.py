@@ -71,6 +71,7 @@ def test_tokens_are_put_together_and_aligned_anew(page, state, move):
     now = move(state, kind="compare", text="the moon asked the owl, the owl", **{"with": "prompt"})
     pinned = move(now, kind="pin", a=2, b=4)
     assert pinned["b.pins"] == "2.4" and compared(page, pinned).alignment.partners[2] == 4
+    assert move(pinned, kind="swap")["b.pins"] == "4.2"
     moved = move(pinned, kind="pin", a=2, b=3)
     assert moved["b.pins"] == "2.3"
     assert move(moved, kind="unpin")["b.pins"] == ""
