@@ -51,7 +51,7 @@ def _coloured(diagram: Diagram, largest: float) -> Diagram:
 
     def sheet(old: Sheet) -> Sheet:
         ends = iter((-largest, 0.0, largest))
-        words = [replace(word, text=signed(next(ends))) if word.kind == "end" else word for word in old.words]
+        words = [replace(word, text=signed(next(ends))) if word.kind == "tick" else word for word in old.words]
         return replace(old, words=words)
 
     return replace(diagram, largest=largest, sheets=tuple(map(sheet, diagram.sheets)))

@@ -90,7 +90,7 @@ def explanations(plan: Plan, legend: Sequence[tuple[str, Box]], largest: float, 
     left, upper, right, lower = plan.scale
     yield Word((left + right) / 2, upper - 8, adds)
     for x, value, side in ((left, -largest, "start"), ((left + right) / 2, 0.0, "middle"), (right, largest, "end")):
-        yield Word(x, lower + 8, signed(value), "end", side)
+        yield Word(x, lower + 8, signed(value), "tick", side)
 
 
 def signed(value: float, roomy: bool = True) -> str:
