@@ -43,13 +43,13 @@ def test_step_appends_one_token_that_can_be_selected(person):
 def test_generate_streams_token_by_token(person):
     person.run("The fox asked")
     person.strip.evaluate(WATCH)
-    person.set_number("new tokens", 12)
+    person.set_number("new tokens", 40)
     person.page.get_by_role("button", name="Generate", exact=True).click()
-    expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(12)
+    expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(40)
     person.page.wait_for_function(VIEWS_FOLLOW)
     seen = person.page.evaluate("window.seen")
     assert seen == sorted(set(seen)) and len(seen) >= 3, seen  # a busy machine draws several at a time
-    expect(person.story).to_have_text("The fox asked" + continuation("The fox asked", 12))
+    expect(person.story).to_have_text("The fox asked" + continuation("The fox asked", 40))
 
 
 @pytest.mark.exhaustive
