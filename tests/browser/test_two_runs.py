@@ -11,7 +11,7 @@ from explorer.tracing.capture import capture
 from explorer.views.style import LIGHT
 from explorer.web.events.run_events import FIRST_PROMPT
 
-from .painted import cell_colours, model, on_scale, run_on_show
+from .painted import cell_colours, model, on_scale, pixels, run_on_show
 
 OTHER = "Once upon a time there was an old owl who wanted the sun."
 
@@ -85,6 +85,22 @@ def test_what_is_painted_is_the_difference_of_two_runs_of_the_model(person):
     shown(person, "B")
     painted = cell_colours(person.pattern, theirs.shape)
     assert np.abs(painted - on_scale(LIGHT.sequential, theirs))[np.tri(len(theirs), dtype=bool)].max() <= 2
+
+
+def test_pictures_that_follow_no_selection_show_the_run_that_is_chosen(person):
+    """The small pictures of heads are those of the large one's run, whichever is shown, and so is their mark."""
+    compare(person)
+    mark = person.page.locator("#attention-heads .evidence-mark")
+    expect(mark).to_have_text(re.compile("A: .*; B: "))
+    tokens = {"A": person.chips.count(), "B": chips_of_b(person).count()}
+    for name in ("B", "A", "B"):
+        with person.redrawn(person.grid):
+            switch(person, name).click()
+        person.at_rest()
+        image = pixels(person.grid.locator(".head img").first)
+        assert len(image) == tokens[name]
+        assert (image[0, 0] == on_scale(LIGHT.sequential, np.array(1.0))).all()  # the first token sees itself alone
+        expect(mark).to_have_text(re.compile("^recomputed"))
 
 
 def test_a_click_in_b_selects_what_stands_beside_it_in_a(person):

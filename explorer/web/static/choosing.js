@@ -15,6 +15,12 @@ export function pick(change) {
   ask("show");
 }
 
+/** Which of two runs all pictures show, those that follow no selection too. @param {string} shown */
+export function show(shown) {
+  setState({ shown });
+  ask("show");
+}
+
 /** Settings that the next token's distribution follows. @param {import("./state.js").State} change */
 export function tune(change) {
   setState(change);

@@ -1,5 +1,5 @@
 // @ts-check
-import { pick } from "../../static/choosing.js";
+import { show } from "../../static/choosing.js";
 import { onContent } from "../../static/contents.js";
 import { countDraw, button as buttonOf, find, make, span } from "../../static/dom.js";
 import { _ } from "../../static/language.js";
@@ -52,7 +52,7 @@ export default function runs(element) {
   function compared() {
     const { about, aligned, gaps, pins } = value.two;
     const shown = [["a", "A"], ["b", "B"], ["difference", "A − B"]].map(([name, text]) =>
-      buttonOf(text, () => pick({ shown: name }), { dataset: { shown: name }, title: TITLES()[name] }));
+      buttonOf(text, () => show(name), { dataset: { shown: name }, title: TITLES()[name] }));
     const missing = gaps.some(Boolean) ? _("; without a partner: {a} of A, {b} of B", { a: gaps[0], b: gaps[1] }) : "";
     const row = [
       span("switch", ...shown),
