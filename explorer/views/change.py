@@ -17,7 +17,8 @@ from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.views import graph_objects as go
-from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label, positions, token_axis
+from explorer.views.run_bars import run_axis, run_bars
+from explorer.views.style import RESIDUAL, SELECTED, figure, label, positions, token_axis
 
 BARS = 8
 
@@ -108,25 +109,13 @@ def next_tokens(comparison: Comparison, position: int) -> go.Figure:
     change = next_token_change(comparison, position)
     shown = change.top(BARS)
     names = [label(trace.vocabulary[i], longest=12) for i in shown]
-    places = np.arange(len(shown))
-
-    def bars(name: str, values: np.ndarray, **marker) -> go.Bar:
-        return go.Bar(
-            x=values[shown],
-            y=places,
-            orientation="h",
-            name=name,
-            marker=marker,
-            text=[number(p) for p in values[shown]],
-            textposition="outside",
-            cliponaxis=False,
-            hovertext=names,
-            hovertemplate=f"%{{hovertext}}<br>{name} %{{x:.4f}}<extra></extra>",
-        )
 
     likeliest, then = (quoted(trace.vocabulary[p.argmax()]) for p in (change.before, change.after))
     return figure(
-        [bars(_("unchanged"), change.before, color=RESIDUAL), bars(_("changed"), change.after)],
+        [
+            run_bars(_("unchanged"), change.before[shown], names, color=RESIDUAL),
+            run_bars(_("changed"), change.after[shown], names),
+        ],
         alt=_(
             "Next token after {token}, likeliest unchanged {likeliest}, {before}; changed {then}, {after}.",
             token=quoted(trace.tokens[position]),
@@ -139,13 +128,7 @@ def next_tokens(comparison: Comparison, position: int) -> go.Figure:
             "range": [0, 1.2 * max(change.before[shown].max(), change.after[shown].max())],
             "title": {"text": _("probability; {share} of it moved", share=told_moved(comparison, change.moved))},
         },
-        yaxis={
-            "tickvals": places,
-            "ticktext": names,
-            "tickfont": {"family": MONO, "size": 12},
-            "autorange": "reversed",
-            "showgrid": False,
-        },
+        yaxis=run_axis(names),
         bargap=0.2,
         legend={"traceorder": "normal"},
     )

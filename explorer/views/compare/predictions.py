@@ -18,7 +18,8 @@ from explorer.tracing.trace import Trace
 from explorer.views import graph_objects as go
 from explorer.views.explained import explained, logit_of
 from explorer.views.logit_bars import components, parts_in_order
-from explorer.views.style import MONO, RESIDUAL, figure, label
+from explorer.views.run_bars import run_axis, run_bars
+from explorer.views.style import RESIDUAL, figure, label
 from explorer.views.two_runs.difference import Incomparable
 from explorer.views.two_runs.selection import selection_in_other
 
@@ -94,24 +95,10 @@ def next_tokens(comparison: Comparison, query: int) -> go.Figure:
     trace = comparison.trace
     mine, theirs = probabilities(comparison, query)
     shown = likeliest(mine, theirs)
-    names, places = [label(trace.vocabulary[i], longest=12) for i in shown], np.arange(BARS)
-
-    def bars(name: str, values: np.ndarray, **marker) -> go.Bar:
-        return go.Bar(
-            x=values[shown],
-            y=places[: len(shown)],
-            orientation="h",
-            name=name,
-            marker=marker,
-            text=[number(p) for p in values[shown]],
-            textposition="outside",
-            cliponaxis=False,
-            hovertext=names,
-            hovertemplate=f"%{{hovertext}}<br>{name} %{{x:.4f}}<extra></extra>",
-        )
+    names = [label(trace.vocabulary[i], longest=12) for i in shown]
 
     return figure(
-        [bars("B", theirs, color=RESIDUAL), bars("A", mine)],
+        [run_bars("B", theirs[shown], names, color=RESIDUAL), run_bars("A", mine[shown], names)],
         alt=_(
             "Next token after {token}: likeliest in A {a}, {mine}; in B {b}, {theirs}.",
             token=quoted(trace.tokens[query]),
@@ -121,13 +108,7 @@ def next_tokens(comparison: Comparison, query: int) -> go.Figure:
             theirs=number(np.nanmax(theirs)),
         ),
         xaxis={"range": [0, 1.2 * float(np.fmax(mine, theirs).max())], "title": {"text": _("probability")}},
-        yaxis={
-            "tickvals": places[: len(shown)],
-            "ticktext": names,
-            "tickfont": {"family": MONO, "size": 12},
-            "autorange": "reversed",
-            "showgrid": False,
-        },
+        yaxis=run_axis(names),
         bargap=0.2,
     )
 
