@@ -35,6 +35,8 @@ def test_what_is_pressed_before_the_page_is_there_waits_for_it(newcomer):
     step = person.page.get_by_role("button", name="Step")
     step.click()
     expect(step).to_be_focused()
+    expect(person.strip).to_be_visible()
+    expect(person.page.locator("#strip-b")).to_be_hidden()  # where a second run's tokens would be
     held[0].continue_()
     expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(1)
     expect(person.story.locator(".prompt")).to_have_text(FIRST_PROMPT)
