@@ -42,6 +42,7 @@ class Library:
         self._traces = LRU(most_trace_bytes, size=lambda trace: trace.num_bytes)
         self._capturing = threading.Semaphore(CAPTURES_AT_ONCE)
         self._captured, self._counting = 0, threading.Lock()
+        self._listed: set[str] = set()
 
     @property
     def checkpoints(self) -> list[str]:
@@ -53,11 +54,21 @@ class Library:
         Raises:
             CheckpointError: it is not one of `checkpoints` (a path, say, is never opened) or cannot be loaded.
         """
-        if checkpoint not in self.checkpoints:
-            told = _("there is no checkpoint {name!r}; there are: {names}")
-            raise CheckpointError(told.format(name=checkpoint, names=", ".join(self.checkpoints)))
-        identity = checkpoint, version(checkpoint), self.device
+        identity = checkpoint, self._version(checkpoint), self.device
         return self._models.get((identity,), lambda: self._load(identity))
+
+    def _version(self, checkpoint: str) -> tuple:
+        """The version of a checkpoint that there is; what was listed once is not listed again as long as it is there,
+        as that looks into every folder, and an answer asks for a model many times."""
+        if checkpoint in self._listed:
+            config, *others = version(checkpoint)
+            if config:
+                return config, *others
+        self._listed = set(self.checkpoints)
+        if checkpoint not in self._listed:
+            told = _("there is no checkpoint {name!r}; there are: {names}")
+            raise CheckpointError(told.format(name=checkpoint, names=", ".join(sorted(self._listed))))
+        return version(checkpoint)
 
     def _load(self, identity: tuple) -> tuple[TransformerLM, Tokenizer]:
         (checkpoint, as_asked, device), began = identity, time.monotonic()

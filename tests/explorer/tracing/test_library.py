@@ -152,6 +152,20 @@ def test_checkpoints_are_those_on_disk_now(tiny_checkpoint):
     assert library.checkpoints == ["another", "tiny"]
 
 
+def test_folders_are_looked_through_once_a_model(tiny_checkpoint, monkeypatch):
+    """An answer asks for its model many times."""
+    listed = []
+    monkeypatch.setattr(library_module, "list_checkpoints", recorded(listed, ["tiny"]))
+    library = Library("cpu")
+    for _ in range(3):
+        library.model("tiny")
+    assert len(listed) == 1
+    shutil.rmtree(tiny_checkpoint)
+    with pytest.raises(CheckpointError):
+        library.model("tiny")
+    assert len(listed) == 2
+
+
 def rewrite(checkpoint, tiny_lm, tiny_tokenizer, factor: float):
     tiny_lm.lm_head.weight.data *= factor
     save_checkpoint(tiny_lm, tiny_tokenizer, "tiny", dtype=torch.float32)
