@@ -10,7 +10,10 @@ from explorer.language import ngettext
 
 def visible(token: str) -> str:
     """A token with its spaces, line breaks and control characters as marks."""
-    return "".join(mark(character) for character in token) or "∅"
+    shown = token.replace(" ", "·")
+    if not shown.isprintable():  # as few are, of the hundreds that a picture writes
+        shown = "".join(map(mark, token))
+    return shown or "∅"
 
 
 def quoted(token: str) -> str:
