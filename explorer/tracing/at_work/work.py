@@ -32,7 +32,9 @@ class Passes:
         """While the block runs, this thread's passes of the model are."""
         thread = threading.get_ident()
 
-        def begin(module, args, kwargs):
+        # Without `kwargs` where the block of another thread ends while this one's pass begins: PyTorch then calls the
+        # hook that it has found, and finds no more how.
+        def begin(module, args, kwargs=None):
             if threading.get_ident() == thread:
                 cache = args[1] if len(args) > 1 else kwargs.get("cache")
                 self.start = cache.length if cache else 0

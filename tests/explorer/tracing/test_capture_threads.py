@@ -1,6 +1,7 @@
 """Hooks are shared by all threads that use a model: each capture must see its own pass alone."""
 
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from explorer.state.interventions import parse_edits
 from explorer.tracing.capture import capture
-from explorer.tracing.intervening import edited_steps
+from explorer.tracing.intervening import edited, edited_steps
 from model.generation.autoregressive import generate
 
 CAPTURES, GENERATIONS, WORKERS = 60, 20, 6
@@ -104,3 +105,28 @@ def test_the_edits_of_a_capture_leave_a_pass_of_another_thread_alone(tiny_lm):
     assert not changed["blocks.1.attn.z"].any()
     for name, value in expected.values.items():
         np.testing.assert_array_equal(others[0][name], value, err_msg=name)
+
+
+def test_edits_that_end_while_a_pass_of_another_thread_begins_leave_it_alone(tiny_lm):
+    """PyTorch has looked up their hooks by then, and calls them still."""
+    expected = capture(tiny_lm, [1, 2, 3])
+    begun, ended = threading.Event(), threading.Event()
+
+    def hold_edits():
+        with edited(tiny_lm, parse_edits("blocks.0.attn.z.1*zero")):
+            begun.set()
+            ended.wait(20)
+
+    with ThreadPoolExecutor(1) as pool:
+
+        def end_them(module, inputs):
+            handle.remove()
+            ended.set()
+            held.result()
+
+        handle = tiny_lm.register_forward_pre_hook(end_them)
+        held = pool.submit(hold_edits)
+        assert begun.wait(20)
+        trace = capture(tiny_lm, [1, 2, 3])
+    for name, value in expected.values.items():
+        np.testing.assert_array_equal(trace[name], value, err_msg=name)
