@@ -87,7 +87,7 @@ VIEW = View(
         ),
         Panel(
             name="row",
-            title=N_("The chosen query: its weights, which sum to 1"),
+            title=N_("The chosen query’s weights"),
             draw=lambda trace, s: row(trace, s.layer, s.head, s.query, s.key),
             selects={"x": "key"},
             mark=recomputed(PATTERN),

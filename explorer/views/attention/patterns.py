@@ -84,9 +84,9 @@ def pattern(
 
 
 def row(trace: Trace, layer: int, head: int, query: int, key: int | None = None) -> go.Figure:
-    """One query's weights as bars over the keys it may look at; they sum to 1."""
+    """One query's weights as bars over the keys it may look at; they sum to 1 unless the run is changed there."""
     weights = trace[f"blocks.{layer}.attn.pattern"][head, query, : query + 1]
-    strongest = int(weights.argmax())
+    strongest, shown = int(weights.argmax()), np.nan_to_num(weights)
     tokens = trace.tokens[: query + 1]
     places = positions(tokens)
     hover = _("key %{hovertext}<br>weight %{y:.3f}<extra></extra>")
@@ -105,7 +105,7 @@ def row(trace: Trace, layer: int, head: int, query: int, key: int | None = None)
             strongest=strongest,
         ),
         xaxis={**token_axis(tokens, _("key")), "tickangle": -60},
-        yaxis={"range": [0, 1], "title": {"text": _("weight")}},
+        yaxis={"range": [min(0, shown.min()), max(1, shown.max())], "title": {"text": _("weight")}},
         bargap=0.15,
         barmode="overlay",
         showlegend=False,

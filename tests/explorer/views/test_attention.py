@@ -5,7 +5,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from explorer.analysis.attention import PATTERNS, attention_cell, shown_pattern
 from explorer.explain.notation import number
 from explorer.explain.point import Point
+from explorer.state.interventions import parse_edits
 from explorer.state.selection import Selection
+from explorer.tracing.capture import capture
 from explorer.views import attention
 from explorer.views.style import positions
 
@@ -67,6 +69,15 @@ def test_the_bars_of_a_query_are_its_weights_and_sum_to_1(trace, query):
     assert_array_equal(bars.y, trace["blocks.1.attn.pattern"][2, query, : query + 1])
     assert np.sum(bars.y) == pytest.approx(1, abs=1e-5)
     assert list(bars.x) == positions(trace.tokens)[: query + 1]
+
+
+@pytest.mark.parametrize("factor", [3, -2])
+def test_weights_of_a_changed_run_are_all_in_the_picture(tiny_lm, factor):
+    weights = capture(tiny_lm, [1, 2, 3, 4], parse_edits(f"blocks.1.attn.pattern.2*scale*{factor}"))
+    figure = attention.row(weights, 1, 2, 3)
+    low, high = figure.layout.yaxis.range
+    assert low <= min(only(figure, "bar").y) < max(only(figure, "bar").y) <= high
+    assert low <= 0 < 1 <= high
 
 
 def test_the_chosen_key_is_marked_at_its_own_weight(trace):
