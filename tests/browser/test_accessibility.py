@@ -105,6 +105,7 @@ def test_the_tabs_are_one_stop_of_the_tab_key(person):
     assert person.page.evaluate(FOCUSED_TAB) == FULL[0].title
 
 
+@pytest.mark.exhaustive
 def test_the_menu_of_tabs_is_reached_by_the_arrow_keys(newcomer):
     person = newcomer(viewport={"width": 390, "height": 844}).open(view=FULL[0].name)
     tab = person.page.get_by_role("tab", name=FULL[0].title)

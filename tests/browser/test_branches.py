@@ -67,6 +67,7 @@ def test_another_token_is_taken_and_both_branches_are_seen(writer):
     expect(writer.story.locator(".generated")).to_have_text(continuation(PROMPT, 8))
 
 
+@pytest.mark.exhaustive
 def test_generate_at_a_node_writes_the_same_by_the_same_seed(writer):
     first, prompt = generated(writer), len(writer.state["prompt"])
     take_another(writer, after=prompt + 2)
@@ -118,6 +119,7 @@ def test_undo_and_regenerate(writer):
     expect(writer.story.locator(".generated")).to_have_text(continuation(PROMPT, 8, seed=1))
 
 
+@pytest.mark.exhaustive
 def test_there_is_nothing_to_undo_at_first(person):
     undo = person.page.get_by_role("button", name="Undo")
     expect(undo).to_be_disabled()
@@ -139,6 +141,7 @@ def test_every_click_undoes_a_token(writer):
     assert not writer.warning.count()
 
 
+@pytest.mark.exhaustive
 def test_undo_takes_back_what_is_seen_not_what_is_on_its_way(newcomer):
     person = newcomer().open(**LONG)
     person.page.get_by_role("button", name="Generate", exact=True).click()
@@ -149,6 +152,7 @@ def test_undo_takes_back_what_is_seen_not_what_is_on_its_way(newcomer):
     expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(seen - 1)
 
 
+@pytest.mark.exhaustive
 def test_a_change_taken_back_while_text_is_written_ends_it(newcomer):
     person = newcomer().open(edits="blocks.0.attn.z.1*zero", **LONG)
     person.page.get_by_role("button", name="Generate", exact=True).click()
@@ -163,6 +167,7 @@ def test_a_change_taken_back_while_text_is_written_ends_it(newcomer):
     assert person.state["edits"] == ""
 
 
+@pytest.mark.exhaustive
 def test_lists_name_the_last_token_while_text_is_written(newcomer):
     person = newcomer().open(**LONG)
     person.evaluate("""
@@ -178,6 +183,7 @@ def test_lists_name_the_last_token_while_text_is_written(newcomer):
     assert not any(person.page.evaluate("window.empty"))
 
 
+@pytest.mark.exhaustive
 def test_the_box_follows_a_token_taken_within_the_prompt(person):
     person.run(PROMPT)
     take_another(person, after=1)
@@ -219,6 +225,7 @@ def test_playing_back_goes_through_every_step(writer):
     assert list(dict.fromkeys(writer.page.evaluate("window.went"))) == list(range(prompt - 1, prompt + 8))
 
 
+@pytest.mark.exhaustive
 def test_playing_stops_where_somebody_chooses_another_token(newcomer):
     writer = newcomer(reduced_motion="reduce").open(text=PROMPT)
     writer.generate(8)
@@ -253,6 +260,7 @@ def test_a_better_prompt_is_offered_and_run(person):
     expect(person.strip).to_have_text("The fox")
 
 
+@pytest.mark.exhaustive
 def test_no_token_comes_after_stop(newcomer):
     person = newcomer().open(**LONG)
     person.page.get_by_role("button", name="Generate", exact=True).click()
@@ -263,6 +271,7 @@ def test_no_token_comes_after_stop(newcomer):
     expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(at_once)
 
 
+@pytest.mark.exhaustive
 def test_a_move_ends_what_is_being_written(newcomer):
     person = newcomer().open(**LONG)
     written = person.chips.and_(person.page.locator(".generated"))
@@ -290,6 +299,7 @@ def test_one_thing_is_written_at_a_time(newcomer):
     assert person.state["seed"] == 1
 
 
+@pytest.mark.exhaustive
 def test_a_closed_page_ends_its_generation(newcomer, monkeypatch):
     drawn = []
 

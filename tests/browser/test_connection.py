@@ -184,6 +184,7 @@ def test_what_is_broken_on_our_side_is_told_and_the_next_question_answered(someb
     expect(problem).not_to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_a_widget_that_fails_leaves_the_others_alone(somebody):
     person = somebody()
     person.evaluate("""

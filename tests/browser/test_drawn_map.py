@@ -184,6 +184,7 @@ def contrast(*colours: list[float]) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
+@pytest.mark.exhaustive
 def test_the_bar_of_colours_is_that_of_the_parts(newcomer):
     """The least at its left and the most at its right, as its numbers say."""
     person, picture = opened(newcomer, **CHOSEN)
@@ -246,6 +247,7 @@ def test_next_tokens_have_bars_as_long_as_they_are_probable(newcomer):
         assert tells(row.get_attribute("aria-label"), chance)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", [Wide, Tall])
 def test_frames_are_around_what_is_chosen_at_once(newcomer, kind):
     """Without waiting for Python."""
@@ -335,6 +337,7 @@ def test_a_new_selection_changes_what_is_there_and_builds_nothing_anew(newcomer)
     assert picture.evaluate("(map) => [...map.querySelectorAll('svg *')].every((node) => node.kept)")
 
 
+@pytest.mark.exhaustive
 def test_nothing_moves_for_long_and_nothing_where_that_is_not_wanted(newcomer):
     person, picture = opened(newcomer)
     assert 0 < picture.evaluate(MOVING) <= 0.2
@@ -342,6 +345,7 @@ def test_nothing_moves_for_long_and_nothing_where_that_is_not_wanted(newcomer):
     assert picture.evaluate(MOVING) == 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("width", first_of([1440, 1000, 620]))
 def test_each_step_of_the_running_sum_is_below_its_part(newcomer, width):
     """To a fraction of a pixel, at every width."""

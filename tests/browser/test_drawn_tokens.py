@@ -71,6 +71,7 @@ def test_chips_are_as_full_of_colour_as_their_tokens_were_unexpected(newcomer):
             assert all(title.startswith(f"position {i}") for i, title in enumerate(titles))
 
 
+@pytest.mark.exhaustive
 def test_the_next_token_of_a_text_too_long_to_be_seen_whole(newcomer):
     person = newcomer().open(text="the owl and the moon and the lake " * 4, **SETTINGS)
     prompt = person.state["prompt"]

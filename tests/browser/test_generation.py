@@ -65,6 +65,7 @@ def test_the_seed_decides(person):
         assert texts[-1] == continuation(f"The moon {len(texts) - 1}", 4, seed=seed)
 
 
+@pytest.mark.exhaustive
 def test_more_than_the_context_slides_the_window(person):
     person.run("the moon " * 60)
     person.page.get_by_role("button", name="Step").click()
@@ -92,6 +93,7 @@ def test_stop_ends_a_long_generation_and_the_page_goes_on(newcomer):
     person.page.wait_for_function(VIEWS_FOLLOW)
 
 
+@pytest.mark.exhaustive
 def test_a_new_run_ends_a_generation(newcomer):
     person = newcomer().open(**LONG)
     generated = person.chips.and_(person.page.locator(".generated"))

@@ -55,6 +55,7 @@ def test_clicks_and_sliders_are_no_steps_back(person):
     assert person.page.evaluate("history.length") == before
 
 
+@pytest.mark.exhaustive
 def test_back_finds_what_was_written_since(person):
     person.tab("Tokens")
     person.generate(4)
@@ -66,6 +67,7 @@ def test_back_finds_what_was_written_since(person):
     expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(4)
 
 
+@pytest.mark.exhaustive
 def test_back_to_another_run_ends_what_is_being_written_and_sets_the_widgets(newcomer):
     person = newcomer().open(**LONG)
     person.choose_model("one-head")
@@ -83,6 +85,7 @@ def test_back_to_another_run_ends_what_is_being_written_and_sets_the_widgets(new
     expect(generated).to_have_count(1)
 
 
+@pytest.mark.exhaustive
 def test_a_reload_keeps_the_steps(person):
     person.tab("Tokens")
     person.run("The owl asked")

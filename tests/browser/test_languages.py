@@ -53,6 +53,7 @@ def test_every_tab_is_read_in_chinese(newcomer, views):
         assert english(read) == [], view.name
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("view", ["attention", "guesses"])
 def test_nothing_is_chinese_on_an_english_page_in_a_chinese_browser(newcomer, playwright, view):
     browser = playwright.chromium.launch(executable_path=executable(playwright), args=ARGUMENTS)

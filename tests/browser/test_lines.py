@@ -48,6 +48,7 @@ def test_pointing_at_a_token_shows_its_lines_alone_and_leaving_restores(person, 
     assert plot.get_attribute("data-draws") == draws  # and nothing was drawn anew
 
 
+@pytest.mark.exhaustive
 def test_pointing_at_a_line_shows_it_alone(person, plot):
     query, key = map(int, plot.evaluate(ALL)[-1].split(","))
     person.page.mouse.move(*plot.evaluate(PLACE, [0.3, query + 0.3 * (key - query)]))
@@ -55,6 +56,7 @@ def test_pointing_at_a_line_shows_it_alone(person, plot):
     assert len(plot.evaluate(ALONE)) == 1
 
 
+@pytest.mark.exhaustive
 def test_the_arrow_keys_go_from_token_to_token(person, plot):
     plot.evaluate("(plot) => { const before = plot.ownerDocument.activeElement; plot.focus({ focusVisible: true }); }")
     expect(plot).to_have_class(re.compile("isolating"))
@@ -67,6 +69,7 @@ def test_the_arrow_keys_go_from_token_to_token(person, plot):
     expect(plot).not_to_have_class(re.compile("isolating"))
 
 
+@pytest.mark.exhaustive
 def test_a_tap_shows_a_tokens_lines(newcomer, touchscreen):
     person = newcomer(viewport={"width": 390, "height": 844}, profile=touchscreen).open()
     plot = person.page.locator("#attention-lines .plot")

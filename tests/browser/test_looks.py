@@ -55,17 +55,20 @@ def test_nothing_overflows(newcomer, width):
         assert person.page.evaluate(OVERFLOW) <= 0, view.title
 
 
+@pytest.mark.exhaustive
 def test_no_mark_between_links_stands_beside_a_single_one(person):
     expect(person.page.get_by_role("button", name="Use via API")).to_be_visible()
     expect(person.page.locator("footer .divider")).to_be_hidden()
 
 
+@pytest.mark.exhaustive
 def test_figures_take_the_width_they_are_given(person):
     person.page.set_viewport_size({"width": 1100, "height": 900})
     person.page.wait_for_function(FITS)
     assert person.page.evaluate(OVERFLOW) <= 0
 
 
+@pytest.mark.exhaustive
 def test_figures_refer_to_their_gradients_whatever_the_address_becomes(person):
     """By their names alone: the address changes with the selection."""
     with person.redrawn(person.pattern):

@@ -65,6 +65,7 @@ def test_every_part_is_told_beside_the_pointer_and_within_the_picture(page_of_th
     expect(told).to_be_hidden()
 
 
+@pytest.mark.exhaustive
 def test_what_is_told_follows_the_selection(page_of_the_map, told):
     """Also where the pointer stays as it is."""
     person, picture = page_of_the_map
@@ -160,6 +161,7 @@ def test_the_keyboard_opens_tells_and_leaves(page_of_the_map, told):
     person.expect_selected(view="attention", layer=1, head=2)
 
 
+@pytest.mark.exhaustive
 def test_the_ring_of_the_focus_stands_out_in_both_themes(page_of_the_map):
     """From the page and from what it is around."""
     person, picture = page_of_the_map
@@ -176,6 +178,7 @@ def test_the_ring_of_the_focus_stands_out_in_both_themes(page_of_the_map):
             person.page.get_by_role("button", name="Light / dark").click()
 
 
+@pytest.mark.exhaustive
 def test_the_picture_and_its_parts_say_what_they_are(page_of_the_map):
     person, picture = page_of_the_map
     svg = picture.locator("svg")
@@ -197,6 +200,7 @@ def touch(person: Person, part: Locator, milliseconds: int):
     device.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
 
+@pytest.mark.exhaustive
 def test_a_finger_that_stays_is_told_and_one_that_taps_opens(newcomer, touchscreen):
     person = newcomer(viewport=TELEPHONE, profile=touchscreen).open(view="overview", layer=0, head=0)
     picture = person.page.locator("#overview-map .map")

@@ -72,6 +72,7 @@ def test_a_wrong_number_is_warned_of_below_every_picture_that_is_drawn_from_it(n
     expect(mark(person, "attention-pattern")).to_have_attribute("data-state", "off")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("scheme", first_of(["dark", "light"]))
 def test_what_nothing_checks_has_no_tick(newcomer, scheme):
     person = newcomer(color_scheme=scheme).open(view="tokens")

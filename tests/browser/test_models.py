@@ -14,6 +14,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.exhaustive
 def test_a_selection_that_the_new_model_lacks_moves_to_one_it_has(person):
     person.chooser("layer").select_option("1")
     person.chooser("head").select_option("1")
@@ -27,6 +28,7 @@ def test_a_selection_that_the_new_model_lacks_moves_to_one_it_has(person):
     expect(person.pattern).to_have_attribute("aria-label", re.compile("layer 0 head 0"))
 
 
+@pytest.mark.exhaustive
 def test_a_model_that_knows_no_positions_says_so(person):
     person.tab("Positions")
     figures = person.page.locator("#positions-clocks .plot, #positions-angles .plot")
@@ -112,6 +114,7 @@ def test_every_model_keeps_its_own_continuations(person):
     assert seen() == of_gpt
 
 
+@pytest.mark.exhaustive
 def test_a_change_of_the_model_ends_what_is_being_written_and_takes_what_is_seen_along(newcomer):
     person = newcomer().open(temperature=0, max_new_tokens=512)
     generated = person.chips.and_(person.page.locator(".generated"))
@@ -153,6 +156,7 @@ def test_what_cannot_be_run_is_refused_and_the_page_keeps_what_it_had(person):
     expect(person.strip).to_have_text("The fox")
 
 
+@pytest.mark.exhaustive
 def test_a_model_that_appears_can_be_chosen_and_is_told_to_be_another_once_it_is(person, checkpoints):
     later = checkpoints / "later"
     later.symlink_to(checkpoints / "tiny")

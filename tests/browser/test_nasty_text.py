@@ -63,6 +63,7 @@ def test_all_views_draw_nasty_text(person):
             expect(person.chooser("query").locator("option")).to_have_count(int(last) + 1)
 
 
+@pytest.mark.exhaustive
 def test_a_carriage_return_and_half_a_character_come_by_the_url(newcomer):
     person = newcomer().open(text="a\r\nb")
     assert person.strip.text_content() == "a\r\nb"

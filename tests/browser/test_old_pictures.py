@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 
+import pytest
 from playwright.sync_api import expect
 
 WATCH = """() => {
@@ -53,6 +54,7 @@ def test_an_old_picture_is_dimmed_until_it_is_drawn_anew(person):
     expect(person.page.locator(".stale:visible")).to_have_count(0)
 
 
+@pytest.mark.exhaustive
 def test_what_a_choice_leaves_as_it_is_is_not_dimmed(person):
     person.at_rest()
     with held(person, "pick"):
@@ -72,6 +74,7 @@ def test_pictures_are_dimmed_while_text_is_written(person):
     expect(person.page.locator(".stale:visible")).to_have_count(0)
 
 
+@pytest.mark.exhaustive
 def test_what_is_answered_at_once_is_never_dimmed(person):
     """To dim all pictures takes a fifth of a click's time."""
     person.at_rest()

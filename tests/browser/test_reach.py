@@ -37,6 +37,7 @@ def test_a_telephone_shows_the_end_of_the_text_and_the_token_to_come(newcomer):
     expect(person.prompt).to_be_in_viewport()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("size", first_of([TELEPHONE, {"width": 1440, "height": 900}]), ids=["telephone", "wide"])
 def test_what_is_told_covers_nothing_that_is_pressed(newcomer, size):
     person = newcomer(viewport=size).open()
@@ -46,6 +47,7 @@ def test_what_is_told_covers_nothing_that_is_pressed(newcomer, size):
     assert person.page.evaluate(COVERED, PRESSED) == []
 
 
+@pytest.mark.exhaustive
 def test_a_picture_wider_than_its_place_says_so(newcomer):
     person = newcomer(viewport=TELEPHONE).open(view="prediction")
     assert_said(person, person.page.locator("#prediction-lens .html-container"))

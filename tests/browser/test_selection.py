@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from explorer.lessons.examples import EXAMPLES
@@ -23,6 +24,7 @@ def test_a_small_head_becomes_the_large_one(person):
     person.expect_selected(layer=1, head=1)
 
 
+@pytest.mark.exhaustive
 def test_the_small_head_chooses_the_cell_under_the_pointer(person):
     person.grid.locator("[data-layer='0'][data-head='1']").click(position={"x": 10, "y": 30})
     state = person.state
@@ -45,6 +47,7 @@ def test_a_cell_of_the_large_pattern_sets_query_and_key(person):
 LONGEST = "({ _fullData: [{ y }] }) => [...y.keys()].sort((a, b) => y[b] - y[a]).slice(0, 2)"
 
 
+@pytest.mark.exhaustive
 def test_a_bar_of_the_querys_row_sets_the_key(person):
     row = person.page.locator("#attention-row .plot")
     with person.redrawn(row):
@@ -67,6 +70,7 @@ def test_a_token_becomes_the_query_of_all_views(person):
     expect(person.chips.nth(3)).to_have_attribute("aria-selected", "true")
 
 
+@pytest.mark.exhaustive
 def test_a_query_cannot_look_ahead(person):
     person.chips.nth(8).click()
     person.chooser("key").select_option("7")
@@ -87,6 +91,7 @@ def test_arrow_keys_walk_along_the_strip(person):
     expect(person.page.locator("#next-token-words")).to_contain_text(f"position {last}")
 
 
+@pytest.mark.exhaustive
 def test_arrow_keys_walk_over_the_heads(newcomer):
     person = newcomer().open(layer=0, head=0)
     expect(person.grid).to_have_attribute("data-draws", re.compile(r"\d"))
@@ -101,6 +106,7 @@ def test_arrow_keys_walk_over_the_heads(newcomer):
     person.expect_selected(layer=1, head=0)
 
 
+@pytest.mark.exhaustive
 def test_lists_choose_layer_head_and_value(newcomer):
     person = newcomer().open(layer=0, head=0)
     with person.redrawn(person.pattern):
@@ -132,6 +138,7 @@ def test_tabs_draw_the_same_selection(person):
         person.expect_selected(view=title.lower(), query=6, key=1)
 
 
+@pytest.mark.exhaustive
 def test_no_answer_undoes_a_later_choice(person):
     for turn in range(8):
         view, layer = ("positions", "attention")[turn % 2], turn // 2 % 2
@@ -145,6 +152,7 @@ def test_no_answer_undoes_a_later_choice(person):
         expect(plot).to_have_attribute("aria-label", re.compile(f"layer {layer} head {layer}"))
 
 
+@pytest.mark.exhaustive
 def test_a_cell_of_the_activations_selects_token_and_dimension(person):
     person.tab("Activations")
     heatmap = person.page.locator("#activations-heatmap .plot")
@@ -162,6 +170,7 @@ def test_examples_are_run_by_a_click(person):
         expect(person.prompt).to_have_value(text)
 
 
+@pytest.mark.exhaustive
 def test_no_figure_offers_to_upload_itself(person):
     assert person.page.locator(".modebar-btn").count() > 0
     expect(person.page.locator(".modebar-btn[data-title*='hare']")).to_have_count(0)
@@ -233,6 +242,7 @@ def test_a_change_of_the_model_is_followed_and_can_be_taken_back(person):
     expect(person.page.get_by_role("checkbox", name="rotation off")).not_to_be_checked()
 
 
+@pytest.mark.exhaustive
 def test_several_heads_are_seen_together(person):
     for layer, head in ((0, 1), (1, 0)):
         person.grid.locator(f"[data-layer='{layer}'][data-head='{head}']").click(modifiers=["Shift"])
@@ -243,6 +253,7 @@ def test_several_heads_are_seen_together(person):
     person.expect_selected(heads="1.0")
 
 
+@pytest.mark.exhaustive
 def test_a_chosen_neuron_is_followed_by_every_picture(person):
     person.tab("Feed-forward")
     tokens = person.page.locator("#feed_forward-tokens .plot")

@@ -43,6 +43,7 @@ def test_temperature_changes_the_columns_and_resamples_nothing(person, undrawn):
     person.expect_selected(temperature=0.3)
 
 
+@pytest.mark.exhaustive
 def test_temperature_zero_leaves_one_token_with_probability_one(person, undrawn):
     person.slider("temperature").press("Home")
     expect(column(person, "argmax")).to_have_text(["✓"] + ["cut"] * (ROWS - 1))
@@ -62,6 +63,7 @@ def test_top_k_keeps_k_tokens_and_the_others_say_what_cut_them(person, undrawn):
     expect(headings(person).filter(has_text="top-k")).to_have_count(0)
 
 
+@pytest.mark.exhaustive
 def test_further_settings_have_columns_where_they_are_on(person, undrawn):
     for name, value, heading in (
         ("number input for top-p", 0.5, "top-p 0.5"),
@@ -75,6 +77,7 @@ def test_further_settings_have_columns_where_they_are_on(person, undrawn):
     person.wait_until("page.state.stop_strings === 'the end'")
 
 
+@pytest.mark.exhaustive
 def test_a_slider_can_be_put_back(person):
     person.set("temperature", 0)
     expect(words(person)).to_contain_text("1 of 300")
@@ -83,6 +86,7 @@ def test_a_slider_can_be_put_back(person):
     person.expect_selected(temperature=0.8)
 
 
+@pytest.mark.exhaustive
 def test_sliders_and_token_work_together(person):
     person.set("temperature", 0)
     person.chips.nth(5).click()
@@ -132,6 +136,7 @@ def test_any_token_can_be_looked_for(person, undrawn):
     person.expect_selected(find="2")
 
 
+@pytest.mark.exhaustive
 def test_a_search_outlives_a_reload(newcomer):
     person = newcomer().open(find="2")
     found = person.prediction.locator("tr.found")
@@ -149,6 +154,7 @@ def test_the_token_of_the_text_is_marked_wherever_it_ranks(person):
         expect(person.prediction.locator("tr.actual .text")).to_have_text(person.chips.nth(position + 1).text_content())
 
 
+@pytest.mark.exhaustive
 def test_numbers_are_explained_to_the_keyboard(person):
     cell = rows(person).first.locator(".token")
     cell.focus()
@@ -166,6 +172,7 @@ def test_numbers_are_explained_to_the_keyboard(person):
     expect(note).to_contain_text("/ 0.5 =")
 
 
+@pytest.mark.exhaustive
 def test_small_probabilities_are_seen_on_a_logarithmic_scale(person):
     person.set("temperature", 0.1)
     bar = rows(person).nth(5).locator(".bars b")

@@ -50,6 +50,7 @@ def test_the_next_word_is_written(newcomer):
     )
 
 
+@pytest.mark.exhaustive
 def test_a_guess_is_about_its_place_alone(newcomer):
     person = newcomer().open(view="")
     guess, said = card(person).get_by_role("textbox"), card(person).locator("output")
@@ -70,6 +71,7 @@ def test_a_guess_is_about_its_place_alone(newcomer):
     assert "guess" not in person.at_rest().state or not person.state["guess"]
 
 
+@pytest.mark.exhaustive
 def test_the_colours_of_the_simple_page_are_surprisal_and_no_key_is_framed(newcomer):
     person = newcomer().open(view="looks", shade="rank")
     expect(person.page.locator("#strip select")).to_have_value("surprisal")
@@ -79,6 +81,7 @@ def test_the_colours_of_the_simple_page_are_surprisal_and_no_key_is_framed(newco
     expect(person.page.locator("#strip select")).to_have_value("rank")
 
 
+@pytest.mark.exhaustive
 def test_elsewhere_in_the_text_the_button_leads_to_its_end(newcomer):
     person = newcomer().open(view="")
     card(person).locator(".see").click()
@@ -90,6 +93,7 @@ def test_elsewhere_in_the_text_the_button_leads_to_its_end(newcomer):
     assert person.chips.count() == before and person.state["query"] == before - 1
 
 
+@pytest.mark.exhaustive
 def test_nothing_tells_before_the_guess(newcomer):
     person = newcomer().open(view="")
     expect(card(person).get_by_role("textbox")).to_be_visible()
@@ -140,6 +144,7 @@ def test_full_is_one_press_away_and_remembered(newcomer):
     assert pressed(person) == "Full"
 
 
+@pytest.mark.exhaustive
 def test_the_other_page_waits_until_there_is_something_to_show(newcomer):
     person, waiting, comes = newcomer(), [], False
 
@@ -179,6 +184,7 @@ def test_every_step_has_a_picture_and_leads_further(newcomer):
         expect(plot).to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_what_was_typed_is_run_before_it_is_guessed_on(newcomer):
     person = newcomer().open(view="")
     run = person.page.get_by_role("button", name="Run", exact=True)
@@ -198,6 +204,7 @@ def test_on_a_telephone_the_button_and_the_answer_stay_in_reach(newcomer):
     assert card(person).locator(".next").bounding_box()["height"] >= 44
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("size", first_of([(390, 844), (1024, 768)]), ids=str)
 def test_the_steps_begin_in_sight_after_the_guess(newcomer, size):
     width, height = size

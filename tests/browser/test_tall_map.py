@@ -81,6 +81,7 @@ def test_on_a_telephone_the_data_runs_down_and_nothing_is_beyond_the_screen(newc
         assert "scrolls sideways" not in title.evaluate("(title) => getComputedStyle(title, '::after').content")
 
 
+@pytest.mark.exhaustive
 def test_on_a_telephone_the_running_sum_is_all_in_sight(newcomer):
     person, _picture = opened(newcomer, viewport=TELEPHONE)
     plot = person.page.locator("#overview-sum .plot")
@@ -116,6 +117,7 @@ def on_screen(picture: Locator, box: tuple[float, float, float, float]) -> tuple
     return point["x"], point["y"]
 
 
+@pytest.mark.exhaustive
 def test_a_page_that_becomes_wider_has_the_wide_map_and_back(newcomer):
     """With what was chosen framed where it is now, and nothing asked of Python."""
     person, picture = opened(newcomer, viewport=TELEPHONE, layer=2, head=1)

@@ -26,6 +26,7 @@ def definition(person):
     return person.page.locator("#definition")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("views", [FULL, SIMPLE], ids=["full", "simple"])
 def test_every_tab_explains_its_terms_once(newcomer, views):
     person = newcomer().open(view=views[0].name)
@@ -69,6 +70,7 @@ def test_a_meaning_is_told_where_nobody_answers(person):
     expect(definition(person)).to_have_text(meaning)
 
 
+@pytest.mark.exhaustive
 def test_parts_of_a_character_are_told_where_there_are_any(newcomer):
     person = newcomer().open(text="the cat")
     expect(person.page.locator("#strip .parts")).to_be_hidden()

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 WIDTH = "(element) => element.getBoundingClientRect().width"
@@ -20,6 +21,7 @@ def test_a_row_of_the_table_chooses_its_token(person):
     expect(merges).to_have_attribute("aria-label", re.compile(re.escape(f"“{token}”")))
 
 
+@pytest.mark.exhaustive
 def test_a_point_of_the_spread_chooses_its_token(newcomer):
     person = newcomer().open(view="tokens", query=0)
     spread = person.page.locator("#tokens-spread .plot")
@@ -31,6 +33,7 @@ def test_a_point_of_the_spread_chooses_its_token(newcomer):
     person.expect_selected(query=7, depth=2)
 
 
+@pytest.mark.exhaustive
 def test_positions_have_a_place_only_where_they_are_added(newcomer):
     person = newcomer().open(view="tokens")
     spread, positions = (person.page.locator(f"#tokens-{name} .plot") for name in ("spread", "positions"))

@@ -87,6 +87,7 @@ def test_what_is_painted_is_the_difference_of_two_runs_of_the_model(person):
     assert np.abs(painted - on_scale(LIGHT.sequential, theirs))[np.tri(len(theirs), dtype=bool)].max() <= 2
 
 
+@pytest.mark.exhaustive
 def test_pictures_that_follow_no_selection_show_the_run_that_is_chosen(person):
     """The small pictures of heads are those of the large one's run, whichever is shown, and so is their mark."""
     compare(person)
@@ -116,6 +117,7 @@ def test_a_click_in_b_selects_what_stands_beside_it_in_a(person):
     expect(person.chips.nth(1)).to_have_attribute("aria-selected", "true")
 
 
+@pytest.mark.exhaustive
 def test_tokens_are_put_together_by_hand(person):
     compare(person)
     person.chips.nth(7).click()
@@ -154,6 +156,7 @@ def test_a_changed_run_is_compared_with_itself_unchanged(newcomer):
         expect(person.page.locator(f"#compare-{name} .main-svg").first).to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_another_model_reads_the_same_text_as_it_grows(person):
     person.page.get_by_label("another model or training step").select_option("gpt-twin")
     expect(person.page.locator("#strip-b .strip")).to_have_text(FIRST_PROMPT)
@@ -172,6 +175,7 @@ def test_what_cannot_be_compared_is_told(person):
     expect(person.page.locator("#attention-pattern .evidence-mark")).to_be_hidden()
 
 
+@pytest.mark.exhaustive
 def test_a_prompt_of_nothing_changes_nothing(person):
     person.page.locator("#runs").get_by_role("button", name="another prompt").click()
     person.page.get_by_label("the other prompt").fill("")
@@ -188,6 +192,7 @@ def test_two_runs_fit_a_small_screen(newcomer, width):
     assert person.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.exhaustive
 def test_the_simple_page_shows_one_run(newcomer):
     person = newcomer().open("looks", **{"b.checkpoint": "tiny", "b.text": OTHER, "shown": "difference"})
     person.at_rest()
@@ -196,6 +201,7 @@ def test_the_simple_page_shows_one_run(newcomer):
     expect(person.page.locator("#looks-weights .main-svg").first).to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_a_second_run_that_makes_no_sense_is_left_out(newcomer):
     person = newcomer().open(**{"b.checkpoint": "nowhere", "b.text": OTHER})
     expect(person.warning).to_contain_text("second run is left out")

@@ -1,5 +1,6 @@
 """What-if controls change the run at what is chosen, everywhere or at the chosen token alone."""
 
+import pytest
 from playwright.sync_api import Locator, expect
 
 from .person import Person
@@ -27,6 +28,7 @@ def test_an_edge_is_forbidden_and_allowed_again(person):
     expect(edge).not_to_be_checked()
 
 
+@pytest.mark.exhaustive
 def test_controls_change_the_chosen_token_alone_where_that_is_asked(person):
     person.open("experiments", **LOOK)
     mean, only = control(person, "at its mean over the prompt"), control(person, "only at the chosen token")
@@ -52,6 +54,7 @@ def test_one_kind_of_norm_takes_the_place_of_another(person):
     expect(as_layer_norm).not_to_be_checked()
 
 
+@pytest.mark.exhaustive
 def test_a_link_to_a_change_at_the_chosen_token_shows_it(person):
     person.open("experiments", **LOOK, edits="blocks.1.attn.z.1@3*scale*0.5")
     expect(control(person, "only at the chosen token")).to_be_checked()

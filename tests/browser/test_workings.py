@@ -25,6 +25,7 @@ def test_a_click_with_shift_on_the_overview_stays_and_tells(newcomer, panel):
     assert person.state["view"] == "overview"
 
 
+@pytest.mark.exhaustive
 def test_a_clicked_bar_tells_its_working(newcomer):
     person = newcomer().open(view="prediction")
     block = person.page.locator("#prediction-parts")
@@ -35,6 +36,7 @@ def test_a_clicked_bar_tells_its_working(newcomer):
     expect(block.locator(".inspection")).to_contain_text("what the token’s embedding adds = ")
 
 
+@pytest.mark.exhaustive
 def test_a_clicked_hand_of_a_clock_tells_both_its_numbers(newcomer):
     person = newcomer().open(view="positions", layer=0, head=1)
     block = person.page.locator("#positions-clocks")
