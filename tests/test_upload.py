@@ -183,7 +183,8 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-@pytest.mark.parametrize("storage", ["xet", pytest.param("lfs", marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("storage", ["xet", "lfs"])
 def test_the_readmes_command_fills_a_space(hub, folder, tmp_path, storage):
     upload(hub, folder, tmp_path / "home", **({"HF_HUB_DISABLE_XET": "1"} if storage == "lfs" else {}))
     organization, name = SPACE.split("/")

@@ -121,6 +121,7 @@ def test_a_clicked_cell_is_worked_out_to_what_is_drawn_there(name, style, length
         check_cells(name, trace, selection, fig)
 
 
+@pytest.mark.exhaustive
 @each_heatmap_and_style()
 def test_so_it_is_in_a_run_changed_along_its_stream(name, style, length):
     for trace in (stream_edited_trace_of(style, length), kinds_edited_trace_of(style, length)):
@@ -209,6 +210,7 @@ def test_the_text_of_an_inspection_has_the_trace_s_own_numbers(trace):
     assert "layer 1 head 2, query “" in text and " (7) → key “" in text
 
 
+@pytest.mark.exhaustive
 @each_heatmap_and_style()
 def test_a_worked_out_number_points_at_the_line_that_works_it_out(name, style, length):
     trace = run_of(name, style, length)

@@ -129,6 +129,7 @@ def test_so_it_is_in_a_changed_run(name):
         check(name, edited_trace_of(style))
 
 
+@pytest.mark.exhaustive
 @each_picture_and_style()
 def test_so_it_is_in_a_run_changed_along_its_stream(name, style, length):
     check(name, stream_edited_trace_of(style, length))

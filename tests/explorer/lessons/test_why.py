@@ -162,12 +162,12 @@ def library() -> Library:
 
 
 EVERY = [(model, text, share) for model in MODELS for text in TEXTS for share in SHARES]
-SOME = [(MODELS[0], TEXTS[4], 1.0), (MODELS[1], TEXTS[0], 0.8), (MODELS[2], TEXTS[1], 1.0)]
+FIRST = (MODELS[0], TEXTS[4], 1.0)
 
 
 @pytest.mark.parametrize(
     ("model", "text", "share"),
-    [pytest.param(*case, marks=() if case in SOME else pytest.mark.exhaustive) for case in EVERY],
+    [pytest.param(*case, marks=() if case == FIRST else pytest.mark.exhaustive) for case in EVERY],
 )
 def test_every_clause_is_true(library, model, text, share):
     truth, found = explained(library, model, text, share)

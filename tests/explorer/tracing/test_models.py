@@ -25,6 +25,7 @@ from explorer.web.answers.endpoints import Endpoints
 from explorer.web.api import Api
 from explorer.web.events.opening import Opening
 from model.checkpoint import load_checkpoint
+from tests.exhaustive import first_of
 
 IDS = (5, 6, 7, 8)
 
@@ -112,7 +113,7 @@ def continued(library: Library):
     library.kept_beside.surprisals(PageState.parse(Run("tiny", IDS, (9, 10)).as_dict() | {"branches": "9.11"}))
 
 
-@pytest.mark.parametrize("use", [explored, generated, shown, predicted, continued])
+@pytest.mark.parametrize("use", first_of([shown, explored, generated, predicted, continued]))
 def test_an_evicted_model_is_gone_whatever_it_was_used_for(tiny_checkpoint, use):
     shutil.copytree(tiny_checkpoint, tiny_checkpoint.with_name("other"))
     library = Library("cpu", most_models=1)

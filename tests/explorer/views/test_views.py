@@ -301,6 +301,7 @@ def drawn_at_length(long_traces: list[Trace], name: str) -> Iterator[go.Figure]:
         )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_picture_of_many_numbers_is_small_enough_to_send(long_traces, name):
     for drawn in drawn_at_length(long_traces, name):

@@ -25,6 +25,8 @@ from explorer.views.what_if import (
     WITHOUT,
     offered,
 )
+from tests.exhaustive import first_of
+from tests.specimens import STYLES
 
 ALL = [ROTATION_SHIFT, VECTOR_SHIFT, BASE, ROTATION_OFF]
 
@@ -40,17 +42,17 @@ def test_nothing_is_changed_at_the_defaults(trace):
         assert what_if.minimum <= amount <= what_if.maximum
 
 
-def test_every_view_offers_amounts_that_can_be(trace_of, lms):
+@pytest.mark.parametrize("style", first_of(list(STYLES)))
+def test_every_view_offers_amounts_that_can_be(trace_of, lms, style):
     what_ifs = [what_if for view in VIEWS for what_if in view.what_ifs]
     assert what_ifs
-    for style in lms:
-        for what_if, _ in offered(what_ifs, trace_of(style), Selection(layer=1, head=2, neuron=3, query=7, key=2)):
-            assert what_if.title and "{" not in what_if.title
-            for amount in (what_if.default, what_if.minimum, what_if.maximum):
-                for here in (False, True)[: 1 + bool(what_if.here)]:
-                    edits = (what_if.edit(amount, here),)
-                    run = capture(lms[style], trace_of(style).token_ids, edits)
-                    assert run.edits == edits == parse_edits(",".join(map(str, edits)).split(","))
+    for what_if, _ in offered(what_ifs, trace_of(style), Selection(layer=1, head=2, neuron=3, query=7, key=2)):
+        assert what_if.title and "{" not in what_if.title
+        for amount in (what_if.default, what_if.minimum, what_if.maximum):
+            for here in (False, True)[: 1 + bool(what_if.here)]:
+                edits = (what_if.edit(amount, here),)
+                run = capture(lms[style], trace_of(style).token_ids, edits)
+                assert run.edits == edits == parse_edits(",".join(map(str, edits)).split(","))
 
 
 def test_the_present_amounts_are_those_of_the_run(lms, rope_trace):

@@ -136,6 +136,7 @@ def test_a_prompt_or_checkpoint_that_is_none_is_refused_in_a_sentence(client, en
         client.predict(**arguments, api_name=endpoint)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "setting",
     [

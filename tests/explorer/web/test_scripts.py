@@ -28,7 +28,7 @@ def tree(tmp_path_factory) -> Path:
 @pytest.mark.parametrize("tests", sorted((HERE / "static").glob("*.test.js")), ids=lambda path: path.name)
 def test_functions_do_what_they_say(tree, tests):
     run = subprocess.run(
-        [NODE, "--test", "--test-force-exit", tree / tests.relative_to(ROOT)],
+        [NODE, "--test-force-exit", tree / tests.relative_to(ROOT)],
         capture_output=True,
         encoding="utf-8",
         timeout=120,

@@ -6,6 +6,7 @@ import torch
 
 from model.generation.autoregressive import generate
 from model.generation.beam import beam_search
+from tests.exhaustive import in_turn
 
 PROMPT = [5, 17, 250, 3]
 
@@ -39,8 +40,7 @@ def by_transformers(lm, num_beams: int, max_new_tokens: int, length_penalty: flo
     return found.sequences[:, len(PROMPT) :].tolist(), found.sequences_scores.tolist()
 
 
-@pytest.mark.parametrize("num_beams", [2, 3, 8])
-@pytest.mark.parametrize("tie_embeddings", [False, True], ids=["untied", "tied"])
+@pytest.mark.parametrize(("num_beams", "tie_embeddings"), in_turn([2, 3, 8], [False, True]))
 def test_finds_what_transformers_finds(make_lm, num_beams, tie_embeddings):
     lm = make_lm(tie_embeddings=tie_embeddings)
     found = beam_search(lm, PROMPT, num_beams=num_beams, max_new_tokens=12)
@@ -49,8 +49,7 @@ def test_finds_what_transformers_finds(make_lm, num_beams, tie_embeddings):
     assert [hypothesis.score(1.0) for hypothesis in found] == pytest.approx(scores, abs=1e-4)
 
 
-@pytest.mark.parametrize("length_penalty", [-0.5, 0.0, 1.0, 2.0])
-@pytest.mark.parametrize("num_stops", [1, 3])
+@pytest.mark.parametrize(("length_penalty", "num_stops"), in_turn([-0.5, 0.0, 1.0, 2.0], [1, 3]))
 def test_finds_what_transformers_finds_where_texts_end_early(make_lm, length_penalty, num_stops):
     lm = make_lm()
     free = beam_search(lm, PROMPT, num_beams=4, max_new_tokens=12)
