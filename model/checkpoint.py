@@ -11,6 +11,9 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from model.errors import ModelError
+from model.pretrained.hugging_face import is_of_transformers, load_hugging_face
+from model.pretrained.llama2c import load_llama2c
+from model.pretrained.tokenizer import PretrainedTokenizer
 from model.reading import TOKENIZER, is_missing, read_checkpoint, stored_weights
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
@@ -73,27 +76,38 @@ def save_checkpoint(
     return folder
 
 
-def load_checkpoint(name_or_path: str | Path, device: str | torch.device = "cpu") -> tuple[TransformerLM, Tokenizer]:
-    """The model, in eval mode and float32 on `device`, and its tokenizer.
+def load_checkpoint(
+    name_or_path: str | Path, device: str | torch.device = "cpu", dtype: torch.dtype | None = None
+) -> tuple[TransformerLM, Tokenizer | PretrainedTokenizer]:
+    """The model, in eval mode on `device`, and its tokenizer.
 
     Args:
-        name_or_path: the name of a folder in `checkpoints/`, or a path to one elsewhere.
+        name_or_path: the name of a folder in `checkpoints/`, or a path: to another such folder, to one that Hugging
+            Face's transformers saved, or to a model of llama2.c, `x.bin` with its `tok*.bin` beside it.
+        dtype: of the weights; None: float32 of ours, and those of others as they are stored.
 
     Raises:
-        CheckpointError: it does not exist, or a file of it is missing, damaged or does not fit the others.
+        CheckpointError: it does not exist, or a file of it is missing, damaged, does not fit the others, or says what
+            is not understood.
     """
     folder = checkpoint_folder(name_or_path)
-    if is_missing(folder / "config.json"):
+    is_file = folder.suffix == ".bin" and folder.is_file()
+    if not is_file and is_missing(folder / "config.json"):
         raise CheckpointError(
             "there is no checkpoint {name!r}; there are: {names}",
             name=str(name_or_path),
             names=", ".join(list_checkpoints()) or "none",
         )
     try:
-        lm, tokenizer = read_checkpoint(folder)
+        if is_file:
+            lm, tokenizer = load_llama2c(folder)
+        elif is_of_transformers(folder):
+            lm, tokenizer = load_hugging_face(folder, dtype)
+        else:
+            lm, tokenizer = read_checkpoint(folder)
     except (OSError, ValueError, TypeError, OverflowError, RuntimeError, MemoryError, SafetensorError) as error:
         raise CheckpointError("checkpoint {name!r} cannot be loaded: {why}", name=folder.name, why=error) from error
-    return lm.to(device).eval().requires_grad_(False), tokenizer
+    return lm.to(device, dtype).eval().requires_grad_(False), tokenizer
 
 
 def checkpoint_folder(name_or_path: str | Path) -> Path:

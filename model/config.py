@@ -76,9 +76,10 @@ class ModelConfig:
         context_length: C, the most positions the model sees at once.
         d_model: D, width of the residual stream.
         num_layers: L, number of blocks.
-        num_heads: H, attention heads a block; each is d_head = D / H wide.
+        num_heads: H, attention heads a block.
         d_ff: F, neurons of the feed-forward's hidden layer.
         num_kv_heads: G, heads of keys and values, each shared by H / G heads of queries; None: one each, G = H.
+        head_dim: d, how wide each head is; None: D / H.
         norm: "rmsnorm" or "layernorm".
         norm_placement: "pre" normalises what a sublayer reads, "post" the stream after it has added to it.
         norm_eps: ε of the norms.
@@ -107,6 +108,7 @@ class ModelConfig:
     num_heads: int
     d_ff: int
     num_kv_heads: int | None = None
+    head_dim: int | None = None
     norm: str = "rmsnorm"
     norm_placement: str = "pre"
     norm_eps: float = 1e-5
@@ -125,7 +127,8 @@ class ModelConfig:
 
     @property
     def d_head(self) -> int:
-        return self.d_model // self.num_heads
+        """d: `head_dim`, or D / H where it is None."""
+        return self.head_dim or self.d_model // self.num_heads
 
     @property
     def kv_heads(self) -> int:
@@ -168,7 +171,8 @@ class ModelConfig:
 
     def __post_init__(self):
         sizes = ["vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff"]
-        for name in sizes + ["num_kv_heads"] * (self.num_kv_heads is not None):
+        sizes += [name for name in ("num_kv_heads", "head_dim") if getattr(self, name) is not None]
+        for name in sizes:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise ModelError("{name} must be a positive integer, got {got!r}", name=name, got=value)
@@ -195,7 +199,7 @@ class ModelConfig:
                 raise ModelError("{name} must be a positive number, got {got!r}", name=name, got=value)
         if self.rope_scaling is not None and not isinstance(self.rope_scaling, RopeScaling):
             raise ModelError("rope_scaling must be a RopeScaling or None, got {got!r}", got=self.rope_scaling)
-        if self.d_model % self.num_heads:
+        if self.head_dim is None and self.d_model % self.num_heads:
             raise ModelError(
                 "num_heads must divide d_model, got {heads} heads for d_model {width}",
                 heads=self.num_heads,
@@ -208,6 +212,6 @@ class ModelConfig:
                 heads=self.num_heads,
             )
         if self.position == "rope" and self.d_head % 2:
-            raise ModelError("RoPE needs an even head width, got d_model / num_heads = {got}", got=self.d_head)
+            raise ModelError("RoPE needs an even head width, got {got}", got=self.d_head)
         if self.position == "sinusoidal" and self.d_model % 2:
             raise ModelError("sinusoidal positions need an even d_model, got {got}", got=self.d_model)

@@ -31,7 +31,7 @@ def parameter_table(config: ModelConfig) -> list[Row]:
     rows = [
         Row("token embedding", "V D", V * D),
         Row("position embedding", "C D", C * D * (c.position == "learned")),
-        Row("attention matrices", "L (2 D² + 2 D G d)", L * (2 * D**2 + 2 * D * G * d)),
+        Row("attention matrices", "2 L D d (H + G)", 2 * L * D * d * (H + G)),
         Row(
             "attention biases",
             "L ((H + 2 G) d + D)" if c.bias else "L (H + 2 G) d",
@@ -58,11 +58,11 @@ def flops_table(config: ModelConfig, num_positions: int) -> list[Row]:
     training step costs about three times as much (Kaplan et al. 2020, §2.1).
     """
     c = config
-    V, D, L, G, F, K = c.vocab_size, c.d_model, c.num_layers, c.kv_heads, c.d_ff, num_positions
+    V, D, L, H, G, F, K = c.vocab_size, c.d_model, c.num_layers, c.num_heads, c.kv_heads, c.d_ff, num_positions
     matrices = 3 if c.ffn == "swiglu" else 2
     return [
-        Row("attention projections", "2 L (2 D² + 2 D G d)", 2 * L * (2 * D**2 + 2 * D * G * c.d_head)),
-        Row("attention scores and weighted values", "4 L D K", 4 * L * D * K),
+        Row("attention projections", "4 L D d (H + G)", 4 * L * D * c.d_head * (H + G)),
+        Row("attention scores and weighted values", "4 L H d K", 4 * L * H * c.d_head * K),
         Row("feed-forward", f"2 · {matrices} L D F", 2 * matrices * L * D * F),
         Row("unembedding", "2 V D", 2 * V * D),
     ]

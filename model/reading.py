@@ -3,7 +3,7 @@
 import json
 import math
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,7 +73,12 @@ def read_model(config: ModelConfig, weights: safe_open) -> TransformerLM:
     """The model of a config with the weights of a file, whose names and shapes are compared before it takes memory."""
     names = weights.keys()
     check_weights(config, {name: tuple(weights.get_slice(name).get_shape()) for name in names})
-    with torch.device("meta"):  # nothing is drawn at random: every weight is read
+    return model_of(config, {name: read_weight(name, weights) for name in names})
+
+
+def model_of(config: ModelConfig, weights: Mapping[str, torch.Tensor]) -> TransformerLM:
+    """The model of a config with these weights, which are all that `weight_shapes` names."""
+    with torch.device("meta"):  # nothing is drawn at random: every weight is given
         lm = TransformerLM(config)
     tables = [module for module in lm.modules() if isinstance(module, PositionTable)]
     for table in tables:
@@ -84,7 +89,7 @@ def read_model(config: ModelConfig, weights: safe_open) -> TransformerLM:
                 numbers=table.table.numel(),
             )
         table.fill(torch.device("cpu"))
-    lm.load_state_dict({name: read_weight(name, weights) for name in names}, strict=False, assign=True)
+    lm.load_state_dict(weights, strict=False, assign=True)
     if config.tie_embeddings:
         lm.lm_head.weight = lm.token_embedding.weight
     return lm

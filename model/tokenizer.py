@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import tiktoken
 
@@ -34,6 +35,8 @@ class Tokenizer:
     Raises:
         ValueError: special tokens are empty, hold white space or are named twice, or `<|endoftext|>` is not among them.
     """
+
+    beginning: ClassVar[tuple[int, ...]] = ()  # ids that the model expects before every text
 
     def __init__(self, ranks: dict[bytes, int], special_tokens: Sequence[str] = (END_OF_TEXT,)):
         first = max(ranks.values()) + 1

@@ -27,6 +27,7 @@ class MultiHeadSelfAttention(nn.Module):
         num_heads: int,
         *,
         num_kv_heads: int | None = None,
+        head_dim: int | None = None,
         bias: bool = False,
         qkv_bias: bool = False,
         qk_norm: Callable[[int], nn.Module] | None = None,
@@ -36,12 +37,12 @@ class MultiHeadSelfAttention(nn.Module):
     ):
         """The arguments are fields of `ModelConfig`, but for `qk_norm`: from a width to the norm of that width."""
         super().__init__()
-        d_head = d_model // num_heads
+        d_head = head_dim or d_model // num_heads
         self.num_heads, self.num_kv_heads = num_heads, num_kv_heads or num_heads
-        self.q_proj = Linear(d_model, d_model, bias or qkv_bias)
+        self.q_proj = Linear(d_model, num_heads * d_head, bias or qkv_bias)
         self.k_proj = Linear(d_model, self.num_kv_heads * d_head, bias or qkv_bias)
         self.v_proj = Linear(d_model, self.num_kv_heads * d_head, bias or qkv_bias)
-        self.o_proj = Linear(d_model, d_model, bias)
+        self.o_proj = Linear(num_heads * d_head, d_model, bias)
         self.q_norm = qk_norm(d_head) if qk_norm else nn.Identity()
         self.k_norm = qk_norm(d_head) if qk_norm else nn.Identity()
         self.rotate = ROTATIONS[rope_layout]

@@ -32,6 +32,7 @@ class TransformerBlock(nn.Module):
             config.d_model,
             config.num_heads,
             num_kv_heads=config.num_kv_heads,
+            head_dim=config.head_dim,
             bias=config.bias,
             qkv_bias=config.qkv_bias,
             qk_norm=norm if config.qk_norm else None,

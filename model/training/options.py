@@ -35,6 +35,7 @@ MODEL_HELP = {
     "num_layers": "blocks; 2 to 12",
     "num_heads": "attention heads a block; d_model / 64 to d_model / 16",
     "d_ff": "neurons of the feed-forward; 8/3 d_model for swiglu, 4 d_model for others",
+    "head_dim": "width of a head; d_model / num_heads unless given",
     "num_kv_heads": "heads of keys and values, shared among the others; num_heads / 8 to num_heads",
     "norm": "rmsnorm or layernorm",
     "norm_placement": "pre or post: normalise before or after a sublayer; post needs a small learning rate",

@@ -13,7 +13,7 @@ MODELS = [
     {"tie_embeddings": True},
     {"norm": "layernorm", "position": "sinusoidal", "ffn": "relu", "bias": True},
     {"norm": "layernorm", "position": "learned", "ffn": "gelu", "bias": True, "norm_placement": "post"},
-    {"num_kv_heads": 1, "qkv_bias": True, "qk_norm": True},
+    {"num_kv_heads": 1, "qkv_bias": True, "qk_norm": True, "head_dim": 10},
     {"norm": "layernorm", "qk_norm": True, "bias": True, "num_kv_heads": 1},
 ]
 

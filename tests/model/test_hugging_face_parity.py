@@ -29,6 +29,7 @@ REFERENCES = {
     ),
     "Qwen2": ("as_qwen2", replace(LLAMA2, qkv_bias=True, tie_embeddings=True), {"norm_eps": 2e-3}),
     "Qwen3": ("as_qwen3", replace(LLAMA2, qk_norm=True), {"rope_layout": "adjacent"}),
+    "Qwen3, wide heads": ("as_qwen3", replace(LLAMA2, qk_norm=True, head_dim=14), {"norm_eps": 2e-3}),
     "Qwen3, our layout": ("as_qwen3", replace(LLAMA, qk_norm=True), {"rope_layout": "half_split"}),
     "GPT-2": ("as_gpt2", GPT2, {"ffn": "gelu"}),
 }

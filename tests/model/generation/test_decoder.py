@@ -16,6 +16,7 @@ EVERY_MODEL = [
 ]
 SWITCHED = [{name: True} | style for name in SWITCHES for style in ({}, GPT)] + [
     {"num_kv_heads": 1},
+    {"num_kv_heads": 1, "head_dim": 10, "qk_norm": True},
     {"num_kv_heads": 1, "qk_norm": True, "rope_layout": "half_split", "qkv_bias": True},
     {"num_kv_heads": 1, "qk_norm": True, "norm_placement": "post", **GPT},
 ]

@@ -1,0 +1,55 @@
+"""GPT-2 (Radford et al. 2019) and DistilGPT-2."""
+
+from torch import Tensor
+
+from model.config import ModelConfig
+from model.pretrained.settings import Settings
+
+NAMES = {
+    "wte": "token_embedding",
+    "wpe": "position_embedding",
+    "h.*.ln_1": "blocks.*.attn_norm",
+    "h.*.attn.c_attn": "blocks.*.attn.qkv",
+    "h.*.attn.c_proj": "blocks.*.attn.o_proj",
+    "h.*.ln_2": "blocks.*.ffn_norm",
+    "h.*.mlp.c_fc": "blocks.*.ffn.up_proj",
+    "h.*.mlp.c_proj": "blocks.*.ffn.down_proj",
+    "ln_f": "final_norm",
+    "lm_head": "lm_head",
+}
+PREFIX = "transformer."  # before all names but lm_head, in some files
+COMPUTED = (".attn.bias", ".attn.masked_bias")  # the causal mask
+ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu", "relu": "relu"}
+
+
+def config_of(settings: Settings) -> ModelConfig:
+    """The config that a `config.json` of the family stands for; ModelError where it says what is not understood."""
+    d_model = settings["n_embd"]
+    settings.get("n_ctx")  # the same as n_positions, in older files
+    settings.only("scale_attn_weights", True)
+    for name in ("scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "add_cross_attention"):
+        settings.only(name, False)
+    return ModelConfig(
+        vocab_size=settings["vocab_size"],
+        context_length=settings["n_positions"],
+        d_model=d_model,
+        num_layers=settings["n_layer"],
+        num_heads=settings["n_head"],
+        d_ff=settings.get("n_inner", 4 * d_model),
+        norm="layernorm",
+        norm_eps=settings.get("layer_norm_epsilon", 1e-5),
+        position="learned",
+        ffn=ACTIVATIONS[settings.only("activation_function", *ACTIVATIONS)],
+        bias=True,
+        tie_embeddings=settings.get("tie_word_embeddings", True),
+    )
+
+
+def moved(name: str, weight: Tensor) -> dict[str, Tensor]:
+    """What one of the file's weights is of ours: matrices lie the other way round, and queries, keys and values are in
+    one."""
+    if name.startswith("blocks.") and weight.ndim == 2:
+        weight = weight.T.contiguous()
+    if ".attn.qkv." not in name:
+        return {name: weight}
+    return {name.replace("qkv", f"{part}_proj"): each for part, each in zip("qkv", weight.chunk(3), strict=True)}

@@ -1,0 +1,140 @@
+"""Models of llama2.c (https://github.com/karpathy/llama2.c): Llama's architecture in one binary file, as its `run.c`
+reads it, and the tokenizer in another."""
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import tokenizers
+import torch
+from tokenizers import models, normalizers
+from torch import Tensor
+
+from model.config import ModelConfig
+from model.errors import ModelError
+from model.pretrained.tokenizer import SPACE, PretrainedTokenizer, of_marked_spaces
+from model.reading import model_of, readable, weight_shapes
+from model.transformer_lm import TransformerLM
+
+HEADER = struct.Struct("<7i")  # D, F, L, H, G, V (negative where the unembedding is a table of its own), C
+LATER_FORMATS = 0x616B3432  # "ak42", with which files of these begin
+SPECIALS = ("<unk>", "<s>", "</s>")  # ids 0, 1, 2; then 256 single bytes, then pieces
+PIECE = struct.Struct("<fi")  # score, bytes that follow
+FIRST_PIECE = len(SPECIALS) + 256
+
+# The weights in the file's order, those of blocks for all layers in turn.
+NAMES = (
+    "token_embedding.weight",
+    "blocks.*.attn_norm.weight",
+    "blocks.*.attn.q_proj.weight",
+    "blocks.*.attn.k_proj.weight",
+    "blocks.*.attn.v_proj.weight",
+    "blocks.*.attn.o_proj.weight",
+    "blocks.*.ffn_norm.weight",
+    "blocks.*.ffn.gate_proj.weight",
+    "blocks.*.ffn.down_proj.weight",
+    "blocks.*.ffn.up_proj.weight",
+    "final_norm.weight",
+    "",  # cosines and sines of the rotations, which follow from the config
+    "lm_head.weight",
+)
+
+
+def load_llama2c(path: Path) -> tuple[TransformerLM, PretrainedTokenizer]:
+    """The model of a `.bin` file and the tokenizer of the only `tok*.bin` beside it.
+
+    Raises:
+        ModelError: a file is missing, cut off, or in another format.
+    """
+    beside = [other for other in sorted(path.parent.glob("tok*.bin")) if other != path]
+    if len(beside) != 1:
+        raise ModelError(
+            "one tokenizer, tok*.bin, is to lie beside {file}, found {count}", file=path.name, count=len(beside)
+        )
+    size = readable(path).stat().st_size
+    with path.open("rb") as file:
+        config = config_of(file.read(HEADER.size), path.name)
+    places = dict(places_of(config))
+    wanted = HEADER.size + 4 * sum(torch.Size(shape).numel() for shape in places.values())
+    if size != wanted:
+        raise ModelError(
+            "{file} should have {wanted:,} bytes by its header, got {got:,}", file=path.name, wanted=wanted, got=size
+        )
+    tokenizer = read_tokenizer(readable(beside[0]), config.vocab_size)
+    return model_of(config, weights_of(path, places)), tokenizer
+
+
+def config_of(header: bytes, name: str) -> ModelConfig:
+    """What a file's first seven numbers stand for."""
+    if len(header) < HEADER.size:
+        raise ModelError("{file} is no model of llama2.c: it has {size} bytes", file=name, size=len(header))
+    d_model, d_ff, num_layers, num_heads, num_kv_heads, vocab_size, context_length = HEADER.unpack(header)
+    if d_model == LATER_FORMATS:
+        raise ModelError("{file} is in a later format of llama2.c: export the model with --version 0", file=name)
+    return ModelConfig.llama_style(
+        vocab_size=abs(vocab_size),
+        context_length=context_length,
+        d_model=d_model,
+        num_layers=num_layers,
+        num_heads=num_heads,
+        num_kv_heads=num_kv_heads,
+        d_ff=d_ff,
+        tie_embeddings=vocab_size > 0,
+    )
+
+
+def places_of(config: ModelConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Name and shape of all that a file holds, in its order."""
+    shapes = dict(weight_shapes(config))
+    for name in NAMES:
+        if not name:
+            yield name, (2, config.context_length, config.d_head // 2)
+        elif "*" in name:
+            yield from ((each, shapes[each]) for each in (name.replace("*", str(i)) for i in range(config.num_layers)))
+        elif name in shapes:  # no unembedding that is tied
+            yield name, shapes[name]
+
+
+def weights_of(path: Path, places: dict[str, tuple[int, ...]]) -> dict[str, Tensor]:
+    """The file's weights by name, in memory of their own; ModelError where one is not finite."""
+    sizes = [torch.Size(shape).numel() for shape in places.values()]
+    numbers = torch.frombuffer(bytearray(path.read_bytes()), dtype=torch.float32, offset=HEADER.size)
+    if not numbers.isfinite().all():
+        raise ModelError("{file} holds numbers that are not finite: it is damaged", file=path.name)
+    parts = zip(places.items(), numbers.split(sizes), strict=True)
+    return {name: part.view(shape).clone() for (name, shape), part in parts if name}
+
+
+def read_tokenizer(path: Path, vocab_size: int) -> PretrainedTokenizer:
+    """The tokenizer of a file: the length of its longest piece, then of every id the score and the bytes of its piece.
+
+    Where two pieces that follow one another are one together, those are joined first whose score is the highest.
+    """
+    content, scores, pieces = path.read_bytes(), [], []
+    at = 4
+    try:
+        for token_id in range(vocab_size):
+            score, length = PIECE.unpack_from(content, at)
+            at += PIECE.size + length
+            if length < 0 or at > len(content):
+                raise ValueError(f"piece {token_id} has {length} bytes")
+            piece = content[at - length : at].decode()
+            named = SPECIALS[token_id] if token_id < len(SPECIALS) else f"<0x{token_id - len(SPECIALS):02X}>"
+            scores.append(score)
+            pieces.append(named if token_id < FIRST_PIECE else piece.replace(" ", SPACE))
+    except (struct.error, ValueError) as error:
+        raise ModelError("{file} is no tokenizer of llama2.c: {why}", file=path.name, why=error) from None
+    if at != len(content):
+        raise ModelError("{file} has more than the {count} tokens of the model", file=path.name, count=vocab_size)
+    ids = {piece: token_id for token_id, piece in reversed(list(enumerate(pieces)))}  # of equal ones the first counts
+    pairs = [
+        (-scores[token_id], token_id, piece[:i], piece[i:])
+        for token_id, piece in enumerate(pieces[FIRST_PIECE:], FIRST_PIECE)
+        for i in range(1, len(piece))
+        if piece[:i] in ids and piece[i:] in ids
+    ]
+    merges = [(left, right) for _score, _id, left, right in sorted(pairs)]
+    bpe = models.BPE(vocab=ids, merges=merges, byte_fallback=True, unk_token=SPECIALS[0])
+    tokenizer = tokenizers.Tokenizer(bpe)
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend(SPACE), normalizers.Replace(" ", SPACE)])
+    return PretrainedTokenizer(tokenizer, of_marked_spaces, range(len(SPECIALS)), beginning=[1], ends=[2])

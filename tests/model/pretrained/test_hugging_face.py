@@ -1,0 +1,155 @@
+"""Folders that transformers saved load as models with the same logits, streams and patterns."""
+
+import json
+
+import pytest
+import tokenizers
+import torch
+from torch.testing import assert_close
+
+from explorer.tracing.capture import capture
+from model.checkpoint import CheckpointError, load_checkpoint
+from model.generation.autoregressive import generate
+from tests.exhaustive import first_of
+from tests.hugging_face import transformers
+
+SIZES = {"vocab_size": 300, "hidden_size": 32, "intermediate_size": 56, "num_hidden_layers": 3}
+HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 48}
+NO_IDS = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
+LLAMA3 = {"rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+LLAMA3 |= {"original_max_position_embeddings": 32}
+GPT2 = {"vocab_size": 300, "n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 48}
+KINDS = {
+    "Llama 2": ("Llama", SIZES | HEADS),
+    "Llama 3.1": ("Llama", SIZES | HEADS | {"rope_parameters": LLAMA3, "tie_word_embeddings": True}),
+    "Llama with biases": ("Llama", SIZES | HEADS | {"attention_bias": True, "mlp_bias": True}),
+    "Mistral": ("Mistral", SIZES | HEADS | {"sliding_window": 20}),
+    "Qwen2": ("Qwen2", SIZES | HEADS | {"tie_word_embeddings": True}),
+    "Qwen3": ("Qwen3", SIZES | HEADS | {"head_dim": 14}),
+    "GPT-2": ("GPT2", GPT2),
+    "GPT-2, ReLU": ("GPT2", GPT2 | {"activation_function": "relu", "n_inner": 40}),
+}
+IDS = torch.arange(7, 26)[None]  # within Mistral's window of 20
+
+
+def byte_level() -> tokenizers.Tokenizer:
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=280, special_tokens=["<|end|>"], initial_alphabet=alphabet)
+    tokenizer.train_from_iterator(["the fox and the moon and the fox"] * 3, trainer)
+    return tokenizer
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A kind of model with random weights -> it, and the folder it was saved to with a tokenizer."""
+
+    def save(kind: str, **options):
+        name, settings = KINDS[kind]
+        torch.manual_seed(0)
+        theirs = getattr(transformers, f"{name}Config")(**settings, **NO_IDS, initializer_range=0.3)
+        model = getattr(transformers, f"{name}LMHeadModel" if name == "GPT2" else f"{name}ForCausalLM")(theirs).eval()
+        with torch.no_grad():
+            for parameter in model.parameters():  # gains and biases, too, are not those of the start
+                parameter.add_(torch.randn_like(parameter) / 10)
+        folder = tmp_path_factory.mktemp("saved")
+        model.save_pretrained(folder, **options)
+        byte_level().save(str(folder / "tokenizer.json"))
+        return model, folder
+
+    return save
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@torch.no_grad()
+def test_logits_streams_and_patterns_are_theirs(saved, kind):
+    model, folder = saved(kind)
+    lm, _tokenizer = load_checkpoint(folder)
+    if hasattr(model, "set_attn_implementation"):
+        model.set_attn_implementation("eager")  # which alone tells its patterns
+    theirs = model(IDS, output_hidden_states=True, output_attentions=True)
+    trace = capture(lm, IDS[0].tolist())
+    assert_close(torch.tensor(trace["logits"]), theirs.logits[0], rtol=0, atol=1e-4)
+    for i, pattern in enumerate(theirs.attentions):
+        assert_close(torch.tensor(trace[f"blocks.{i}.attn.pattern"]), pattern[0], rtol=0, atol=1e-4)
+        assert_close(torch.tensor(trace[f"blocks.{i}.resid_pre"]), theirs.hidden_states[i][0], rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", first_of(list(KINDS)))
+def test_a_text_is_continued_as_by_transformers(saved, kind):
+    model, folder = saved(kind)
+    lm, _tokenizer = load_checkpoint(folder)
+    wanted = model.generate(IDS[:, :5], max_new_tokens=12, do_sample=False, pad_token_id=0)[0, 5:].tolist()
+    assert [step.token_id for step in generate(lm, IDS[0, :5].tolist(), max_new_tokens=12, temperature=0)] == wanted
+
+
+def test_weights_in_several_files_are_one_model(saved):
+    model, folder = saved("Llama 2", max_shard_size="20KB")
+    assert not (folder / "model.safetensors").exists()
+    lm, _tokenizer = load_checkpoint(folder)
+    assert_close(lm(IDS), model(IDS).logits, rtol=0, atol=1e-4)
+
+
+def test_weights_keep_their_type_unless_another_is_asked_for(saved):
+    model, folder = saved("Qwen2")
+    model.to(torch.bfloat16).save_pretrained(folder)
+    assert load_checkpoint(folder)[0].lm_head.weight.dtype == torch.bfloat16
+    assert load_checkpoint(folder, dtype=torch.float32)[0].lm_head.weight.dtype == torch.float32
+
+
+def test_a_window_narrower_than_the_context_limits_it(saved):
+    """Within it every token sees all before it, as they do here."""
+    assert load_checkpoint(saved("Mistral")[1])[0].config.context_length == 20
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "message"),
+    [
+        ("Llama 2", {"model_type": "bloom"}, "models of the type 'bloom' are not understood"),
+        ("Llama 2", {"attention_multiplier": 2}, "says attention_multiplier, which is not understood"),
+        ("Llama 2", {"hidden_act": "gelu"}, "hidden_act 'gelu' is not understood"),
+        ("Llama 2", {"attention_bias": True}, "mlp_bias False is not understood"),
+        ("Llama 2", {"rope_parameters": {"rope_type": "yarn", "factor": 2.0}}, "rope_type 'yarn' is not understood"),
+        ("Llama 2", {"num_key_value_heads": 4}, "k_proj.weight should be (32, 32) by its config, got (16, 32)"),
+        ("Llama 2", {"vocab_size": 100}, "by its config"),
+        ("Qwen3", {"layer_types": ["linear_attention"] * 3}, "layer_types"),
+        ("GPT-2", {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx True"),
+        ("GPT-2", {"n_embd": None}, "n_embd"),
+    ],
+)
+def test_what_is_not_understood_is_refused_by_name(saved, kind, change, message):
+    _model, folder = saved(kind)
+    config = folder / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | change))
+    with pytest.raises(CheckpointError) as refused:
+        load_checkpoint(folder)
+    assert message in str(refused.value)
+
+
+def test_pickled_weights_are_never_opened(saved):
+    _model, folder = saved("Llama 2")
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(CheckpointError, match="pickled, which could run code of others: convert them elsewhere"):
+        load_checkpoint(folder)
+
+
+@pytest.mark.parametrize("name", ["../model.safetensors", "/etc/passwd", 7])
+def test_an_index_leads_to_no_file_elsewhere(saved, name):
+    _model, folder = saved("Llama 2", max_shard_size="20KB")
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"lm_head.weight": name}}))
+    with pytest.raises(CheckpointError, match="names no files beside it"):
+        load_checkpoint(folder)
+
+
+@pytest.mark.parametrize("text", ["the fox", " the fox\n", "é 猫 \t", "<|end|> as text", ""])
+def test_a_text_is_its_tokens(saved, text):
+    _model, folder = saved("GPT-2")
+    _lm, tokenizer = load_checkpoint(folder)
+    ids = tokenizer.encode(text)
+    assert tokenizer.decode(ids) == text
+    assert b"".join(map(tokenizer.token_bytes, ids)) == text.encode()
+    assert not set(ids) & set(tokenizer.special_tokens.values())
+    assert tokenizer.beginning == () and len(tokenizer.vocabulary) == tokenizer.vocab_size == 300

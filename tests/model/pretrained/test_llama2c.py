@@ -1,0 +1,78 @@
+"""A real model of llama2.c, made elsewhere, loads and writes what `run.c` writes."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from model.checkpoint import CheckpointError, load_checkpoint
+from model.generation.autoregressive import generate
+
+FOLDER = Path(__file__).parents[2] / "data" / "stories260K"
+MODEL = FOLDER / "stories260K.bin"
+FILES = ("stories260K.bin", "tok512.bin")
+
+
+@pytest.fixture
+def files(tmp_path) -> Path:
+    for name in FILES:
+        shutil.copyfile(FOLDER / name, tmp_path / name)
+    return tmp_path / MODEL.name
+
+
+@pytest.mark.parametrize("use_cache", [True, False])
+def test_it_writes_what_llama2c_writes(use_cache):
+    lm, tokenizer = load_checkpoint(MODEL)
+    ids = [*tokenizer.beginning, *tokenizer.encode("Once upon a time")]
+    length = 256 if use_cache else 60
+    steps = generate(lm, ids, max_new_tokens=length - len(ids), temperature=0, use_cache=use_cache)
+    written = tokenizer.decode([*ids, *(step.token_id for step in steps)])
+    known = (FOLDER / "greedy.txt").read_text(encoding="utf-8")
+    assert known.startswith(written) and len(written) >= (len(known) - 5 if use_cache else 100)
+
+
+@pytest.mark.parametrize("text", ["", "a", " a", "é", "猫 x\n\ty", "<s> hi </s>", "  two  spaces ", "<0x41>"])
+def test_a_text_is_its_tokens_after_a_space(text):
+    _lm, tokenizer = load_checkpoint(MODEL)
+    ids = tokenizer.encode(text)
+    assert tokenizer.decode(ids) == text
+    assert b"".join(map(tokenizer.token_bytes, ids)) == (f" {text}" if text else "").encode()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda content: content[:20], "it has 20 bytes"),
+        (lambda content: content[:-4], "should have 1,056,540 bytes by its header, got 1,056,536"),
+        (lambda content: b"24ka" + content[4:], "later format of llama2.c"),
+        (lambda content: content[:100] + b"\xff" * 4 + content[104:], "not finite"),
+        (lambda content: (-5).to_bytes(4, "little", signed=True) + content[4:], "d_model must be a positive integer"),
+    ],
+)
+def test_a_damaged_model_is_told(files, change, message):
+    files.write_bytes(change(files.read_bytes()))
+    with pytest.raises(CheckpointError) as told:
+        load_checkpoint(files)
+    assert message in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda content: content[:-1], "no tokenizer of llama2.c"),
+        (lambda content: content + b"\0" * 9, "more than the 512 tokens"),
+        (lambda content: content[:8] + b"\xff" * 4 + content[12:], "no tokenizer of llama2.c"),
+    ],
+)
+def test_a_damaged_tokenizer_is_told(files, change, message):
+    tokenizer = files.with_name("tok512.bin")
+    tokenizer.write_bytes(change(tokenizer.read_bytes()))
+    with pytest.raises(CheckpointError) as told:
+        load_checkpoint(files)
+    assert message in str(told.value)
+
+
+def test_a_model_needs_its_tokenizer(files):
+    files.with_name("tok512.bin").unlink()
+    with pytest.raises(CheckpointError, match="one tokenizer, tok\\*.bin, is to lie beside"):
+        load_checkpoint(files)
