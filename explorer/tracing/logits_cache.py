@@ -7,7 +7,8 @@ import numpy as np
 import torch
 
 from explorer.tracing.capture import as_array, check_tokens, offered
-from explorer.tracing.library import LRU, Library
+from explorer.tracing.library import Library
+from explorer.tracing.lru import LRU
 from explorer.tracing.models import Weights, identity_of, offer
 from explorer.tracing.trace import Trace
 from explorer.tracing.work import go_on

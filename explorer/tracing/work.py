@@ -1,5 +1,6 @@
 """What an answer may cost, and whether anybody still waits for it."""
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,6 +65,12 @@ class Work:
 
 
 _current: ContextVar[Work | None] = ContextVar("work", default=None)
+
+
+def is_answering() -> bool:
+    """Whether what is done now is done for an answer that is waited for, and so may not take long."""
+    work = _current.get()
+    return work is not None and work.most_seconds < math.inf
 
 
 def go_on(tokens: int = 0):

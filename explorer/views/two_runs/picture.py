@@ -6,6 +6,7 @@ from typing import Any
 from explorer.language import _, look_up
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
+from explorer.tracing.jobs import Job
 from explorer.tracing.trace import Trace
 from explorer.views.two_runs.difference import Incomparable, difference
 from explorer.views.two_runs.grid import grid_difference
@@ -20,9 +21,14 @@ GRIDS = Pair(lambda picture, other: picture, grid_difference)  # their colours a
 
 @dataclass(frozen=True)
 class Instead:
-    """In the place of a picture: why there is none."""
+    """In the place of a picture: why there is none.
+
+    Attributes:
+        job: what it waits for; None where there will be none.
+    """
 
     words: str
+    job: Job | None = None
 
 
 def picture_of_two(panel: Panel, first: Look | None, second: Look | None, comparison: Comparison, shown: str) -> Any:

@@ -8,7 +8,8 @@ from explorer.analysis.next_token import surprisal_of
 from explorer.state.branches import Path
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
-from explorer.tracing.library import LRU, Library
+from explorer.tracing.library import Library
+from explorer.tracing.lru import LRU
 from explorer.tracing.models import identity_of
 from model.generation.window import window_start
 

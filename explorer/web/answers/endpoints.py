@@ -11,6 +11,7 @@ from explorer.state.page_state import PageState
 from explorer.state.settings import GenerationSettings
 from explorer.tracing.runs import Runs
 from explorer.web.answers.around_tabs import AroundTabs
+from explorer.web.answers.job_endpoints import JobEndpoints
 from explorer.web.answers.open_view import open_view_of
 from explorer.web.answers.view_contents import lists_of_tokens, view_contents
 from explorer.web.http.server_functions import server_function
@@ -28,12 +29,14 @@ class Endpoints:
     """
 
     def __init__(self, runs: Runs):
-        self.runs, self.around_tabs = runs, AroundTabs(runs)
+        self.runs, self.around_tabs, self.jobs = runs, AroundTabs(runs), JobEndpoints(runs)
 
     @property
     def functions(self) -> list[Callable]:
         """For the browser to call."""
-        return [server_function(function) for function in (self.answer, self.inspect, self.define)]
+        return [
+            server_function(function) for function in (self.answer, self.inspect, self.define, *self.jobs.functions)
+        ]
 
     def answer(self, about: str, state: Mapping[str, Any], part: int = 0) -> dict[str, Any]:
         """What a change of the state asks for.

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from explorer.explain.derivation import Derivation
 from explorer.explain.point import Point
 from explorer.language import _, look_up
 from explorer.state.errors import NoSuchPoint
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
+from explorer.tracing.jobs import Job, NotYet
 from explorer.tracing.runs import Runs
 from explorer.tracing.trace import Trace
 from explorer.views import VIEW_NAMED
@@ -22,6 +22,7 @@ from explorer.views.two_runs.picture import Instead, Look, picture_of_two
 from explorer.views.two_runs.selection import selection_in_other
 from explorer.views.view import Panel, View
 from explorer.views.what_if import WhatIf, offered
+from explorer.web.answers.told import of_each, told
 
 
 @dataclass(frozen=True)
@@ -114,8 +115,18 @@ class OpenView:
 
     def draw(self, panel: Panel) -> Any:
         """The panel's picture; None where it does not apply to the models."""
-        if not self.has(panel):
-            return None
+        try:
+            return self._picture(panel) if self.has(panel) else None
+        except NotYet as not_yet:
+            return Instead(_("This takes longer than a click."), not_yet.job)
+
+    def job_of(self, panel_name: str) -> Job | None:
+        """What a panel's picture waits for; None where it waits for nothing."""
+        panels = [panel for panel in self.view.panels if panel.name == panel_name]
+        picture = self.draw(panels[0]) if panels else None
+        return picture.job if isinstance(picture, Instead) else None
+
+    def _picture(self, panel: Panel) -> Any:
         if panel.compares:
             try:
                 return panel.draw(self.compared_in(panel), self.selection)
@@ -127,9 +138,13 @@ class OpenView:
         return picture_of_two(panel, first, second, self.comparison, self.shown)
 
     def mark(self, panel: Panel) -> Mark | None:
-        """What vouches for the panel's numbers, of a difference in both runs."""
-        if not panel.mark or not self.has(panel):
+        """What vouches for the panel's numbers, of a difference in both runs; None where they are not there yet."""
+        try:
+            return self._mark(panel) if panel.mark and self.has(panel) else None
+        except NotYet:
             return None
+
+    def _mark(self, panel: Panel) -> Mark | None:
         if panel.compares:
             return panel.mark(self.compared_in(panel), self.selection)
         if not all(self.fits(panel, trace) for trace, _selection in self.told):
@@ -153,6 +168,12 @@ class OpenView:
         if not panels:
             return ""
         (panel,) = panels
+        try:
+            return self._derivation(panel, point)
+        except NotYet:
+            return ""
+
+    def _derivation(self, panel: Panel, point: Point) -> str:
         if panel.compares:
             return told(panel.inspect(self.compared_in(panel), self.selection, point))
         if not all(self.fits(panel, trace) for trace, _selection in self.told):
@@ -182,19 +203,6 @@ class OpenView:
         layer, head, config = point.index("layer"), point.index("head"), trace.config
         if (layer or 0) >= config.num_layers or (head or 0) >= config.num_heads:
             raise NoSuchPoint(_("the model has no layer {layer} head {head}", layer=layer, head=head))
-
-
-def told(found: Derivation | tuple[Derivation, ...] | None) -> str:
-    """As lines of text."""
-    several = found if isinstance(found, tuple) else (found,)
-    return "\n".join(line for one in several if one for line in one.lines())
-
-
-def of_each(texts: Sequence[str]) -> str:
-    """What is told of a run, or of both."""
-    if len(texts) == 1 or not any(texts):
-        return texts[0] if texts else ""
-    return "\n".join(f"{name}: {text}" for name, text in zip("AB", texts, strict=True) if text)
 
 
 def open_view_of(runs: Runs, asked: PageState) -> OpenView:

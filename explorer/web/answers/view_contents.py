@@ -67,5 +67,7 @@ def _piece(work: Callable[[Panel], Any], panel: Panel) -> Any:
 def packed(picture: Any) -> Any:
     """A picture as its widget takes it, or the sentence in its place."""
     if isinstance(picture, Instead):
-        return {"instead": picture.words}
+        job = picture.job
+        waits = {"job": {"name": job.name, "seconds": job.seconds}} if job else {}
+        return {"instead": picture.words} | waits
     return None if picture is None else WIDGETS.get(type(picture), Figure).pack(picture)

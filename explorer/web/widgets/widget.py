@@ -12,8 +12,12 @@ import gradio as gr
 
 from explorer.web.assets import imported
 
-# Below a picture: what vouches for its numbers, and how the one that was clicked comes about (evidence.js).
-EVIDENCE = '<p class="instead" hidden></p><div class="evidence-mark"></div><output class="inspection" hidden></output>'
+# In a picture's place why there is none, and how to have it (jobs.js); below it what vouches for its numbers, and how
+# the one that was clicked comes about (evidence.js).
+EVIDENCE = (
+    '<p class="instead" hidden></p><div class="job" role="status" hidden></div>'
+    '<div class="evidence-mark"></div><output class="inspection" hidden></output>'
+)
 
 
 def as_text(words: str) -> str:

@@ -11,8 +11,9 @@ import torch
 import explorer.tracing.library as library_module
 from explorer.state.interventions import parse_edits
 from explorer.state.run import Run
-from explorer.tracing.library import LRU, Library
+from explorer.tracing.library import Library
 from explorer.tracing.logits_cache import LogitsCache
+from explorer.tracing.lru import LRU
 from explorer.web.answers.continuations import Continuations
 from model.checkpoint import CheckpointError, save_checkpoint
 

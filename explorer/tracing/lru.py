@@ -1,0 +1,47 @@
+"""A cache within bounds."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
+
+
+class LRU:
+    """A cache of limited total size that lets go of what was unused longest; safe to share between threads."""
+
+    def __init__(self, limit: int, size: Callable[[Any], int]):
+        self.limit, self.size = limit, size
+        self.total = 0
+        self._entries: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def peek(self, key: Hashable) -> Any:
+        """The value kept for `key`, or None."""
+        with self._lock:
+            return self._entries.get(key)
+
+    def get(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """The value kept for `key`, or else `compute()`; two threads that miss at once may both compute."""
+        with self._lock:
+            if key in self._entries:
+                self._entries.move_to_end(key)
+                return self._entries[key]
+        value = compute()
+        with self._lock:
+            if key not in self._entries:
+                self._entries[key] = value
+                self.total += self.size(value)
+            while self.total > self.limit and len(self._entries) > 1:
+                _key, oldest = self._entries.popitem(last=False)
+                self.total -= self.size(oldest)
+        return value
+
+    def __iter__(self) -> Iterator[Hashable]:
+        with self._lock:
+            return iter(list(self._entries))
+
+    def drop(self, which: Callable[[Hashable], bool]):
+        """Let go of the keys for which `which` is true."""
+        with self._lock:
+            for key in [key for key in self._entries if which(key)]:
+                self.total -= self.size(self._entries.pop(key))

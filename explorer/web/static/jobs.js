@@ -1,0 +1,113 @@
+// @ts-check
+// Pictures that wait for what takes long: a button that has it worked out, how far that is, and a button that ends it. What
+// several pictures wait for is one job, by its name.
+import { ask } from "./asking.js";
+import { call, Refused } from "./connection.js";
+import { blockOf } from "./contents.js";
+import { button, find, make, span } from "./dom.js";
+import { _ } from "./language.js";
+import { onState, state } from "./state.js";
+
+/** @typedef {{ name: string, seconds: number }} Job */
+/** @typedef {{ state: string, done: number, of: number, seconds: number, error: string }} Progress */
+
+const SOONEST = 200, LATEST = 2000; // milliseconds between two looks at how far it is
+const visitor = Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+/** Name of a job -> how the pictures that wait for it show how far it is. @type {Map<string, Set<(progress: Progress | null) => void>>} */
+const shown = new Map();
+/** Name of a job that is being worked out -> how far it is. @type {Map<string, Progress>} */
+const running = new Map();
+
+/**
+ * Shows in a picture's widget what it waits for. Gives the function to call with that, or with null where it waits for
+ * nothing.
+ * @param {HTMLElement} element
+ * @returns {(job: Job | null) => void}
+ */
+export function jobsIn(element) {
+  const box = find(element, ".job"), { id } = blockOf(element);
+  /** @type {Job | null} */
+  let job = null;
+  let view = "";
+
+  /** @param {Progress | null} progress */
+  function show(progress) {
+    if (progress?.state === "done") return; // the picture comes
+    if (progress && isGoingOn(progress)) return showProgress(progress);
+    const press = button(_("work it out (about {time})", { time: duration(job.seconds) }), () => begin(job, id));
+    box.replaceChildren(press, span("error", progress?.error ?? ""));
+  }
+  function showProgress({ state: stands, done, of, seconds }) {
+    const bar = find(box, "progress") ?? make("progress", { ariaLabel: _("worked out") }), words = find(box, ".left") ?? span("left");
+    Object.assign(bar, of ? { max: of, value: done } : {});
+    words.textContent = stands === "waiting" && !done ? _("waiting for its turn: about {time}", { time: duration(seconds) })
+      : _("{done} of {of}, about {time} left", { done, of, time: duration(seconds) });
+    if (!bar.isConnected) box.replaceChildren(bar, words, button(_("Cancel"), () => leave(job.name)));
+  }
+
+  onState(element, () => { if (job && view !== state.view) drop(); }); // nobody looks any more
+  function drop() {
+    const pictures = shown.get(job.name);
+    pictures?.delete(show);
+    if (!pictures?.size) shown.delete(job.name), leave(job.name);
+  }
+
+  return (next) => {
+    if (job && job.name !== next?.name) drop();
+    job = next;
+    view = state.view;
+    box.hidden = !job;
+    if (!job) return box.replaceChildren();
+    if (!shown.has(job.name)) shown.set(job.name, new Set());
+    shown.get(job.name).add(show);
+    show(running.get(job.name) ?? null);
+  };
+}
+
+/** @param {string} name @param {Progress | null} progress null where nobody works it out */
+function tell(name, progress) {
+  if (progress && isGoingOn(progress)) running.set(name, progress);
+  else running.delete(name);
+  for (const show of shown.get(name) ?? []) show(progress);
+}
+
+// Until it is worked out, fails, or is no longer wanted.
+async function begin({ name, seconds }, id) {
+  if (running.has(name)) return;
+  tell(name, { state: "waiting", done: 0, of: 0, seconds, error: "" });
+  let progress = await answered("begin_job", [state, id, visitor]);
+  while (running.has(name) && isGoingOn(progress)) {
+    tell(name, progress);
+    await pause(progress.seconds);
+    if (running.has(name)) progress = await answered("job_progress", [visitor, name]);
+  }
+  if (!running.has(name)) return;
+  tell(name, progress);
+  if (progress.state === "done") ask("show");
+}
+
+/** @param {Progress} progress */
+const isGoingOn = (progress) => progress.state === "waiting" || progress.state === "working";
+
+/** @param {"begin_job" | "job_progress"} name @param {any[]} given @returns {Promise<Progress>} */
+async function answered(name, given) {
+  try { return await call(name, given); }
+  catch (error) { return { state: "failed", done: 0, of: 0, seconds: 0, error: error instanceof Refused ? error.message : "" }; }
+}
+
+/** @param {string} name */
+function leave(name) {
+  if (!running.has(name)) return;
+  tell(name, null);
+  call("leave_job", [visitor, name]).catch(() => {}); // it ends by itself when nobody asks for it
+}
+
+/** The time until the next look: a tenth of what is left. @param {number} seconds */
+const pause = (seconds) => new Promise((resolve) => { setTimeout(resolve, Math.min(Math.max(seconds * 100, SOONEST), LATEST)); });
+
+/** A time in words. @param {number} seconds */
+export function duration(seconds) {
+  if (seconds >= 90) return _("{minutes} min", { minutes: Math.round(seconds / 60) });
+  return _("{seconds} s", { seconds: Math.max(1, Math.round(seconds)) });
+}
