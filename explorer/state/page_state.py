@@ -1,7 +1,7 @@
 """All that is asked: the browser's state, parsed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from explorer.language import _
@@ -9,6 +9,7 @@ from explorer.state.alignment import Pins, parse_pins
 from explorer.state.alignment import written as pins_written
 from explorer.state.branches import Branches, parse_branches, written
 from explorer.state.errors import UserError
+from explorer.state.interventions import FromOther
 from explorer.state.run import Run
 from explorer.state.selection import SIMPLE_TABS, Selection, as_index
 
@@ -28,6 +29,9 @@ class PageState:
             generation that was cancelled may arrive after what cancelled it.
         other: the run that it is compared with; of one that has no prompt the text is the same. None for none.
         pins: tokens of both that stand beside each other because somebody put them there.
+
+    Changes of either run that take values of another take them of the other one here, as it is without such changes of
+    its own.
     """
 
     run: Run
@@ -37,6 +41,21 @@ class PageState:
     turn: int = 0
     other: Run | None = None
     pins: Pins = ()
+
+    def __post_init__(self):
+        object.__setattr__(self, "run", self.run.taking_from(self.other, self.pins))
+        if self.other:
+            back = tuple((b, a) for a, b in self.pins)
+            object.__setattr__(self, "other", self.other.taking_from(self.run, back))
+
+    def without_patches(self) -> "PageState":
+        """The same without changes that take values of the other run."""
+        return replace(self, run=self.run.without_patches(), other=self.other and self.other.without_patches())
+
+    @property
+    def patches(self) -> tuple[FromOther, ...]:
+        """Such changes of either run."""
+        return self.run.patches + (self.other.patches if self.other else ())
 
     @classmethod
     def parse(cls, state: Mapping[str, Any]) -> "PageState":

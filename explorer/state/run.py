@@ -1,12 +1,13 @@
 """Which model reads which tokens, and what is changed on the way."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from explorer.language import _
+from explorer.state.alignment import Pins
 from explorer.state.errors import UserError
-from explorer.state.interventions import BETWEEN, Intervention, parse_edits
+from explorer.state.interventions import BETWEEN, FromOther, Intervention, parse_edits
 from explorer.state.selection import as_index
 from model.generation.window import window_start
 
@@ -32,11 +33,27 @@ class Run:
     edits: tuple[Intervention, ...] = ()
 
     def __post_init__(self):
-        object.__setattr__(self, "edits", tuple(edit.of_prompt(len(self.prompt)) for edit in self.edits))
+        object.__setattr__(self, "edits", tuple(edit.of_prompt(self.prompt) for edit in self.edits))
 
     @property
     def token_ids(self) -> tuple[int, ...]:
         return self.prompt + self.generated
+
+    def taking_from(self, other: "Run | None", pins: Pins) -> "Run":
+        """The same, with another run to take values from where its changes do: that run's prompt, without what it takes
+        from this one. None: there is none, and the changes cannot be made."""
+        source = other and replace(other.without_patches(), generated=())
+        edits = (replace(e, source=source, pins=pins) if isinstance(e, FromOther) else e for e in self.edits)
+        return replace(self, edits=tuple(edits))
+
+    def without_patches(self) -> "Run":
+        """The same without changes that take values of another run."""
+        return replace(self, edits=tuple(edit for edit in self.edits if not isinstance(edit, FromOther)))
+
+    @property
+    def patches(self) -> tuple[FromOther, ...]:
+        """The changes that take values of another run."""
+        return tuple(edit for edit in self.edits if isinstance(edit, FromOther))
 
     def window(self, context_length: int) -> tuple[int, ...]:
         """The last tokens, as many as the model sees at once when it predicts the next."""

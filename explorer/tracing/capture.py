@@ -10,6 +10,7 @@ from explorer.language import _
 from explorer.state.errors import UserError
 from explorer.state.interventions import Intervention
 from explorer.tracing.ablation import ablate
+from explorer.tracing.donation import ready
 from explorer.tracing.hooks import hooked
 from explorer.tracing.intervening import edited
 from explorer.tracing.models import Offer, Weights, offer
@@ -42,7 +43,7 @@ def capture(
 
     Raises:
         UserError: there are no tokens, more than the context length, or one that is not in the vocabulary;
-            the model has not what an edit changes.
+            the model has not what an edit changes, or the run that it takes values of has not what it takes.
     """
     config = lm.config
     check_tokens(config, token_ids)
@@ -52,12 +53,15 @@ def capture(
     def keep(module, inputs, output):
         outputs[names[module]] = output
 
+    for edit in edits:
+        edit.check(config, lm.taps)
+    edits = ready(edits, config, token_ids, tokenizer and tokenizer.vocabulary)
     with edited(lm, edits), hooked(names, keep), torch.inference_mode():
         lm(torch.tensor([token_ids], device=lm.device))
     values = {name: as_array(output)[0] for name, output in outputs.items()}
     vocabulary = tokenizer.vocabulary if tokenizer else ids_as_text(config.vocab_size)
     token_bytes = tokenizer.merged_bytes if tokenizer else ()
-    ids, edits = tuple(token_ids), tuple(edits)
+    ids = tuple(token_ids)
     dtype = str(outputs["logits"].dtype).removeprefix("torch.")
     model = offer(lm, offered)
     return Trace(config, ids, vocabulary, values, Weights(model), token_bytes, edits, model=model, dtype=dtype)

@@ -18,12 +18,16 @@ class Comparison:
         other: of the other, "B".
         alignment: of their tokens.
         is_unchanged: whether the other is the same run without its interventions.
+        pins: tokens that stand beside each other because somebody put them there.
+        prompts: how many tokens of either are its prompt's; None: all.
     """
 
     trace: Trace
     other: Trace
     alignment: Alignment
     is_unchanged: bool = False
+    pins: Pins = ()
+    prompts: tuple[int, int] | None = None
 
     @classmethod
     def of(cls, trace: Trace, other: Trace, pins: Pins = ()) -> "Comparison":
@@ -31,7 +35,7 @@ class Comparison:
         unchanged = (
             bool(trace.edits) and not other.edits and (trace.model, trace.token_ids) == (other.model, other.token_ids)
         )
-        return cls(trace, other, aligned(trace.tokens, other.tokens, pins), unchanged)
+        return cls(trace, other, aligned(trace.tokens, other.tokens, pins), unchanged, pins)
 
     @classmethod
     def with_unchanged(cls, trace: Trace) -> "Comparison":
@@ -60,6 +64,12 @@ class Comparison:
         taken = np.take(values, places, axis=axis)
         gaps = np.expand_dims(places < 0, tuple(range(1, taken.ndim - (axis % taken.ndim))))
         return np.where(gaps, np.nan, taken) if gaps.any() else taken
+
+    @property
+    def prompt_ids(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Of both."""
+        counts = self.prompts or (len(self.trace), len(self.other))
+        return self.trace.token_ids[: counts[0]], self.other.token_ids[: counts[1]]
 
     @property
     def comparable(self) -> bool:

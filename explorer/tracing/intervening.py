@@ -4,9 +4,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
-from explorer.state.interventions import Intervention, in_order
+from explorer.state.errors import UserError
+from explorer.state.interventions import FromOther, Intervention, in_order
 from explorer.tracing.at_work import work_of
 from explorer.tracing.at_work.work import Passes
+from explorer.tracing.donation import Donation, no_other
 from explorer.tracing.hooks import hooked
 from model.transformer_lm import TransformerLM
 
@@ -23,6 +25,8 @@ class Edited:
     def __init__(self, lm: TransformerLM, edits: Sequence[Intervention]):
         for edit in edits:
             edit.check(lm.config, lm.taps)
+            if isinstance(edit, FromOther) and not isinstance(edit.source, Donation):
+                raise UserError(no_other())
         self.lm, self.passes = lm, Passes(in_order(edits))
         works = [work_of(edit) for edit in self.passes.edits]
         changes = [change for work in works for change in work.changes(lm, self.passes)]

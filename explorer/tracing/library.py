@@ -8,12 +8,14 @@ from dataclasses import replace
 import torch
 
 from explorer.language import _
-from explorer.state.interventions import Intervention
+from explorer.state.interventions import FromOther, Intervention
 from explorer.tracing.capture import capture, offered
+from explorer.tracing.donation import ready
 from explorer.tracing.freed_memory import give_back
 from explorer.tracing.lru import LRU
 from explorer.tracing.models import named, offer
 from explorer.tracing.trace import Trace
+from explorer.tracing.translation import translated
 from explorer.tracing.work import go_on
 from model.checkpoint import CheckpointError, list_checkpoints, load_checkpoint, version
 from model.tokenizer import Tokenizer
@@ -100,8 +102,9 @@ class Library:
 
         def run() -> Trace:
             go_on(tokens=len(token_ids))
+            changes = self.ready(lm, tokenizer, token_ids, edits)
             with self._capturing:
-                trace = capture(lm, token_ids, edits, tokenizer=tokenizer)
+                trace = capture(lm, token_ids, changes, tokenizer=tokenizer)
             self._count(trace)
             return replace(trace, baseline=self.trace_of(lm, tokenizer, token_ids)) if edits else trace
 
@@ -109,6 +112,21 @@ class Library:
         if edits:  # a baseline stays, and is counted, longer than what holds it
             self._traces.get((identity, token_ids, ()), lambda: trace.baseline)
         return trace
+
+    def ready(
+        self, lm: TransformerLM, tokenizer: Tokenizer, token_ids: tuple[int, ...], edits: tuple[Intervention, ...]
+    ) -> tuple[Intervention, ...]:
+        """A run's edits with what they take of other runs (see `tracing.donation`)."""
+
+        def trace_of(edit: FromOther) -> Trace:
+            other, other_tokenizer = self.model(edit.source.checkpoint)
+            ids = edit.source.prompt or edit.prompt  # one without a text of its own reads the same
+            if not edit.source.prompt and other_tokenizer.vocabulary != tokenizer.vocabulary:
+                ids = translated(ids, tokenizer, other_tokenizer)
+            taken = tuple(each.of_prompt(ids) for each in edit.source.edits)
+            return self.trace_of(other, other_tokenizer, ids, taken)
+
+        return ready(edits, lm.config, token_ids, tokenizer.vocabulary, trace_of)
 
     def _count(self, trace: Trace):
         """Now and then give back what traces left that were let go, and what came about beside them."""

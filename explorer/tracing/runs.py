@@ -6,6 +6,7 @@ from zlib import crc32
 
 from explorer.language import _
 from explorer.state.errors import UserError
+from explorer.state.interventions import Intervention
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.tracing.capture import check_ids
@@ -43,6 +44,11 @@ class Runs:
         lm, tokenizer = self.model(run.checkpoint)
         return lm, self.library.trace_of(lm, tokenizer, self.seen(run), run.edits)
 
+    def ready(self, run: Run) -> tuple[Intervention, ...]:
+        """The run's changes with what they take of other runs, for passes of its model."""
+        lm, tokenizer = self.model(run.checkpoint)
+        return self.library.ready(lm, tokenizer, self.seen(run), run.edits)
+
     def logits(self, run: Run) -> Trace:
         """Of the same trace the logits alone, which take less as a text grows token by token; the whole trace of a
         changed run."""
@@ -60,7 +66,9 @@ class Runs:
         of = of or self.trace
         trace = of(asked.run)
         if asked.seen_other:
-            return Comparison.of(trace, of(self.other(asked)), asked.pins)
+            other = self.other(asked)
+            two = Comparison.of(trace, of(other), asked.pins)
+            return replace(two, prompts=(prompt_in(asked.run, trace), prompt_in(other, two.other)))
         return Comparison.with_unchanged(trace) if trace.baseline else None
 
     def other(self, asked: PageState) -> Run:
@@ -100,3 +108,8 @@ class Runs:
         """Tells a checkpoint's files from what they are once they were written anew, as in "llama-fables@0f3c9a12"."""
         lm, _tokenizer = self.model(checkpoint)
         return f"{checkpoint}@{crc32(repr(identity_of(lm)).encode()):08x}"
+
+
+def prompt_in(run: Run, trace: Trace) -> int:
+    """How many of the tokens that the model sees are the prompt's."""
+    return max(0, len(run.prompt) - (len(run.token_ids) - len(trace)))

@@ -13,10 +13,13 @@ from explorer.state.interventions import (
     Clamp,
     Drop,
     Edge,
+    FromOther,
     Intervention,
     Mask,
     Mean,
     Norm,
+    Patch,
+    PatchMean,
     Positions,
     Remove,
     Scale,
@@ -24,6 +27,8 @@ from explorer.state.interventions import (
     Zero,
 )
 from explorer.state.selection import Selection
+from explorer.tracing.comparison import Comparison
+from explorer.tracing.donation import check_donor
 from explorer.tracing.trace import Trace
 from explorer.views.explained import explained_token
 
@@ -104,6 +109,23 @@ FEED_FORWARD = replace(PART, title=N_("feed-forward of layer {layer} ×"), tap="
 NEURON = replace(FEED_FORWARD, title=N_("neuron {neuron} of layer {layer} ×"), index="neuron")
 MEAN = replace(HEAD, title=N_("head {head} of layer {layer} at its mean over the prompt"), kind=Mean, default=0)
 
+# Of what is chosen, where another run is there to take it from.
+TAKEN_HEAD = replace(MEAN, title=N_("head {head} of layer {layer} as in the other run"), kind=Patch)
+TAKEN_HEADS = replace(TAKEN_HEAD, title=N_("all heads of layer {layer} as in the other run"), index=None)
+TAKEN_PATTERN = replace(
+    TAKEN_HEAD,
+    title=N_("pattern of head {head} of layer {layer} as in the other run"),
+    tap="blocks.{layer}.attn.pattern",
+)
+TAKEN_FEED_FORWARD = replace(
+    FEED_FORWARD, title=N_("feed-forward of layer {layer} as in the other run"), kind=Patch, default=0
+)
+TAKEN_NEURON = replace(NEURON, title=N_("neuron {neuron} of layer {layer} as in the other run"), kind=Patch, default=0)
+TAKEN_STREAM = replace(
+    TAKEN_HEADS, title=N_("the stream after layer {layer} as in the other run"), tap="blocks.{layer}.resid_post"
+)
+TAKEN_MEAN = replace(MEAN, title=N_("head {head} of layer {layer} at its mean over the other run"), kind=PatchMean)
+
 MASK = WhatIf(
     N_("position {query} does not see position {key} with head {head} of layer {layer}; other weights make up for it"),
     "blocks.{layer}.attn.pattern",
@@ -153,9 +175,16 @@ NORMS = tuple(
 )
 
 
-def offered(what_ifs: Sequence[WhatIf], trace: Trace, selection: Selection) -> list[tuple[WhatIf, float]]:
-    """Those that the model of a run has something for, with its numbers, and the amount each has in the run."""
+def offered(
+    what_ifs: Sequence[WhatIf], trace: Trace, selection: Selection, two: Comparison | None = None
+) -> list[tuple[WhatIf, float]]:
+    """Those that the model of a run has something for, with its numbers, and the amount each has in the run.
+
+    Args:
+        two: the run and another, where there is one to take values from.
+    """
     offers = [chosen(what_if, trace, selection) for what_if in what_ifs]
+    offers = list(filter(None, (taken(offer, two) for offer in offers)))
     offers = [fitted(offer, trace, selection) for offer in offers if offer.tap in trace and offer.without not in trace]
     offers = [offer for offer in offers if offer.maximum > offer.minimum and can_be(offer, trace)]
     return [(replace(offer, amount_here=offer.present(trace, here=True)), offer.present(trace)) for offer in offers]
@@ -188,6 +217,25 @@ def fitted(what_if: WhatIf, trace: Trace, selection: Selection) -> WhatIf:
         least, most = min(what_if.minimum, value), max(what_if.maximum, value)
         return replace(what_if, default=value, minimum=least, maximum=most)
     return what_if
+
+
+def taken(what_if: WhatIf, two: Comparison | None) -> WhatIf | None:
+    """What takes a value of the other run, everywhere or here, as far as that run has it; None where it has not."""
+    if not issubclass(what_if.kind, FromOther):
+        return what_if
+    if two is None or not _can_take(two, what_if.edit(1)):
+        return None
+    return what_if if _can_take(two, what_if.edit(1, here=True)) else replace(what_if, here=None)
+
+
+def _can_take(two: Comparison, edit: FromOther) -> bool:
+    own, others = two.prompt_ids
+    donor = replace(two.other, token_ids=others)
+    try:
+        check_donor(replace(edit, pins=two.pins), two.trace.config, two.trace.tokens[: len(own)], donor)
+    except UserError:
+        return False
+    return True
 
 
 def can_be(what_if: WhatIf, trace: Trace) -> bool:

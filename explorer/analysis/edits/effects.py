@@ -15,6 +15,8 @@ from explorer.state.interventions import (
     Mask,
     Mean,
     Norm,
+    Patch,
+    PatchMean,
     Remove,
     Scale,
     Shift,
@@ -74,6 +76,20 @@ class OfMean(Set):
         return acts if self.edit.over is None else acts & (np.asarray(position) < self.edit.over)[..., None]
 
 
+class OfDonation(Set):
+    """What another run has."""
+
+    def again(self, trace: Trace, value: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        chosen, given = self.where(value.shape), self.edit.source.rows(0, *value.shape[-2:]).astype(np.float64)
+        return np.where(chosen, given, value), np.where(chosen, np.abs(given), sizes)
+
+    def symbol(self) -> str:
+        return _("the other run’s")
+
+    def acts(self, position: int | np.ndarray | None) -> np.ndarray:
+        return super().acts(position) & self.edit.source.is_put_at(np.asarray(position))[..., None]
+
+
 class OfDrop(Effect):
     """The weight of an edge × 0."""
 
@@ -129,6 +145,8 @@ class OfAdd(Along):
 EFFECTS: dict[type[Intervention], type[Effect]] = {
     **dict.fromkeys((Shift, Base, Norm, Mask), Effect),  # another formula
     Mean: OfMean,
+    Patch: OfDonation,
+    PatchMean: OfDonation,
     Scale: OfScale,
     Zero: OfScale,
     Drop: OfDrop,

@@ -4,6 +4,7 @@ from explorer.state.interventions.axes import axis
 from explorer.state.interventions.clamp import Clamp
 from explorer.state.interventions.direction import Add, Recipe, Remove
 from explorer.state.interventions.edges import Drop, Edge, Mask, nothing_left
+from explorer.state.interventions.from_other import FromOther, Patch, PatchMean
 from explorer.state.interventions.intervention import Intervention
 from explorer.state.interventions.mean import Mean
 from explorer.state.interventions.norm import Norm, kind_of_norm
@@ -23,10 +24,13 @@ __all__ = [
     "Drop",
     "Edge",
     "Edit",
+    "FromOther",
     "Intervention",
     "Mask",
     "Mean",
     "Norm",
+    "Patch",
+    "PatchMean",
     "Positions",
     "Recipe",
     "Remove",

@@ -1,7 +1,7 @@
 """What all kinds of changes share."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -103,8 +103,8 @@ class Intervention:
         """How many tokens a text must have for it."""
         return 0
 
-    def of_prompt(self, length: int) -> "Intervention":
-        """The same in a run whose prompt has so many tokens."""
+    def of_prompt(self, prompt: Sequence[int]) -> "Intervention":
+        """The same in a run with these ids of a prompt."""
         return self
 
     def words(self, config: ModelConfig) -> str:

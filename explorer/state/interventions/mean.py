@@ -1,6 +1,7 @@
 """A value as it is on average."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -32,8 +33,8 @@ class Mean(Intervention):
     def least_tokens(self) -> int:
         return self.over or 0
 
-    def of_prompt(self, length: int) -> Intervention:
-        return replace(self, over=length)
+    def of_prompt(self, prompt: Sequence[int]) -> Intervention:
+        return replace(self, over=len(prompt))
 
     def what(self, config: ModelConfig) -> str:
         layer, name, part = self.part()

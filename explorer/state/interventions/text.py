@@ -4,13 +4,15 @@ That is the value, its part, the positions after an @, the operation, the name t
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
 
 from explorer.language import _
 from explorer.state.errors import UserError
 from explorer.state.interventions.clamp import Clamp
 from explorer.state.interventions.direction import Add, Remove
 from explorer.state.interventions.edges import Drop, Mask
+from explorer.state.interventions.from_other import FromOther, Patch, PatchMean
 from explorer.state.interventions.intervention import Intervention
 from explorer.state.interventions.mean import Mean
 from explorer.state.interventions.norm import Norm
@@ -23,8 +25,9 @@ BETWEEN = "~"  # edits in a text
 # In the order in which they act at one tap, whatever order they were given in: first where tokens stand, then what
 # computes the value in another way, then what changes the value that was computed.
 KINDS = {
-    kind.operation: kind for kind in (Shift, Base, Norm, Mask, Drop, Mean, Scale, Zero, Clamp, Remove, Add)
-}  # fmt: skip
+    kind.operation: kind
+    for kind in (Shift, Base, Norm, Mask, Drop, Mean, Patch, PatchMean, Scale, Zero, Clamp, Remove, Add)
+}
 
 
 def Edit(
@@ -35,16 +38,23 @@ def Edit(
     *,
     positions: Positions | str | int | Iterable[int] | None = None,
     by: str = "",
+    source: Hashable = None,
 ) -> Intervention:
     """The intervention of the kind that is called `operation`, one of `KINDS`; UserError where there is none.
 
     Args:
         positions: those that are changed, numbers or text like "3-5.9"; None: all, those to come as well.
         by: of a kind that needs one, the name of a direction or of a norm.
+        source: of a kind that takes values of another run, that run's `Trace`.
     """
     if operation not in KINDS:
         raise UserError(_("an edit is one of {kinds}, got {got!r}", kinds=", ".join(KINDS), got=operation[:80]))
-    return KINDS[operation](tap, amount, index, Positions.of(positions), by)
+    made = KINDS[operation](tap, amount, index, Positions.of(positions), by)
+    if source is None:
+        return made
+    if not isinstance(made, FromOther):
+        raise UserError(_("{kind!r} takes nothing from another run: leave out its source", kind=operation))
+    return replace(made, source=source)
 
 
 def parse_edit(text: str) -> Intervention:

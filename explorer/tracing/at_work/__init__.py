@@ -9,6 +9,8 @@ from explorer.state.interventions import (
     Mask,
     Mean,
     Norm,
+    Patch,
+    PatchMean,
     Remove,
     Scale,
     Shift,
@@ -19,6 +21,7 @@ from explorer.tracing.at_work.clamping import Clamping
 from explorer.tracing.at_work.directing import Adding, Removing
 from explorer.tracing.at_work.hiding import Dropping, Masking
 from explorer.tracing.at_work.normalising import Normalising
+from explorer.tracing.at_work.putting import Putting
 from explorer.tracing.at_work.scaling import Scaling
 from explorer.tracing.at_work.turning import Shifting, Turning
 from explorer.tracing.at_work.work import Work
@@ -30,6 +33,8 @@ WORKS: dict[type[Intervention], type[Work]] = {
     Mask: Masking,
     Drop: Dropping,
     Mean: Averaging,
+    Patch: Putting,
+    PatchMean: Putting,
     Scale: Scaling,
     Zero: Scaling,
     Clamp: Clamping,

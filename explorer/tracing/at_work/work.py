@@ -16,16 +16,17 @@ Change = tuple[nn.Module, Callable[[nn.Module, tuple[Tensor, ...], Tensor], Tens
 
 
 class Passes:
-    """What hooks know of the pass that they act in, besides its values. Arrays from outside would stand here, too.
+    """What hooks know of the pass that they act in, besides its values.
 
     Attributes:
         edits: all that act, in their order.
         start: at which position the pass begins: after those whose keys and values are cached.
+        ids: that it reads.
         scores: of the pass, by the pattern that they become, where a hook asks for them.
     """
 
     def __init__(self, edits: Sequence[Intervention]):
-        self.edits, self.start, self.scores = edits, 0, {}
+        self.edits, self.start, self.ids, self.scores = edits, 0, (), {}
 
     @contextmanager
     def followed(self, lm: TransformerLM) -> Iterator[None]:
@@ -38,6 +39,7 @@ class Passes:
             if threading.get_ident() == thread:
                 cache = args[1] if len(args) > 1 else kwargs.get("cache")
                 self.start = cache.length if cache else 0
+                self.ids = (args[0] if args else kwargs["token_ids"])[0].tolist()
 
         handle = lm.register_forward_pre_hook(begin, with_kwargs=True)
         try:

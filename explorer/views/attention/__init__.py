@@ -17,7 +17,7 @@ from explorer.views.attention.patterns import all_heads, pattern, row
 from explorer.views.checks import Mark, cell, recomputed, worked_out
 from explorer.views.two_runs.alone import LINES, ROWS, alone
 from explorer.views.view import Panel, View
-from explorer.views.what_if import DROP, HEAD, MASK, MEAN
+from explorer.views.what_if import DROP, HEAD, MASK, MEAN, TAKEN_HEAD, TAKEN_MEAN, TAKEN_PATTERN
 
 PATTERN = "blocks.{layer}.attn.pattern"
 
@@ -60,7 +60,7 @@ VIEW = View(
     needs=("blocks.*.attn.pattern",),
     otherwise=lambda config: _("This model has no attention."),
     controls=("layer", "head", "query", "key", "pattern", "window", "head_score", "first_token"),
-    what_ifs=(HEAD, MEAN, MASK, DROP),
+    what_ifs=(HEAD, MEAN, TAKEN_HEAD, TAKEN_MEAN, TAKEN_PATTERN, MASK, DROP),
     panels=(
         Panel(
             name="heads",

@@ -33,6 +33,12 @@ from explorer.views.what_if import (
     NORMS,
     ROTATION_OFF,
     ROTATION_SHIFT,
+    TAKEN_FEED_FORWARD,
+    TAKEN_HEAD,
+    TAKEN_HEADS,
+    TAKEN_MEAN,
+    TAKEN_NEURON,
+    TAKEN_STREAM,
     TOWARDS,
     VECTOR_SHIFT,
     WITHOUT,
@@ -116,7 +122,9 @@ VIEW = View(
     otherwise=lambda config: _("Too little was captured of this model to change it."),
     controls=("query", "key", "target", "layer", "head", "neuron"),
     what_ifs=(
-        *(HEAD, HEADS, FEED_FORWARD, NEURON, MEAN, MASK, DROP, GATE, HIDDEN, TOWARDS, WITHOUT),
+        *(HEAD, HEADS, FEED_FORWARD, NEURON, MEAN),
+        *(TAKEN_HEAD, TAKEN_MEAN, TAKEN_HEADS, TAKEN_FEED_FORWARD, TAKEN_NEURON, TAKEN_STREAM),
+        *(MASK, DROP, GATE, HIDDEN, TOWARDS, WITHOUT),
         *(*NORMS, ROTATION_SHIFT, VECTOR_SHIFT, BASE, ROTATION_OFF),
     ),
     panels=(

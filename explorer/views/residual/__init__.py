@@ -25,7 +25,7 @@ from explorer.views.residual.normalisation import before_and_after, gains, lines
 from explorer.views.residual.stages import stage_by_stage, standing_out
 from explorer.views.residual.stream import directions, lengths, norms
 from explorer.views.view import Panel, View
-from explorer.views.what_if import NORMS, TOWARDS, WITHOUT
+from explorer.views.what_if import NORMS, TAKEN_STREAM, TOWARDS, WITHOUT
 
 
 def formula(trace: Trace, selection: Selection) -> str:
@@ -131,7 +131,7 @@ VIEW = View(
     needs=("blocks.*.resid_mid", "blocks.*.resid_post"),
     otherwise=lambda config: _("Nothing was captured from this model."),
     controls=("layer", "query"),
-    what_ifs=(TOWARDS, WITHOUT, *NORMS),
+    what_ifs=(TOWARDS, WITHOUT, TAKEN_STREAM, *NORMS),
     panels=(
         Panel(
             name="lengths",

@@ -91,7 +91,8 @@ class OpenView:
 
     @property
     def what_ifs(self) -> list[tuple[WhatIf, float]]:
-        return offered(self.view.what_ifs, self.trace, self.selection)
+        two = self.comparison if self.has_other else None
+        return offered(self.view.what_ifs, self.trace, self.selection, two)
 
     def panels(self, newly: bool) -> Sequence[Panel]:
         """All panels of a view that is `newly` shown, else those that follow the selection."""

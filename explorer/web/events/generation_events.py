@@ -119,7 +119,7 @@ class GenerationEvents:
         """What greedy search, beam search and sampling would go on with, as branches."""
         asked, settings = self.next_turn(state), GenerationSettings.parse(state)
         run, (lm, tokenizer) = asked.run, self.opening.runs.model(asked.run.checkpoint)
-        window = run.window(lm.config.context_length)
+        window, changes = run.window(lm.config.context_length), self.opening.runs.ready(run)
         room = min(lm.config.context_length + 1 - len(window), MOST_TOKENS - len(run.generated))  # the last is not read
         count = min(COMPARED_TOKENS, self.limits.tokens, room)
         stops = {tokenizer.end_of_text}
@@ -127,10 +127,10 @@ class GenerationEvents:
         def drawn(**how) -> list[int]:
             limits = {"max_new_tokens": count, "stop_tokens": stops, "num_dropped": run.dropped}
             steps = generate(lm, run.token_ids, tokenizer=tokenizer, **limits, **how)
-            return [step.token_id for step in edited_steps(lm, run.edits, steps)]
+            return [step.token_id for step in edited_steps(lm, changes, steps)]
 
         def beam() -> tuple[int, ...]:
-            with edited(lm, run.edits):
+            with edited(lm, changes):
                 found = beam_search(lm, window, num_beams=NUM_BEAMS, max_new_tokens=count, stop_tokens=stops)
             return found[0].token_ids
 
@@ -161,7 +161,7 @@ class GenerationEvents:
         how = settings.as_dict() | {"max_new_tokens": most, "tokenizer": tokenizer, "num_dropped": run.dropped}
         generated = generate(lm, run.token_ids, stop_tokens={tokenizer.end_of_text}, **how)
         places, end = [], time.monotonic() + self.limits.seconds
-        for done, step in enumerate(edited_steps(lm, run.edits, generated), start=1):
+        for done, step in enumerate(edited_steps(lm, self.opening.runs.ready(run), generated), start=1):
             run = replace(run, generated=(*run.generated, step.token_id))
             if run.edits and lm.config.position == "learned":
                 self.opening.runs.trace(run)  # moved positions may have ended with it

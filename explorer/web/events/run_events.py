@@ -163,7 +163,7 @@ class Events:
             self.opening.runs.comparison(both)
         except VISITORS as error:
             warn(UserError(_("{wrong}: the second run is closed.", wrong=told(error))))
-            return asked
+            return asked.without_patches()
         return both
 
     @telling

@@ -10,7 +10,9 @@ from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.state.selection import as_index
+from explorer.web.errors import told
 from explorer.web.events.opening import Opening
+from explorer.web.events.toasts import warn
 
 
 class SecondRun:
@@ -30,11 +32,27 @@ class SecondRun:
     def after(self, asked: PageState, move: Mapping[str, Any]) -> PageState:
         """What is asked after a command, looked at where it was; the second run is tried, so that none stays that
         cannot be computed."""
-        asked = self.commands[move["kind"]](asked, move)
+        before, asked = asked, self.commands[move["kind"]](asked, move)
+        asked = self.taking_what_there_is(before, asked)
         if asked.other:
             self.opening.runs.comparison(asked)
         shown = asked.selection.shown if asked.other else "a"
         return self.opening.within(replace(asked, selection=replace(asked.selection, shown=shown)))
+
+    def taking_what_there_is(self, before: PageState, asked: PageState) -> PageState:
+        """With the changes that take the other's values, where it has them; what became of them is told."""
+        if not asked.patches:
+            if before.patches:
+                warn(UserError(_("B is another: the changes that took the other run’s values are gone.")))
+            return asked
+        try:
+            self.opening.runs.comparison(asked)
+        except UserError as error:
+            warn(UserError(_("{wrong}: the changes that took the other run’s values are gone.", wrong=told(error))))
+            return asked.without_patches()
+        if before.other and {asked.run.prompt, asked.other.prompt} != {before.run.prompt, before.other.prompt}:
+            warn(UserError(_("The changes that take the other run’s values now take those of the new B.")))
+        return asked
 
     def compared(self, asked: PageState, move: Mapping[str, Any]) -> PageState:
         """With the same text unchanged, with the same text read by another model, or with another prompt."""
@@ -42,7 +60,9 @@ class SecondRun:
         ways = {
             "unchanged": lambda: Run(run.checkpoint, ()),
             "model": lambda: Run(self.known(move.get("checkpoint")), (), edits=()),
-            "prompt": lambda: replace(self.opening.run_of(run.checkpoint, move.get("text")), edits=run.edits),
+            "prompt": lambda: replace(
+                self.opening.run_of(run.checkpoint, move.get("text")), edits=run.without_patches().edits
+            ),
         }
         way = move.get("with")
         if not isinstance(way, str) or way not in ways:
@@ -65,10 +85,11 @@ class SecondRun:
 
     def copied(self, asked: PageState, move: Mapping[str, Any]) -> PageState:
         """B becomes what A is, to keep it while A goes on."""
-        return replace(asked, other=asked.run, pins=())
+        run = asked.run.without_patches()  # they would take its own values
+        return replace(asked, run=run, other=run, pins=())
 
     def closed(self, asked: PageState, move: Mapping[str, Any]) -> PageState:
-        return replace(asked, other=None, pins=())
+        return replace(asked.without_patches(), other=None, pins=())
 
     def pinned(self, asked: PageState, move: Mapping[str, Any]) -> PageState:
         """Two tokens stand beside each other, in place of what stood beside either."""

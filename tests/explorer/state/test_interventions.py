@@ -11,6 +11,8 @@ from explorer.state.interventions import KINDS, MOST_EDITS, Edit, Positions, axi
 WRITTEN = {
     "rope.angles*zero": Edit("rope.angles", "zero"),
     "rope.angles.3*zero": Edit("rope.angles", "zero", index=3),
+    "blocks.1.attn.z.2*patch": Edit("blocks.1.attn.z", "patch", index=2),
+    "blocks.1.resid_post@3*patch_mean": Edit("blocks.1.resid_post", "patch_mean", positions=3),
     "rope.angles*base*500": Edit("rope.angles", "base", 500),
     "rope.angles*base*12345.678": Edit("rope.angles", "base", 12345.678),
     "position_embed*shift*4096": Edit("position_embed", "shift", 4096),
@@ -56,7 +58,10 @@ def test_an_edit_is_read_back_as_it_was_written(text, edit):
         ("<b>*zero", "a value with a name such as"),
         ("embed~*zero", "a value with a name such as"),
         ("embed.1.1*zero", "a value with a name such as"),
-        ("embed*square", "one of shift, base, norm, mask, drop, mean, scale, zero, clamp, remove, add, got 'square'"),
+        (
+            "embed*square",
+            "one of shift, base, norm, mask, drop, mean, patch, patch_mean, scale, zero, clamp, remove, add, got 'square'",
+        ),
         ("embed@*zero", "positions are written like 3-5.9 or 1- after the @, got ''"),
         ("embed@5-3*zero", "positions are written like"),
         ("embed@-3*zero", "positions are written like"),
@@ -166,6 +171,10 @@ def test_a_model_is_asked_for_what_it_has(trace):
         ("blocks.2.attn.z.1@3-5.9*zero", "head 1 of layer 2 silenced, at positions 3–5, 9"),
         ("blocks.2.attn.z.1@3*mean", "head 1 of attn.z of layer 2 at its mean over the prompt, at position 3"),
         ("embed*mean", "embed at its mean over the prompt"),
+        ("blocks.2.attn.z.1*patch", "head 1 of layer 2 as in the other run"),
+        ("blocks.2.attn.z@1-*patch", "all heads of layer 2 as in the other run, from position 1 on"),
+        ("blocks.2.attn.k.1@3*patch", "kv head 1 of attn.k of layer 2 as in the other run, at position 3"),
+        ("embed*patch_mean", "embed at its mean over the other run"),
         (
             "blocks.2.attn.pattern.1@9*mask*3",
             "no query at position 9 sees position 3 with head 1 of layer 2; the other weights make up for it",

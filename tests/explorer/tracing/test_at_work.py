@@ -253,8 +253,9 @@ def test_a_value_that_is_not_what_the_change_makes_of_it_is_told(lms, style, tex
 
 def test_every_kind_has_a_change_by_hand():
     tested = {edit.operation for text in BY_HAND for edit in parse_edits(text)} | {"norm"}
-    assert tested | {"shift", "base"} == set(KINDS)  # these two have tests of their own (test_intervening.py)
-    assert {edit.operation for text in WRONG for edit in parse_edits(text)} | {"shift", "base"} == set(KINDS)
+    elsewhere = {"shift", "base", "patch", "patch_mean"}  # (test_intervening.py, test_putting.py)
+    assert tested | elsewhere == set(KINDS)
+    assert {edit.operation for text in WRONG for edit in parse_edits(text)} | elsewhere == set(KINDS)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

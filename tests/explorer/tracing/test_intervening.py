@@ -229,7 +229,7 @@ def generation_edits() -> Iterator:
 
 @pytest.mark.parametrize(("style", "text"), list(generation_edits()))
 def test_with_and_without_a_cache_the_edited_logits_are_those_of_the_capture(lms, style, text):
-    lm, edits = lms[style], tuple(edit.of_prompt(PROMPT) for edit in parse_edits(text))
+    lm, edits = lms[style], tuple(edit.of_prompt(range(100, 100 + PROMPT)) for edit in parse_edits(text))
     cached, uncached = CachedLogits(lm), UncachedLogits(lm)
     for length in range(PROMPT, 36):  # past the context of 32 the window moves
         ids = [*range(100, 100 + length)]
@@ -284,7 +284,7 @@ def test_a_mean_is_over_the_prompt_and_leaves_what_comes_later(lms, style):
     """And without a prompt over the whole of the first pass."""
     lm, name = lms[style], "blocks.1.attn.z"
     (mean,) = parse_edits(f"{name}.1*mean")
-    plain, changed = capture(lm, IDS), capture(lm, IDS, [mean.of_prompt(4)])
+    plain, changed = capture(lm, IDS), capture(lm, IDS, [mean.of_prompt(IDS[:4])])
     z = plain[name].copy()
     z[1, :4] = z[1, :4].mean(0)
     assert_allclose(changed[name], z, atol=1e-6)
@@ -292,7 +292,7 @@ def test_a_mean_is_over_the_prompt_and_leaves_what_comes_later(lms, style):
         capture(lm, IDS, [mean])[name][1], np.broadcast_to(plain[name][1].mean(0), plain[name][1].shape), atol=1e-6
     )
     with pytest.raises(ValueError, match="over the prompt’s 13 tokens, and the model sees only 12"):
-        capture(lm, IDS, [mean.of_prompt(13)])
+        capture(lm, IDS, [mean.of_prompt(range(13))])
     assert_clean(lm)
 
 

@@ -1,12 +1,13 @@
 """The changes in the README's table can be made, and change the run."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from explorer.state.interventions import KINDS, parse_edits
+from explorer.state.interventions import KINDS, FromOther, parse_edits
 from explorer.tracing.capture import capture
 from model.checkpoint import load_checkpoint
 
@@ -26,6 +27,8 @@ def test_every_kind_has_an_example():
 @pytest.mark.parametrize("text", TEXTS)
 def test_an_example_changes_the_run(lm, text):
     ids, edits = list(range(300, 312)), parse_edits(text)
+    other = capture(lm, list(range(312, 300, -1)))
+    edits = [replace(edit, source=other) if isinstance(edit, FromOther) else edit for edit in edits]
     assert "~".join(map(str, edits)) == text
     difference = capture(lm, ids, edits)["logits"] - capture(lm, ids)["logits"]
     assert np.abs(difference).max() > 1e-4 or "shift" in text  # which rotary positions do not mind

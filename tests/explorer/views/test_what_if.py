@@ -5,6 +5,7 @@ import pytest
 from explorer.state.interventions import Edit, parse_edits
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
+from explorer.tracing.comparison import Comparison
 from explorer.views import VIEWS
 from explorer.views.what_if import (
     BASE,
@@ -20,13 +21,20 @@ from explorer.views.what_if import (
     NORMS,
     ROTATION_OFF,
     ROTATION_SHIFT,
+    TAKEN_FEED_FORWARD,
+    TAKEN_HEAD,
+    TAKEN_HEADS,
+    TAKEN_MEAN,
+    TAKEN_NEURON,
+    TAKEN_PATTERN,
+    TAKEN_STREAM,
     TOWARDS,
     VECTOR_SHIFT,
     WITHOUT,
     offered,
 )
 from tests.exhaustive import first_of
-from tests.specimens import STYLES
+from tests.specimens import STYLES, tokenizer
 
 ALL = [ROTATION_SHIFT, VECTOR_SHIFT, BASE, ROTATION_OFF]
 
@@ -142,3 +150,34 @@ def test_all_but_edges_and_norms_can_be_done_at_the_chosen_token_alone(lms, trac
     run = capture(lms[style], trace.token_ids, parse_edits("blocks.1.attn.z.2@7*scale*0.5~blocks.1.attn.z.2*mean"))
     (head, amount), (mean, is_on) = offered([HEAD, MEAN], run, LOOK)
     assert (amount, head.amount_here, is_on, mean.amount_here) == (1, 0.5, 1, 0)
+
+
+OTHERS = [TAKEN_HEAD, TAKEN_HEADS, TAKEN_PATTERN, TAKEN_FEED_FORWARD, TAKEN_NEURON, TAKEN_STREAM, TAKEN_MEAN]
+
+
+def test_values_of_another_run_are_offered_where_there_is_one(lms, trace_of, style):
+    trace = trace_of(style)
+    ids = (*trace.token_ids[:5], 70, *trace.token_ids[6:])
+    other = capture(lms[style], ids, tokenizer=tokenizer())
+    selection = Selection(layer=1, head=2, neuron=3, query=7)
+    assert offered(OTHERS, trace, selection) == []
+    offers = offered(OTHERS, trace, selection, Comparison.of(trace, other))
+    assert len(offers) == len(OTHERS)
+    for what_if, amount in offers:
+        assert amount == 0 and what_if.here == "7" and "other run" in what_if.title
+        for here in (False, True):
+            edit = replace(what_if.edit(1, here), source=other)
+            assert str(edit) == what_if.texts(here)[0] == str(parse_edits(str(edit))[0])
+            changed = capture(lms[style], trace.token_ids, [edit], tokenizer=tokenizer())
+            assert what_if.present(changed, here) == 1 and what_if.present(changed, not here) == 0
+
+
+def test_a_token_without_a_partner_takes_nothing_here(lms, trace_of):
+    trace = trace_of("rope")
+    other = capture(lms["rope"], (*trace.token_ids[:3], *trace.token_ids[4:]), tokenizer=tokenizer())
+    two = Comparison.of(trace, other)
+    offers = {what_if.tap: what_if for what_if, _amount in offered(OTHERS, trace, Selection(query=3), two)}
+    assert "blocks.0.attn.pattern" not in offers  # which goes over between as many tokens alone
+    assert offers["blocks.0.resid_post"].here is None
+    ((stream, _amount),) = offered([TAKEN_STREAM], trace, Selection(query=4), two)
+    assert stream.here == "4"
