@@ -19,6 +19,7 @@ FULL_TABS = (
     "activations",
     "experiments",
     "compare",
+    "patching",
 )
 SIMPLE_TABS = ("pieces", "looks", "guesses")  # of the simple page
 TABS = FULL_TABS + SIMPLE_TABS
@@ -32,6 +33,12 @@ WORDS = {
     "shade": ("surprisal", "entropy", "rank"),
     "why": ("closed", "open"),
     "shown": ("a", "b", "difference"),
+    "clean_run": ("b", "a"),
+    "metric": ("logit_difference", "log_probability", "probability"),
+    "direction": ("denoise", "noise"),
+    "patch_position": ("resid_pre", "attn.out", "ffn.out"),
+    "patch_head": ("attn.z", "attn.q", "attn.k", "attn.v", "attn.pattern"),
+    "receiver": ("logits", "q", "k", "v"),
 }
 MOST_FOUND_BY = 40  # characters
 BETWEEN, HEAD, MOST_HEADS = "~", re.compile(r"([0-9]{1,4})\.([0-9]{1,4})"), 256
@@ -74,6 +81,12 @@ class Selection:
         why: whether it is told why the explained token was predicted: "open" or "closed".
         guess: the word that the visitor thinks comes next.
         shown: of two runs which one, or how they differ: "a", "b" or "difference".
+        clean_run: of two runs the one whose values carry the answer; the other is the corrupted one.
+        answer, wrong: texts of the right and the wrong next token after the clean one; "" as proposed.
+        metric: what is measured of patched runs.
+        direction: which way values go in estimates and along paths: "denoise" or "noise".
+        patch_position, patch_head: which values the maps by position and by head are about.
+        receiver: what reads what heads send: "logits", or "q", "k" or "v" of the chosen head.
     """
 
     view: str = "overview"
@@ -98,6 +111,14 @@ class Selection:
     why: str = "closed"
     guess: str = ""
     shown: str = "a"
+    clean_run: str = "b"
+    answer: str = ""
+    wrong: str = ""
+    metric: str = "logit_difference"
+    direction: str = "denoise"
+    patch_position: str = "resid_pre"
+    patch_head: str = "attn.z"
+    receiver: str = "logits"
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> "Selection":
@@ -138,6 +159,8 @@ class Selection:
             rival=clamp(self.rival, trace.config.vocab_size + 1),
             find=self.find[:MOST_FOUND_BY],
             guess=self.guess[:MOST_FOUND_BY],
+            answer=self.answer[:MOST_FOUND_BY],
+            wrong=self.wrong[:MOST_FOUND_BY],
             **{name: self.known(name, words) for name, words in WORDS.items()},
         )
 

@@ -1,21 +1,23 @@
 """Reading a model's inner values by forward hooks."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import torch
 
-from explorer.language import _
-from explorer.state.errors import UserError
 from explorer.state.interventions import Intervention
 from explorer.tracing.ablation import ablate
 from explorer.tracing.donation import ready
 from explorer.tracing.hooks import hooked
 from explorer.tracing.intervening import edited
 from explorer.tracing.models import Offer, Weights, offer
+from explorer.tracing.patching.asked import ASKED
+from explorer.tracing.patching.contrast import Contrast
+from explorer.tracing.token_checks import check_tokens
 from explorer.tracing.trace import Trace
-from model.config import ModelConfig
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
@@ -67,22 +69,9 @@ def capture(
     return Trace(config, ids, vocabulary, values, Weights(model), token_bytes, edits, model=model, dtype=dtype)
 
 
-def check_tokens(config: ModelConfig, token_ids: Sequence[int]):
-    """UserError where a model cannot read the tokens."""
-    if not 0 < len(token_ids) <= config.context_length:
-        raise UserError(_("a run has 1 to {most} tokens, got {got}", most=config.context_length, got=len(token_ids)))
-    check_ids(config, token_ids)
-
-
-def check_ids(config: ModelConfig, token_ids: Sequence[int]):
-    """UserError where one is not in a model's vocabulary."""
-    if not all(0 <= token_id < config.vocab_size for token_id in token_ids):
-        told = _("token ids run from 0 to {last}, got {least} to {most}")
-        raise UserError(told.format(last=config.vocab_size - 1, least=min(token_ids), most=max(token_ids)))
-
-
 def offered(lm: TransformerLM) -> Offer:
-    return Offer({name: as_array(weight.detach()) for name, weight in lm.state_dict().items()}, ablate)
+    weights = {name: as_array(weight.detach()) for name, weight in lm.state_dict().items()}
+    return Offer(weights, ablate, ASKED | {"changed": changed})
 
 
 def as_array(tensor: torch.Tensor) -> np.ndarray:
@@ -97,3 +86,17 @@ def as_array(tensor: torch.Tensor) -> np.ndarray:
 @cache
 def ids_as_text(vocab_size: int) -> tuple[str, ...]:
     return tuple(map(str, range(vocab_size)))
+
+
+def changed(lm: TransformerLM, *contrast: Any) -> np.ndarray:
+    """(M,) every metric of an ordinary run that takes a value of the other: of the corrupted one where it is denoised,
+    else of the clean one.
+
+    Args:
+        contrast: clean and corrupted ids, answer, wrong answer and direction of a `Contrast`, and the intervention.
+    """
+    *asked, edit = contrast
+    runs = Contrast(lm, *asked)
+    taken = replace(edit, source=capture(lm, runs.donor_ids))
+    logits = capture(lm, runs.recipient_ids, [taken])["logits"]
+    return runs.measure_all(torch.tensor(logits)[None])[:, 0].numpy()

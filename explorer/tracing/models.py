@@ -23,10 +23,12 @@ class Offer:
         weights: name -> float32 array, not to be written to.
         ablate: (model, token ids, edits, position, token id) -> how probable the token is without each part (see
             `explorer.tracing.ablation`).
+        patching: what is asked of values of one run in another, by name (see `explorer.tracing.patching.asked`).
     """
 
     weights: Mapping[str, np.ndarray]
     ablate: Callable[..., np.ndarray]
+    patching: Mapping[str, Callable[..., Any]]
 
 
 _LOCK = threading.RLock()

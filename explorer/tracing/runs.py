@@ -9,11 +9,11 @@ from explorer.state.errors import UserError
 from explorer.state.interventions import Intervention
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
-from explorer.tracing.capture import check_ids
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.library import Library
 from explorer.tracing.logits_cache import LogitsCache
 from explorer.tracing.models import identity_of
+from explorer.tracing.token_checks import check_ids
 from explorer.tracing.trace import Trace
 from explorer.tracing.translation import translated
 from model.tokenizer import Tokenizer

@@ -12,6 +12,7 @@ from explorer.views import (
     kv_cache,
     looks,
     overview,
+    patching,
     pieces,
     positions,
     prediction,
@@ -31,6 +32,7 @@ FULL = (
     activations.VIEW,
     experiments.VIEW,
     compare.VIEW,
+    patching.VIEW,
 )
 SIMPLE = (pieces.VIEW, looks.VIEW, guesses.VIEW)  # one connected story in everyday words
 VIEWS = FULL + SIMPLE

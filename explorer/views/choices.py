@@ -22,16 +22,18 @@ class Choice:
         field: of the selection.
         title: before the list.
         options: (value, text) pairs.
+        is_free: whether any other text can be written, too.
     """
 
     field: str
     title: str
     options: Sequence[tuple[Any, str]]
+    is_free: bool = False
 
 
 def choices(fields: Sequence[str], trace: Trace, selection: Selection) -> list[Choice]:
     """The lists of a view's controls."""
-    return [Choice(field, look_up(TITLES[field]), OPTIONS[field](trace, selection)) for field in fields]
+    return [Choice(field, look_up(TITLES[field]), OPTIONS[field](trace, selection), field in FREE) for field in fields]
 
 
 def numbered(size: int) -> list[tuple[int, str]]:
@@ -60,6 +62,12 @@ def next_tokens(trace: Trace, selection: Selection) -> list[tuple[int, str]]:
         return _("{rank}.  {token} (now {now:,}.)", rank=rank, token=token, now=now)
 
     return [(rank, text(rank)) for rank in sorted(ranks)]
+
+
+def likely(trace: Trace) -> list[tuple[str, str]]:
+    """The likeliest tokens at the end, by their texts; "" first, for what is proposed."""
+    found = [visible(trace.vocabulary[token_id]) for token_id in ranking(trace, len(trace) - 1)[:LISTED]]
+    return [("", _("as proposed")), *((text, text) for text in found)]
 
 
 def depths(trace: Trace, selection: Selection) -> list[tuple[int, str]]:
@@ -99,6 +107,39 @@ TITLES = {
     "head_score": N_("score"),
     "first_token": N_("first token"),
     "lens": N_("colour"),
+    "clean_run": N_("clean"),
+    "answer": N_("answer"),
+    "wrong": N_("wrong answer"),
+    "metric": N_("measure"),
+    "patch_position": N_("by position"),
+    "patch_head": N_("by head"),
+    "direction": N_("estimates and paths"),
+    "receiver": N_("receiver"),
+}
+FREE = ("answer", "wrong")
+METRICS = {
+    "logit_difference": N_("logit difference"),
+    "log_probability": N_("log-probability"),
+    "probability": N_("probability (hides negative effects)"),
+}
+DIRECTIONS = {"denoise": N_("denoising: clean into corrupted"), "noise": N_("noising: corrupted into clean")}
+BY_POSITION = {
+    "resid_pre": N_("residual stream"),
+    "attn.out": N_("attention’s output"),
+    "ffn.out": N_("feed-forward’s output"),
+}
+BY_HEAD = {
+    "attn.z": N_("z, what it fetches"),
+    "attn.q": N_("q, queries"),
+    "attn.k": N_("k, keys"),
+    "attn.v": N_("v, values"),
+    "attn.pattern": N_("attention pattern"),
+}
+RECEIVERS = {
+    "logits": N_("logits"),
+    "q": N_("q of the chosen head"),
+    "k": N_("k of the chosen head"),
+    "v": N_("v of the chosen head"),
 }
 OPTIONS: dict[str, Callable[[Trace, Selection], list[tuple[Any, str]]]] = {
     "layer": lambda trace, selection: numbered(trace.config.num_layers),
@@ -114,5 +155,13 @@ OPTIONS: dict[str, Callable[[Trace, Selection], list[tuple[Any, str]]]] = {
     "head_score": lambda trace, selection: head_scores(),
     "first_token": lambda trace, selection: [("shown", _("counts")), ("hidden", _("left out"))],
     "lens": lambda trace, selection: looked_up(LENSES),
+    "clean_run": lambda trace, selection: [("b", _("B (A is corrupted)")), ("a", _("A (B is corrupted)"))],
+    "answer": lambda trace, selection: likely(trace),
+    "wrong": lambda trace, selection: likely(trace),
+    "metric": lambda trace, selection: looked_up(METRICS),
+    "direction": lambda trace, selection: looked_up(DIRECTIONS),
+    "patch_position": lambda trace, selection: looked_up(BY_POSITION),
+    "patch_head": lambda trace, selection: looked_up(BY_HEAD),
+    "receiver": lambda trace, selection: looked_up(RECEIVERS),
     "rival": lambda trace, selection: [(0, _("nothing")), *next_tokens(trace, selection)],
 }

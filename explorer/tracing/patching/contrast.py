@@ -10,11 +10,11 @@ from torch import Tensor
 
 from explorer.language import _
 from explorer.state.errors import UserError
-from explorer.tracing.capture import check_ids, check_tokens
+from explorer.tracing.effect_scale import share_of_difference
 from explorer.tracing.hooks import hooked
+from explorer.tracing.patching_question import DIRECTIONS
+from explorer.tracing.token_checks import check_ids, check_tokens
 from model.transformer_lm import TransformerLM
-
-LEAST_DIFFERENCE = 1e-6  # between the metric of the clean and of the corrupted run; less has no effects
 
 
 def logit_difference(logits: Tensor, answer: int, wrong: int) -> Tensor:
@@ -37,7 +37,6 @@ METRICS: dict[str, Callable[[Tensor, int, int], Tensor]] = {
     "log_probability": log_probability,
     "probability": probability,
 }
-DIRECTIONS = ("denoise", "noise")
 
 
 @dataclass(frozen=True)
@@ -110,6 +109,11 @@ class Contrast:
         """The metric at the last position: (N, T, V) -> (N,), float64 on the CPU."""
         return METRICS[self.metric](logits[:, -1].cpu().double(), self.answer, self.wrong)
 
+    def measure_all(self, logits: Tensor) -> Tensor:
+        """Every metric at the last position, in the order of METRICS: (N, T, V) -> (M, N), float64 on the CPU."""
+        last = logits[:, -1].cpu().double()
+        return torch.stack([metric(last, self.answer, self.wrong) for metric in METRICS.values()])
+
     @cached_property
     def unpatched(self) -> tuple[float, float]:
         """The metric of the clean and of the corrupted run."""
@@ -131,7 +135,4 @@ class Contrast:
 
     def shares(self, changes: np.ndarray) -> np.ndarray:
         """Changes of the metric as shares of the difference between clean and corrupted; NaN where that is none."""
-        clean, corrupted = self.unpatched
-        if abs(clean - corrupted) < LEAST_DIFFERENCE:
-            return np.full_like(changes, np.nan)
-        return changes / (clean - corrupted)
+        return share_of_difference(changes, *self.unpatched)

@@ -2,9 +2,8 @@
 
 from explorer.language import _
 from explorer.state.errors import UserError
+from explorer.tracing.patching_question import BY_HEAD, BY_POSITION
 
-BY_POSITION = ("resid_pre", "attn.out", "ffn.out")  # values (1, T, D): a position at a time
-BY_HEAD = ("attn.z", "attn.q", "attn.k", "attn.v", "attn.pattern")  # (1, H, …): a head at a time, at all positions
 PARTS = BY_POSITION + BY_HEAD
 
 

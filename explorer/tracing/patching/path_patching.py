@@ -1,6 +1,6 @@
 """Path patching: what one head does to a prediction by what another reads of it directly."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 import numpy as np
@@ -11,7 +11,8 @@ from explorer.language import _
 from explorer.state.errors import UserError
 from explorer.tracing.ablation import last_position
 from explorer.tracing.hooks import hooked
-from explorer.tracing.patching.contrast import Contrast
+from explorer.tracing.jobs import finished
+from explorer.tracing.patching.contrast import METRICS, Contrast
 from explorer.tracing.patching.parts import taps_of
 from explorer.tracing.work import go_on
 from model.transformer_lm import TransformerLM
@@ -57,24 +58,40 @@ def path_patching(
     """
     contrast = Contrast(lm, clean_ids, corrupted_ids, answer, wrong, direction, metric)
     _check(lm, receiver, sender)
-    config = lm.config
-    before = config.num_layers if receiver == "logits" else receiver[0]  # the layers that reach the receiver
+    row, before = list(METRICS).index(metric), _before(lm, receiver)
     layers = range(before) if sender is None else range(sender[0], min(sender[0] + 1, before))
-    heads = torch.arange(config.num_heads) if sender is None else torch.tensor([sender[1]])
-    taps = [taps_of(name, config.num_layers) for name in ("attn.z", "attn.out", "ffn.out")]
-    own = contrast.recorded(contrast.recipient_ids, sum(taps, []))
-    donated = contrast.recorded(contrast.donor_ids, taps[0])
-    effects = np.zeros((config.num_layers, len(heads)))
-    for done, layer in enumerate(layers):
-        go_on(tokens=2 * len(heads) * len(contrast.clean_ids))
-        z = f"blocks.{layer}.attn.z"
-        sent = _written(lm, layer, heads, donated[z] - own[z])  # (N, T, D)
-        measured = _received(contrast, own, layer, sent, receiver, through_ffn)
-        effects[layer] = contrast.effects(measured)
-        progress((done + 1) / len(layers))
+    heads = torch.arange(lm.config.num_heads) if sender is None else torch.tensor([sender[1]])
+    pieces = sent_by(contrast, receiver, layers, heads, through_ffn)
+    measured = finished(pieces, lambda done: progress(done / len(layers)))[row]
+    effects = contrast.effects(measured)
+    effects[[layer for layer in range(lm.config.num_layers) if layer not in layers]] = 0.0
     if not np.isfinite(contrast.effects(np.zeros(1))).all():
         effects[:] = np.nan
     return effects if sender is None else float(effects[sender[0], 0])
+
+
+def sent_by(
+    contrast: Contrast, receiver: Receiver, layers: Sequence[int], heads: Tensor, through_ffn: bool = False
+) -> Generator[int, None, np.ndarray]:
+    """Every metric once the receiver has read what each of some heads sends, in a pass a layer: how many layers are
+    done; returns (M, L, N), NaN for other layers."""
+    lm, config = contrast.lm, contrast.lm.config
+    taps = [taps_of(name, config.num_layers) for name in ("attn.z", "attn.out", "ffn.out")]
+    own = contrast.recorded(contrast.recipient_ids, sum(taps, []))
+    donated = contrast.recorded(contrast.donor_ids, taps[0])
+    measured = np.full((len(METRICS), config.num_layers, len(heads)), np.nan)
+    for done, layer in enumerate(layers, start=1):
+        go_on(tokens=2 * len(heads) * len(contrast.clean_ids))
+        z = f"blocks.{layer}.attn.z"
+        sent = _written(lm, layer, heads, donated[z] - own[z])  # (N, T, D)
+        measured[:, layer] = _received(contrast, own, layer, sent, receiver, through_ffn)
+        yield done
+    return measured
+
+
+def _before(lm: TransformerLM, receiver: Receiver) -> int:
+    """How many layers reach the receiver."""
+    return lm.config.num_layers if receiver == "logits" else receiver[0]
 
 
 def _written(lm: TransformerLM, layer: int, heads: Tensor, z: Tensor) -> Tensor:
@@ -86,12 +103,12 @@ def _written(lm: TransformerLM, layer: int, heads: Tensor, z: Tensor) -> Tensor:
 def _received(
     contrast: Contrast, own: dict[str, Tensor], layer: int, sent: Tensor, receiver: Receiver, through_ffn: bool
 ) -> np.ndarray:
-    """The metric, (N,), once the receiver alone has read what was sent, (N, T, D), from a layer."""
+    """Every metric, (M, N), once the receiver alone has read what was sent, (N, T, D), from a layer."""
     lm, ids = contrast.lm, contrast.batch(contrast.recipient_ids)
     with torch.inference_mode():
         if receiver == "logits":
             with _frozen(lm, own, layer, sent, through_ffn), hooked([lm.final_norm], last_position):
-                return contrast.measure(lm(ids)).numpy()
+                return contrast.measure_all(lm(ids)).numpy()
         reading_layer, head, name = receiver
         tap, read = lm.taps[f"blocks.{reading_layer}.attn.{name}"], []
         with (
@@ -106,7 +123,7 @@ def _received(
             return value
 
         with _spread(lm, reading_layer, len(sent)), hooked([tap], put), hooked([lm.final_norm], last_position):
-            return contrast.measure(lm(ids)).numpy()
+            return contrast.measure_all(lm(ids)).numpy()
 
 
 @contextmanager

@@ -142,7 +142,7 @@ class OpenView:
         """What vouches for the panel's numbers, of a difference in both runs; None where they are not there yet."""
         try:
             return self._mark(panel) if panel.mark and self.has(panel) else None
-        except NotYet:
+        except (NotYet, Incomparable):
             return None
 
     def _mark(self, panel: Panel) -> Mark | None:
@@ -171,7 +171,7 @@ class OpenView:
         (panel,) = panels
         try:
             return self._derivation(panel, point)
-        except NotYet:
+        except (NotYet, Incomparable):
             return ""
 
     def _derivation(self, panel: Panel, point: Point) -> str:

@@ -25,6 +25,7 @@ from model.generation.beam import beam_search
 SECONDS_AN_ANSWER = 1 / 15  # or more: browsers follow this; tokens that are faster come several at a time
 COMPARED_TOKENS = 30
 NUM_BEAMS = 4
+OF_TWO_RUNS = ("shown", "clean_run", "answer", "wrong")  # of the selection what commands of two runs change
 
 
 def at_intervals(answers: Callable[..., Iterator[dict]]) -> Callable[..., Iterator[dict]]:
@@ -106,7 +107,9 @@ class GenerationEvents:
         if kind in self.second_run.commands:
             asked = self.second_run.after(self.next_turn(state), move)
             box = {} if asked.run.prompt == PageState.parse(state).run.prompt else {self.prompt: self.text_of(asked)}
-            return {self.update: StateUpdate.pack(asked, {"shown": asked.selection.shown})} | box
+            return {
+                self.update: StateUpdate.pack(asked, {name: getattr(asked.selection, name) for name in OF_TWO_RUNS})
+            } | box
 
         def move(asked: PageState) -> PageState:
             place = len(asked.run.token_ids) - len(self.opening.runs.trace(asked.run)) + asked.selection.query

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from explorer.language import _
+from explorer.lessons.prompt_pairs import PROMPT_PAIRS
 from explorer.state.alignment import parse_pins, written
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
@@ -27,6 +28,7 @@ class SecondRun:
             "close": self.closed,
             "pin": self.pinned,
             "unpin": self.unpinned,
+            "pair": self.paired,
         }
 
     def after(self, asked: PageState, move: Mapping[str, Any]) -> PageState:
@@ -98,6 +100,18 @@ class SecondRun:
             raise UserError(_("tokens of two runs are put together by their positions in both"))
         others = tuple(pair for pair in asked.pins if pair[0] != a and pair[1] != b)
         return replace(asked, pins=parse_pins(written((*others, (a, b)))))
+
+    def paired(self, asked: PageState, move: Mapping[str, Any]) -> PageState:
+        """A pair of prompts to begin patching with: A reads the corrupted one, B the clean one, both unchanged."""
+        place, checkpoint = as_index(move.get("pair")), asked.run.checkpoint
+        if place is None or place >= len(PROMPT_PAIRS):
+            raise UserError(_("there are {count} pairs of prompts: choose one of them", count=len(PROMPT_PAIRS)))
+        pair = PROMPT_PAIRS[place]
+        run, other = (self.opening.run_of(checkpoint, text) for text in (pair.corrupted, pair.clean))
+        selection = replace(asked.selection, clean_run="b", answer="", wrong="", shown="a")
+        last = len(run.prompt) - 1
+        selection = replace(selection, query=last, key=max(0, last - 1))
+        return PageState(run, selection, turn=asked.turn, other=other)
 
     def unpinned(self, asked: PageState, move: Mapping[str, Any]) -> PageState:
         return replace(asked, pins=())

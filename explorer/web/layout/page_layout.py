@@ -7,6 +7,7 @@ import gradio as gr
 
 from explorer.language import _, look_up
 from explorer.lessons.examples import EXAMPLES
+from explorer.lessons.prompt_pairs import PROMPT_PAIRS
 from explorer.state.selection import SIMPLE_TABS
 from explorer.views import FULL, SIMPLE
 from explorer.views.view import Panel, View
@@ -41,6 +42,7 @@ from explorer.web.widgets.language_list import LanguageList
 from explorer.web.widgets.mode import Mode
 from explorer.web.widgets.model_map import ModelMap
 from explorer.web.widgets.picker import Picker
+from explorer.web.widgets.prompt_pairs import PromptPairs
 from explorer.web.widgets.runs import Runs
 from explorer.web.widgets.state import State
 from explorer.web.widgets.state_update import StateUpdate
@@ -130,6 +132,8 @@ class Layout:
             for view in views:
                 with gr.Tab(look_up(view.title), id=view.name) as self.tab[view.name]:
                     Words(look_up(view.words), elem_id=in_tab(view.name, WORDS))
+                    if view.name == "patching":
+                        PromptPairs(PROMPT_PAIRS, elem_id="prompt-pairs")
                     Choosers(elem_id=in_tab(view.name, CHOOSERS))
                     if view.what_ifs:
                         WhatIfs(elem_id=in_tab(view.name, WHAT_IFS))

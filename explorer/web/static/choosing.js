@@ -38,6 +38,20 @@ export function openView(view) {
 /** The changes to the model's computation, as texts (state/interventions). @returns {string[]} */
 export const edits = () => (state.edits ? state.edits.split("~") : []);
 
+/**
+ * A run takes one value of the other one, in place of those that it took before; none where it takes that already.
+ * @param {"edits" | "b.edits"} run which of the two
+ * @param {string} patch
+ * @param {import("./state.js").State} change of the selection with it
+ */
+export function setPatch(run, patch, change) {
+  const before = (state[run] ?? "").split("~").filter(Boolean), others = before.filter((edit) => !edit.endsWith("*patch"));
+  stop();
+  bus.halt();
+  setState({ ...change, [run]: (before.includes(patch) ? others : [...others, patch]).join("~") });
+  ask("show");
+}
+
 /** Other changes to it. What is being written under the ones before ends. @param {string[]} changed */
 export function setEdits(changed) {
   stop();

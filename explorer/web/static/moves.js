@@ -10,7 +10,8 @@ import { merge, stop } from "./writing.js";
  * Among the continuations, or of a second run.
  * @typedef {{ kind: "undo" } | { kind: "take", token: number } | { kind: "go" | "prune", path: number[] }
  *   | { kind: "compare", with: "unchanged" | "model" | "prompt", checkpoint?: string, text?: string }
- *   | { kind: "swap" | "copy" | "close" | "unpin" } | { kind: "pin", a: number, b: number }} Move
+ *   | { kind: "swap" | "copy" | "close" | "unpin" } | { kind: "pin", a: number, b: number }
+ *   | { kind: "pair", pair: number }} Move
  */
 
 /** Whether there is a state yet, which Gradio's first event brings. @type {Promise<void>} */

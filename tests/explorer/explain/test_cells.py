@@ -57,7 +57,7 @@ def is_heatmap(name: str) -> bool:
     return isinstance(fig, go.Figure) and any(part["type"] == "heatmap" for part in fig.to_plotly_json()["data"])
 
 
-HEATMAPS = [name for name in PANELS if is_heatmap(name)]
+HEATMAPS = [name for name, (_, panel) in PANELS.items() if panel.inspect and is_heatmap(name)]
 
 
 def each_heatmap_and_style(lengths: Iterable[int] = (12,)) -> pytest.MarkDecorator:

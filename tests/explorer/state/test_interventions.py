@@ -60,7 +60,7 @@ def test_an_edit_is_read_back_as_it_was_written(text, edit):
         ("embed.1.1*zero", "a value with a name such as"),
         (
             "embed*square",
-            "one of shift, base, norm, mask, drop, mean, patch, patch_mean, scale, zero, clamp, remove, add, got 'square'",
+            "mask, drop, mean, patch, patch_mean, scale, zero, clamp, remove, add, got 'square'",
         ),
         ("embed@*zero", "positions are written like 3-5.9 or 1- after the @, got ''"),
         ("embed@5-3*zero", "positions are written like"),

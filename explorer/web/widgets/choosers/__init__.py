@@ -25,6 +25,7 @@ class Choosers(Widget):
         packed = [
             {"field": choice.field, "title": choice.title}
             | ({"most": len(choice.options) - 1} if is_typed(choice) else {"options": list(map(list, choice.options))})
+            | ({"free": True} if choice.is_free else {})
             for choice in choices
         ]
         return {"choices": packed, "all": all_of_them}

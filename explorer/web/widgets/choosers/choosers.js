@@ -1,6 +1,6 @@
 // @ts-check
 import { pick } from "../../static/choosing.js";
-import { onContent } from "../../static/contents.js";
+import { blockOf, onContent } from "../../static/contents.js";
 import { find, findAll, make, span } from "../../static/dom.js";
 import { _ } from "../../static/language.js";
 import { onState, state } from "../../static/state.js";
@@ -22,11 +22,21 @@ export default function choosers(element) {
     follow();
   }
 
-  function listOf({ field, title, options, most }) {
+  function listOf({ field, title, options, most, free }) {
+    if (free) return written(field, title, options);
     const range = { type: "number", min: 0, max: most, title: _("0 to {most}", { most }) };
     if (!options) return make("label", {}, span("", title), make("input", { ...range, dataset: { field } }));
     const items = options.map(([value, text]) => make("option", { value, text, dataset: { number: typeof value === "number" } }));
     return make("label", {}, span("", title), make("select", { dataset: { field } }, ...items));
+  }
+
+  // Any text, with some to choose from; the one of "" is what an empty box stands for.
+  function written(field, title, options) {
+    const id = `${blockOf(element).id}-${field}`, [[, nothing], ...some] = options;
+    const list = make("datalist", { id }, ...some.map(([value]) => make("option", { value })));
+    const input = make("input", { type: "text", maxLength: 40, placeholder: nothing, spellcheck: false, dataset: { field } });
+    input.setAttribute("list", id);
+    return make("label", {}, span("", title), input, list);
   }
 
   function follow() {
@@ -42,7 +52,8 @@ export default function choosers(element) {
       const [{ value, dataset }] = list.selectedOptions;
       return pick({ [list.dataset.field]: dataset.number === "true" ? +value : value });
     }
-    const { dataset, value, max } = /** @type {HTMLInputElement} */ (list);
+    const { dataset, value, max, type } = /** @type {HTMLInputElement} */ (list);
+    if (type === "text") return pick({ [dataset.field]: value });
     pick({ [dataset.field]: Math.round(Math.max(0, Math.min(+max, +value))) });
   });
   onState(element, follow);

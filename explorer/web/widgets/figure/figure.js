@@ -1,5 +1,5 @@
 // @ts-check
-import { pick } from "../../static/choosing.js";
+import { pick, setPatch } from "../../static/choosing.js";
 import { countDraw, find } from "../../static/dom.js";
 import { inTurn } from "../../static/drawing_queue.js";
 import { evidenceIn } from "../../static/evidence.js";
@@ -36,6 +36,7 @@ export default function figure(element) {
   const selects = JSON.parse(plot.dataset.selects), inspect = evidenceIn(element);
   let value, drawing = null, isOwed = false; // [data, layout] as JSON; null where the figure has no place
   let written = [], data = []; // what is drawn, as it came; its data
+  let patches = null; // what the points put into a run: its field of the state, and an edit's text of each
   let sighted = () => {}; // called once the figure has a width
 
   // One draw at a time; what arrives meanwhile is drawn once, at the end, in its latest state, and what arrives while the
@@ -71,6 +72,7 @@ export default function figure(element) {
     }
     written = rest;
     plot.ariaLabel = meta.alt;
+    patches = meta.patches ?? null;
     for (const svg of plot.querySelectorAll(".main-svg")) svg.ariaHidden = "true"; // the label says it in a sentence
     makeLegible(plot);
     if (!plot.dataset.draws) plot.on("plotly_click", click), plot.on("plotly_afterplot", () => makeLegible(plot)); // after a zoom
@@ -85,11 +87,14 @@ export default function figure(element) {
       if (Array.isArray(field)) field.forEach((name, i) => { change[name] = point.customdata[i]; });
       else change[field] = source === "customdata" ? point.customdata : positionOf(point, source);
     const opens = "view" in change && change.view !== state.view;
-    if (Object.keys(change).length && !(opens && event.shiftKey)) pick(inA(change));
+    if (patches) setPatch(patches.run, patchAt(point), inA(change));
+    else if (Object.keys(change).length && !(opens && event.shiftKey)) pick(inA(change));
     if (opens && !event.shiftKey) return;
     const item = Array.isArray(point.pointNumber) ? null : point.pointNumber; // of a heatmap the place says all
     inspect({ x: positionOf(point, "x"), y: positionOf(point, "y"), curve: point.curveNumber, item });
   }
+
+  const patchAt = ({ pointNumber: at }) => (Array.isArray(at) ? patches.texts[at[0]][at[1]] : patches.texts[at]);
 
   // The arrow keys move what the axes select, Enter inspects it. Rows are counted as they are seen, from the top.
   const cells = () => plot.calcdata?.[0]?.[0].z, rows = () => cells()?.length ?? 1;
@@ -105,7 +110,9 @@ export default function figure(element) {
   plot.addEventListener("keydown", (event) => {
     if (event.key !== "Enter") return;
     event.preventDefault();
-    inspect(chosen());
+    const { x, y } = chosen();
+    if (patches && cells()) setPatch(patches.run, patches.texts[y][x], {});
+    inspect({ x, y });
   });
 
   new ResizeObserver(() => {

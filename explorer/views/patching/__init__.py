@@ -1,0 +1,166 @@
+"""Patching: which values carry the answer from one prompt to another."""
+
+from explorer.explain.analysed.patching import metric_words
+from explorer.explain.notation import number
+from explorer.language import N_, _
+from explorer.state.selection import Selection
+from explorer.tracing.comparison import Comparison
+from explorer.tracing.effect_scale import LEAST_DIFFERENCE
+from explorer.tracing.patching_question import METRICS
+from explorer.views.patching import evidence, maps
+from explorer.views.patching.maps import nothing_to_explain, receiver_of, receiver_words
+from explorer.views.patching.two_prompts import two_prompts
+from explorer.views.two_runs.difference import Incomparable
+from explorer.views.view import Panel, View
+
+
+def formula(runs: Comparison, selection: Selection) -> str:
+    """Which run is which, what is measured, and what it comes to in both."""
+    try:
+        two = two_prompts(runs, selection)
+    except Incomparable as incomparable:
+        return str(incomparable)
+    clean, corrupted = two.question.unpatched[:, METRICS.index(selection.metric)]
+    roles = (
+        _("clean: B, corrupted: A, both without their changes")
+        if two.clean_is == "b"
+        else _("clean: A, corrupted: B, both without their changes")
+    )
+    measured = _(
+        "m = {metric}, after the last token; answer {answer}, wrong answer {wrong}: m(clean) = {clean}, m(corrupted) = "
+        "{corrupted}",
+        metric=metric_words(selection.metric),
+        answer=two.word(two.question.answer),
+        wrong=two.word(two.question.wrong),
+        clean=number(clean),
+        corrupted=number(corrupted),
+    )
+    none = nothing_to_explain() if abs(clean - corrupted) < LEAST_DIFFERENCE else ""
+    hides = _("what lowers a small probability can hardly be seen in it") if selection.metric == "probability" else ""
+    paths = _(
+        "direct paths to {receiver}: what all other heads and every feed-forward write stays as it was, frozen; norms "
+        "are computed anew",
+        receiver=receiver_words(receiver_of(two, selection)),
+    )
+    return "\n".join(filter(None, (roles, measured, none, hides, EFFECTS, paths)))
+
+
+EFFECTS = (
+    "denoising (m(patched) − m(corrupted)) / (m(clean) − m(corrupted))\n"
+    "noising (m(patched) − m(clean)) / (m(clean) − m(corrupted))"
+)
+
+
+BY_POSITION = {"x": "query", "y": "layer"}
+BY_HEAD = {"x": "head", "y": "layer"}
+NOT_EXACT = N_("An estimate by gradients: the exact effect beside it says what it should be.")
+
+VIEW = View(
+    name="patching",
+    title=N_("Patching"),
+    words=N_(
+        "Which values carry the answer? Of two prompts with different answers, each value of one run is put alone into "
+        "the other, and it is measured how far that takes the answer along: denoising finds what suffices, noising "
+        "what is needed. Click a cell, and the run takes that value: all tabs show what follows."
+    ),
+    formula=formula,
+    compares=True,
+    needs=("blocks.*.attn.z", "blocks.*.ffn.hidden", "blocks.*.resid_pre", "logits"),
+    otherwise=lambda config: _("Too little was captured of this model to put values of another run into it."),
+    controls=(
+        *("clean_run", "answer", "wrong", "metric", "patch_position", "patch_head", "direction", "receiver"),
+        *("layer", "head"),
+    ),
+    panels=(
+        *(
+            Panel(
+                name=f"positions_{direction}",
+                title=title,
+                draw=lambda runs, s, d=direction: maps.exact(runs, s, s.patch_position, d),
+                compares="other",
+                selects=BY_POSITION,
+                mark=lambda runs, s, d=direction: evidence.mark_of_map(runs, s, s.patch_position, d),
+                inspect=lambda runs, s, point, d=direction: evidence.inspect(runs, s, s.patch_position, d, point),
+                width="half",
+            )
+            for direction, title in (
+                ("denoise", N_("Denoising, by layer and position: what suffices for the answer")),
+                ("noise", N_("Noising, by layer and position: what the answer needs")),
+            )
+        ),
+        *(
+            Panel(
+                name=f"heads_{direction}",
+                title=title,
+                draw=lambda runs, s, d=direction: maps.exact(runs, s, s.patch_head, d),
+                compares="other",
+                selects=BY_HEAD,
+                mark=lambda runs, s, d=direction: evidence.mark_of_map(runs, s, s.patch_head, d),
+                inspect=lambda runs, s, point, d=direction: evidence.inspect(runs, s, s.patch_head, d, point),
+                width="half",
+            )
+            for direction, title in (
+                ("denoise", N_("Denoising, by layer and head, at all positions at once")),
+                ("noise", N_("Noising, by layer and head, at all positions at once")),
+            )
+        ),
+        Panel(
+            name="estimate",
+            title=N_("Attribution patching: the same map by head, estimated by gradients"),
+            draw=lambda runs, s: maps.estimated(runs, s, s.patch_head),
+            compares="other",
+            selects=BY_HEAD,
+            mark=lambda runs, s: evidence.mark(runs, s, None, s.direction),
+            no_inspection=NOT_EXACT,
+            width="half",
+        ),
+        Panel(
+            name="agreement",
+            title=N_("How good the estimate is, head by head"),
+            draw=lambda runs, s: maps.beside(runs, s, s.patch_head),
+            compares="other",
+            mark=lambda runs, s: evidence.mark_of_map(runs, s, s.patch_head, s.direction),
+            no_inspection=NOT_EXACT,
+            width="half",
+        ),
+        Panel(
+            name="estimate_positions",
+            title=N_("Attribution patching: the same map by position, estimated by gradients"),
+            draw=lambda runs, s: maps.estimated(runs, s, s.patch_position),
+            compares="other",
+            selects=BY_POSITION,
+            mark=lambda runs, s: evidence.mark(runs, s, None, s.direction),
+            no_inspection=NOT_EXACT,
+            width="half",
+        ),
+        Panel(
+            name="agreement_positions",
+            title=N_("How good the estimate is, position by position"),
+            draw=lambda runs, s: maps.beside(runs, s, s.patch_position),
+            compares="other",
+            mark=lambda runs, s: evidence.mark_of_map(runs, s, s.patch_position, s.direction),
+            no_inspection=NOT_EXACT,
+            width="half",
+        ),
+        Panel(
+            name="paths",
+            title=N_("Path patching: what each head sends the receiver directly, all else frozen"),
+            draw=maps.sent,
+            compares="other",
+            selects=BY_HEAD,
+            mark=lambda runs, s: evidence.mark(runs, s, None, s.direction),
+            no_inspection=N_("Two runs in a row give it: what is sent first, then what the receiver makes of it."),
+            width="half",
+        ),
+        Panel(
+            name="neurons",
+            title=N_("The 20 neurons of the chosen layer with the largest effects"),
+            draw=maps.neurons,
+            compares="other",
+            selects={"customdata": "neuron"},
+            mark=evidence.mark_of_neurons,
+            inspect=evidence.inspect_neuron,
+            width="half",
+        ),
+    ),
+)
