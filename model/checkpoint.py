@@ -34,6 +34,17 @@ def list_checkpoints() -> list[str]:
     return sorted(config.parent.relative_to(CHECKPOINTS).as_posix() for config in configs)
 
 
+def is_checkpoint(name: str) -> bool:
+    """Whether `list_checkpoints` has the name; found out without listing them all."""
+    path = Path(name)
+    if path.anchor or path.drive or ".." in path.parts or path.as_posix() != name or len(path.parts) not in (1, 2):
+        return False
+    try:
+        return (CHECKPOINTS / path / "config.json").exists()
+    except (OSError, ValueError):  # a name that no file can have
+        return False
+
+
 def version(name_or_path: str | Path) -> tuple:
     """What of a checkpoint's files on disk is another once one of them was written anew."""
     folder = checkpoint_folder(name_or_path)
@@ -113,7 +124,7 @@ def load_checkpoint(
 def checkpoint_folder(name_or_path: str | Path) -> Path:
     """`checkpoints/<name>` for a bare name or one that `list_checkpoints` has; any other path as it is."""
     path = Path(name_or_path)
-    is_name = len(path.parts) == 1 or path.as_posix() in list_checkpoints()
+    is_name = len(path.parts) == 1 or is_checkpoint(path.as_posix())
     return CHECKPOINTS / path if is_name and not path.is_absolute() else path
 
 

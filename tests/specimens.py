@@ -1,13 +1,17 @@
 """One small model of each kind that the explorer shows, and their captured runs: shared, not to be changed."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
+import numpy as np
 import torch
 
-from explorer.state.interventions import parse_edits
-from explorer.tracing.capture import capture
+from explorer.state.interventions import Intervention, parse_edits
+from explorer.tracing.capture import capture, offered
+from explorer.tracing.models import offer
 from explorer.tracing.trace import Trace
+from explorer.tracing.training import Training
 from model.config import ModelConfig, RopeScaling
 from model.tokenizer import Tokenizer
 from model.training.bpe import train_bpe
@@ -106,7 +110,55 @@ def models() -> dict[str, TransformerLM]:
         for parameter in lm.parameters():
             if parameter.ndim == 1:  # gains that are 1 and biases that are 0 would hide their absence
                 torch.nn.init.normal_(parameter, mean=parameter.mean().item(), std=0.2)
+    for style, known in TRAINED.items():
+        know_training(lms[style], known, partial(_at_step, lms[style].config))
     return {style: lm.requires_grad_(False) for style, lm in lms.items()}
+
+
+def know_training(lm: TransformerLM, training: Training, read: Callable[..., tuple[TransformerLM, Trace]]):
+    """Have traces of the model know how it came about; `read` is as an `Offer` has it."""
+    offer(lm, lambda lm: replace(offered(lm), training=training, read=read))
+
+
+STEPS = (0, 8, 64)
+RECORD = {"step": [4, 16, 64], "train_loss": [5.5, np.nan, 4.1], "validation_loss": [5.2, 4.6, 4.3]}
+SCORES = {
+    "bits_per_byte": [2.1, 1.8, 1.7],
+    "learning_rate": [3e-3, 2e-3, 1e-4],
+    "previous_token_score": [0.1, 0.2, 0.7],
+    "induction_score": [0.0, 0.1, 0.6],
+}
+
+
+def training(checkpoint: str, steps: Iterable[int] = STEPS, **record: list[float]) -> Training:
+    """Of a model that was kept at some steps, or of one whose name says no step."""
+    model, slash, _step = checkpoint.partition("/")
+    kept = {step: f"{model}/step-{step:06d}" for step in steps} if slash else {}
+    return Training(checkpoint, kept, {name: np.array(values, float) for name, values in record.items()})
+
+
+# Of some styles it is known how they came about: kept on the way, with a record or without, or with a record alone.
+TRAINED = {
+    "rope": training("rope/step-000008", **RECORD, **SCORES),
+    "gpt": training("gpt/step-000064", **RECORD, **SCORES),
+    "none": training("none/step-000000"),
+    "learned": training("learned", **RECORD),
+}
+
+
+@cache
+def _model_at_step(config: ModelConfig, checkpoint: str) -> TransformerLM:
+    torch.manual_seed(sum(checkpoint.encode()))
+    return TransformerLM(config).eval().requires_grad_(False)
+
+
+@cache
+def _at_step(
+    config: ModelConfig, checkpoint: str, token_ids: tuple[int, ...], edits: tuple[Intervention, ...]
+) -> tuple[TransformerLM, Trace]:
+    """The model at another step of its training, and what it computes."""
+    lm = _model_at_step(config, checkpoint)
+    return lm, capture(lm, token_ids, edits, tokenizer=tokenizer())
 
 
 @cache

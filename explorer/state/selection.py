@@ -20,6 +20,7 @@ FULL_TABS = (
     "experiments",
     "compare",
     "patching",
+    "training",
 )
 SIMPLE_TABS = ("pieces", "looks", "guesses")  # of the simple page
 TABS = FULL_TABS + SIMPLE_TABS

@@ -13,7 +13,7 @@ from explorer.tracing.ablation import ablate
 from explorer.tracing.donation import ready
 from explorer.tracing.hooks import hooked
 from explorer.tracing.intervening import edited
-from explorer.tracing.models import Offer, Weights, offer
+from explorer.tracing.models import Offer, Weights, asked, offer
 from explorer.tracing.patching.asked import ASKED
 from explorer.tracing.patching.contrast import Contrast
 from explorer.tracing.token_checks import check_tokens
@@ -66,7 +66,8 @@ def capture(
     ids = tuple(token_ids)
     dtype = str(outputs["logits"].dtype).removeprefix("torch.")
     model = offer(lm, offered)
-    return Trace(config, ids, vocabulary, values, Weights(model), token_bytes, edits, model=model, dtype=dtype)
+    known = {"model": model, "dtype": dtype, "training": asked(model)[1].training}
+    return Trace(config, ids, vocabulary, values, Weights(model), token_bytes, edits, **known)
 
 
 def offered(lm: TransformerLM) -> Offer:

@@ -3,7 +3,10 @@
 import logging
 import threading
 import time
+from collections.abc import Hashable
 from dataclasses import replace
+from typing import Any
+from weakref import WeakMethod
 
 import torch
 
@@ -13,15 +16,24 @@ from explorer.tracing.capture import capture, offered
 from explorer.tracing.donation import ready
 from explorer.tracing.freed_memory import give_back
 from explorer.tracing.lru import LRU
-from explorer.tracing.models import named, offer
+from explorer.tracing.models import Offer, identity_of, named, offer
 from explorer.tracing.trace import Trace
+from explorer.tracing.training import training_of
 from explorer.tracing.translation import translated
 from explorer.tracing.work import go_on
-from model.checkpoint import CheckpointError, list_checkpoints, load_checkpoint, version
+from model.checkpoint import (
+    CheckpointError,
+    checkpoint_folder,
+    is_checkpoint,
+    list_checkpoints,
+    load_checkpoint,
+    version,
+)
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
 MOST_TRACE_BYTES = 700 << 20
+MOST_MODEL_BYTES = 4 << 30
 CAPTURES_AT_ONCE = 2  # each holds as much memory as what it captures, and its products already share all cores
 GIVE_BACK_AFTER = 256 << 20  # bytes captured: oftener, captures wait for pages that they have just given away
 LOG = logging.getLogger(__name__)
@@ -32,17 +44,21 @@ class Library:
 
     Args:
         device: "cpu", "cuda", "mps", or "auto" for the first that is there of cuda, mps, cpu.
-        most_models: models kept; the one unused longest goes first.
+        most_model_bytes: of the models kept; the one unused longest goes first.
         most_trace_bytes: likewise for traces.
     """
 
-    def __init__(self, device: str = "auto", most_models: int = 4, most_trace_bytes: int = MOST_TRACE_BYTES):
+    def __init__(
+        self,
+        device: str = "auto",
+        most_model_bytes: int = MOST_MODEL_BYTES,
+        most_trace_bytes: int = MOST_TRACE_BYTES,
+    ):
         self.device = pick_device() if device == "auto" else device
-        self._models = LRU(most_models, size=lambda model: 1)
+        self._models = LRU(most_model_bytes, size=lambda model: bytes_of(model[0]))
         self._traces = LRU(most_trace_bytes, size=lambda trace: trace.num_bytes)
         self._capturing = threading.Semaphore(CAPTURES_AT_ONCE)
         self._captured, self._counting = 0, threading.Lock()
-        self._listed: set[str] = set()
 
     @property
     def checkpoints(self) -> list[str]:
@@ -54,21 +70,14 @@ class Library:
         Raises:
             CheckpointError: it is not one of `checkpoints` (a path, say, is never opened) or cannot be loaded.
         """
-        identity = checkpoint, self._version(checkpoint), self.device
+        if not is_checkpoint(checkpoint):
+            told = _("there is no checkpoint {name!r}; there are: {names}")
+            raise CheckpointError(told.format(name=checkpoint, names=", ".join(self.checkpoints)))
+        identity = self._identity(checkpoint)
         return self._models.get((identity,), lambda: self._load(identity))
 
-    def _version(self, checkpoint: str) -> tuple:
-        """The version of a checkpoint that there is; what was listed once is not listed again as long as it is there,
-        as that looks into every folder, and an answer asks for a model many times."""
-        if checkpoint in self._listed:
-            config, *others = version(checkpoint)
-            if config:
-                return config, *others
-        self._listed = set(self.checkpoints)
-        if checkpoint not in self._listed:
-            told = _("there is no checkpoint {name!r}; there are: {names}")
-            raise CheckpointError(told.format(name=checkpoint, names=", ".join(sorted(self._listed))))
-        return version(checkpoint)
+    def _identity(self, checkpoint: str) -> tuple:
+        return checkpoint, version(checkpoint), self.device
 
     def _load(self, identity: tuple) -> tuple[TransformerLM, Tokenizer]:
         (checkpoint, as_asked, device), began = identity, time.monotonic()
@@ -87,18 +96,57 @@ class Library:
         self._traces.drop(is_outdated)
         return named(lm, identity), tokenizer
 
+    def identity(self, lm: TransformerLM) -> Hashable:
+        """Of a model that this library gave, under which it answers from now on (see `explorer.tracing.models`)."""
+        return offer(lm, self._offered)
+
+    def has(self, checkpoint: str) -> bool:
+        """Whether the model is loaded, as its files are now."""
+        return self._models.peek((self._identity(checkpoint),)) is not None
+
+    def has_trace(self, checkpoint: str, token_ids: tuple[int, ...], edits: tuple[Intervention, ...] = ()) -> bool:
+        """Whether a run is captured."""
+        return self._traces.peek((self._identity(checkpoint), token_ids, edits)) is not None
+
+    def has_room(self, size: int) -> bool:
+        """Whether so many bytes of models more would have none let go."""
+        return self._models.total + size <= self._models.limit
+
+    def _offered(self, lm: TransformerLM) -> Offer:
+        """Also how the model came about, and its training's others; without keeping the library, which keeps it."""
+        checkpoint, *_rest = identity_of(lm)
+        training = training_of(checkpoint, self.checkpoints, checkpoint_folder(checkpoint))
+        held = WeakMethod(self.held)
+
+        def read(*question: Any) -> tuple[TransformerLM, Trace]:
+            if (ask := held()) is None:
+                raise ReferenceError("the library that this model came from is gone, and with it its training's others")
+            return ask(*question)
+
+        return replace(offered(lm), training=training, read=read)
+
+    def held(
+        self, checkpoint: str, token_ids: tuple[int, ...], edits: tuple[Intervention, ...] = ()
+    ) -> tuple[TransformerLM, Trace]:
+        """A trace with its model, to be held as long as the trace is asked for weights.
+
+        Errors are those of `model` and `capture`.
+        """
+        lm, tokenizer = self.model(checkpoint)
+        return lm, self.trace_of(lm, tokenizer, token_ids, edits)
+
     def trace(self, checkpoint: str, token_ids: tuple[int, ...], edits: tuple[Intervention, ...] = ()) -> Trace:
         """The captured run of a checkpoint over tokens, with edits also that without, as its `baseline`.
 
         Errors are those of `model` and `capture`.
         """
-        return self.trace_of(*self.model(checkpoint), token_ids, edits)
+        return self.held(checkpoint, token_ids, edits)[1]
 
     def trace_of(
         self, lm: TransformerLM, tokenizer: Tokenizer, token_ids: tuple[int, ...], edits: tuple[Intervention, ...] = ()
     ) -> Trace:
         """The same of a model that this library gave."""
-        identity = offer(lm, offered)
+        identity = self.identity(lm)
 
         def run() -> Trace:
             go_on(tokens=len(token_ids))
@@ -136,6 +184,12 @@ class Library:
                 self._captured = 0
         if due:
             give_back()
+
+
+def bytes_of(lm: TransformerLM) -> int:
+    """Of a model's weights and tables; memory that two of them share counts once."""
+    tensors = (*lm.parameters(), *lm.buffers())
+    return sum({tensor.data_ptr(): tensor.nbytes for tensor in tensors}.values())
 
 
 def pick_device() -> str:

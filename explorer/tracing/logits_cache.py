@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from explorer.tracing.capture import as_array, check_tokens, offered
+from explorer.tracing.capture import as_array, check_tokens
 from explorer.tracing.library import Library
 from explorer.tracing.lru import LRU
-from explorer.tracing.models import Weights, identity_of, offer
+from explorer.tracing.models import Weights, identity_of
 from explorer.tracing.trace import Trace
 from explorer.tracing.work import go_on
 from model.kv_cache import KVCache
@@ -62,7 +62,7 @@ class LogitsCache:
         go_on(tokens=len(token_ids) - len(earlier))
         new = torch.tensor([token_ids[len(earlier) :]], device=lm.device)
         values = {"logits": np.concatenate([earlier, as_array(lm(new, cache)[0])])}  # (T, V)
-        model = offer(lm, offered)
+        model = self.library.identity(lm)
         bytes_ = tokenizer.merged_bytes
         return Trace(lm.config, token_ids, tokenizer.vocabulary, values, Weights(model), bytes_, model=model), cache
 

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import numpy as np
 
 from explorer.state.interventions import Intervention
+from explorer.tracing.training import Training
 
 MOST_ABLATIONS = 512  # kept, of all models together; each is a number a part of the model
 
@@ -24,11 +25,15 @@ class Offer:
         ablate: (model, token ids, edits, position, token id) -> how probable the token is without each part (see
             `explorer.tracing.ablation`).
         patching: what is asked of values of one run in another, by name (see `explorer.tracing.patching.asked`).
+        training: how the model came about; None where nobody knows.
+        read: (checkpoint, token ids, edits) -> another model of the same training, and what it computes.
     """
 
     weights: Mapping[str, np.ndarray]
     ablate: Callable[..., np.ndarray]
     patching: Mapping[str, Callable[..., Any]]
+    training: Training | None = None
+    read: Callable[..., tuple[Any, Any]] | None = None
 
 
 _LOCK = threading.RLock()

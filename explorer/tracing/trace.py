@@ -4,11 +4,13 @@ import difflib
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from explorer.state.interventions import Intervention
-from explorer.tracing.models import ablated
+from explorer.tracing.models import ablated, asked
+from explorer.tracing.training import Training
 from model.config import ModelConfig
 
 
@@ -29,6 +31,7 @@ class Trace:
         baseline: the same tokens without the edits, to compare with; None where there are none.
         model: identity of the model that ran (see `explorer.tracing.models`); None where none did.
         dtype: the type of the numbers that the model computed with, which says how it rounds.
+        training: how the model came about; None where nobody knows.
     """
 
     config: ModelConfig
@@ -41,6 +44,7 @@ class Trace:
     baseline: "Trace | None" = None
     model: Hashable = None
     dtype: str = "float32"
+    training: Training | None = None
 
     def __len__(self) -> int:
         return len(self.token_ids)
@@ -93,6 +97,25 @@ class Trace:
         if self.model is None:
             raise ValueError("an ablation runs the model again, and this trace knows none: make it with capture()")
         return ablated(self.model, self.token_ids, (*self.edits, *edits), position, token_id)
+
+    def at_steps(self) -> dict[int, tuple[Any, "Trace"]]:
+        """The same tokens, with the same edits, read by the model at every step of its training that it was kept at.
+
+        Step -> that model, to be held as long as its trace is asked for weights, and the trace; this one at its own
+        step. Nothing where the model was not kept on the way.
+
+        Raises:
+            ReferenceError: the trace's model is gone.
+            CheckpointError: that of another step cannot be loaded.
+            TooMuch: it is more than one answer may read.
+        """
+        if self.training is None or not self.training.snapshots:
+            return {}
+        lm, offered = asked(self.model)
+        return {
+            step: (lm, self) if name == self.training.checkpoint else offered.read(name, self.token_ids, self.edits)
+            for step, name in self.training.snapshots.items()
+        }
 
     @property
     def tokens(self) -> tuple[str, ...]:

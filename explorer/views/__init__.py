@@ -18,6 +18,7 @@ from explorer.views import (
     prediction,
     residual,
     tokens,
+    training,
 )
 
 FULL = (
@@ -33,6 +34,7 @@ FULL = (
     experiments.VIEW,
     compare.VIEW,
     patching.VIEW,
+    training.VIEW,
 )
 SIMPLE = (pieces.VIEW, looks.VIEW, guesses.VIEW)  # one connected story in everyday words
 VIEWS = FULL + SIMPLE

@@ -45,6 +45,8 @@ class Panel:
             `Comparison` in the trace's place; where there is none it has no place.
         alone: selection -> why two runs' pictures have no difference, in a sentence; "" where they have.
         pair: what can be made of two runs' pictures, where they are no figures or grids of heads.
+        where: of which runs it has a place, besides.
+        to_steps: whether points' "customdata" are names of checkpoints of the model's training, which a click goes to.
         once: whether the picture is the same whatever is selected, so that it is drawn once a run.
         selects: what a click on a point selects: the point's "x", "y" or "customdata" -> a field of `Selection`, or
             several for a "customdata" of as many values; with "view" among them another tab opens. Parts of the map say
@@ -68,6 +70,8 @@ class Panel:
     compares: Literal["", "unchanged", "other"] = ""
     alone: Callable[[Selection], str] = lambda selection: ""
     pair: Pair | None = None
+    where: Callable[[Trace], bool] = lambda trace: True
+    to_steps: bool = False
     once: bool = False
     selects: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     mark: Marking | None = None
@@ -78,7 +82,7 @@ class Panel:
     width: Literal["whole", "half"] = "whole"
 
     def applies_to(self, trace: Trace) -> bool:
-        return all(trace.has(name) for name in self.needs)
+        return all(trace.has(name) for name in self.needs) and self.where(trace)
 
     @property
     def tokens(self) -> tuple[str, ...]:

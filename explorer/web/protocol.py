@@ -12,7 +12,7 @@ PARTS = range(3)  # of an answer: what is seen at once, the rest, what vouches f
 
 ADVICE, BRANCHES, BRIEF, CHANGES, PICKER, PLAYBACK = "advice", "branches", "brief", "changes", "picker", "playback"
 GUESS, IN_FULL, PROBLEM, STORY, STRIP, WHY = "guess", "in-full", "problem", "story", "strip", "why-token"
-RUNS, STRIP_B = "runs", "strip-b"
+RUNS, SERIES, STRIP_B = "runs", "series", "strip-b"
 NEXT_TOKEN, NEXT_TOKEN_WORDS = "next-token", "next-token-words"
 WORDS, FORMULA, CHOOSERS, WHAT_IFS = "words", "formula", "choosers", "what-ifs"  # what a tab has besides its pictures
 MARK = "-mark"  # after a picture's id: what vouches for it

@@ -76,6 +76,7 @@ def main():
             tell("click on a token -> all figures in sight", clicks(page, options.rounds, options.tokens, ""))
             tell("two runs: A, B or A - B chosen -> attention painted", switches(page, url, options.rounds))
             tell("two runs: a what-if's slider moved -> all figures in sight", sliders(page, options.rounds))
+            tell("another training step -> attention painted", steps(page, url, options.rounds, options.tokens))
             page.goto(f"{url}?view=attention")
             page.wait_for_selector("#attention-pattern .plot[data-draws]")
             prompts(page, 1, options.tokens)
@@ -142,6 +143,24 @@ def sliders(page: Page, rounds: int) -> list[float]:
         move = f"input => {{ input.value = {value}; input.dispatchEvent(new Event('input', {{ bubbles: true }})); }}"
         waits.append(wait(page, "input", "", lambda move=move: slider.evaluate(move)))
         page.wait_for_timeout(1200)
+    return waits
+
+
+def steps(page: Page, url: str, rounds: int, num_tokens: int) -> list[float]:
+    """Milliseconds from a key on the slider of training steps, each time with another text, so that no step of it was
+    captured before."""
+    page.goto(f"{url}?view=attention&checkpoint=llama-fables-snapshots/step-000064")
+    page.wait_for_selector("#series input")
+    page.wait_for_timeout(4000)  # the other steps are loaded
+    waits = []
+    for turn in range(rounds):
+        if turn % 5 == 0:
+            prompts(page, 1, num_tokens)
+            page.wait_for_timeout(2000)
+        page.locator("#series input").focus()
+        key = ("ArrowRight", "ArrowLeft")[turn // 5 % 2]
+        waits.append(wait(page, "keydown", PATTERN, lambda key=key: page.keyboard.press(key)))
+        page.wait_for_timeout(700)
     return waits
 
 

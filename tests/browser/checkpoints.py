@@ -12,6 +12,7 @@ from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
 CONTEXT = 64
+STEPS = (0, 1, 2, 4, 8, 16, 32)  # that "fables" was kept at
 SHAPES = {
     "tiny": {"num_layers": 2, "num_heads": 2},
     "one-head": {"num_layers": 1, "num_heads": 1},
@@ -28,9 +29,22 @@ def write_checkpoints(folder: Path, tokenizer: Tokenizer):
         sizes = {"vocab_size": tokenizer.vocab_size, "context_length": CONTEXT, "d_model": 32, "d_ff": 64}
         lm = TransformerLM(ModelConfig.llama_style(**sizes | shape))
         save_checkpoint(lm, tokenizer, folder / name, dtype=torch.float32)
+    write_series(folder / "fables", tokenizer)
     shutil.copytree(folder / "tiny", folder / "truncated-weights")
     weights = folder / "truncated-weights" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1000])
     shutil.copytree(folder / "tiny", folder / "wrong-config")
     config = folder / "wrong-config" / "config.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | {"d_model": 48}))
+
+
+def write_series(folder: Path, tokenizer: Tokenizer):
+    """A model at several steps of its training, of which each differs, and what training wrote down."""
+    for step in STEPS:
+        torch.manual_seed(100 + step)
+        sizes = {"vocab_size": tokenizer.vocab_size, "context_length": CONTEXT, "d_model": 32, "d_ff": 64}
+        lm = TransformerLM(ModelConfig.llama_style(**sizes | SHAPES["tiny"]))
+        save_checkpoint(lm, None, folder / f"step-{step:06d}", dtype=torch.float32)
+    tokenizer.save(folder / "tokenizer.tiktoken")
+    rows = ({"step": step, "train_loss": 6 - step / 16, "validation_loss": 6 - step / 20} for step in (4, 8, 16, 32))
+    (folder / "training.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")

@@ -46,7 +46,7 @@ class Person:
         self.grid = page.locator("#attention-heads .grid")
         self.pattern = page.locator("#attention-pattern .plot")
         self.prediction = page.locator("#next-token .distribution")
-        self.picker = page.locator("#picker .model")
+        self.picker = page.locator("#picker select")
         self.warning = page.locator(".toast-body.warning")
 
     def open(self, view: str = "attention", **query) -> "Person":
@@ -116,10 +116,7 @@ class Person:
         box.blur()
 
     def choose_model(self, checkpoint: str):
-        model, _, snapshot = checkpoint.partition("/")
-        self.picker.select_option(model)
-        if snapshot:
-            self.page.locator("#picker .snapshot").select_option(checkpoint)
+        self.picker.select_option(checkpoint)
 
     @contextmanager
     def redrawn(self, *drawings: Locator):

@@ -194,7 +194,7 @@ def test_the_box_follows_a_token_taken_within_the_prompt(person):
 
 def test_greedy_beam_and_sampling_are_compared(writer):
     with writer.rebranched():
-        writer.page.get_by_role("button", name="Compare greedy").click()
+        writer.page.get_by_role("button", name="side by side").click()
     writer.wait_until("page.state.branches.includes('sampling:')")
     table = writer.page.locator("#branches .leaves tbody")
     for origin in ("greedy", "beam", "sampling"):

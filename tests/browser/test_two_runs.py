@@ -158,7 +158,7 @@ def test_a_changed_run_is_compared_with_itself_unchanged(newcomer):
 
 @pytest.mark.exhaustive
 def test_another_model_reads_the_same_text_as_it_grows(person):
-    person.page.get_by_label("another model or training step").select_option("gpt-twin")
+    person.page.get_by_label("another model").select_option("gpt-twin")
     expect(person.page.locator("#strip-b .strip")).to_have_text(FIRST_PROMPT)
     person.generate(3)
     expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(3)

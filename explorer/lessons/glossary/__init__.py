@@ -1,10 +1,18 @@
 """What the page's words mean: the README's table is made of it, and the page explains every word of it in place."""
 
 from explorer.language import look_up
-from explorer.lessons.glossary import of_attention, of_layers, of_numbers, of_predictions, of_text, of_two_runs
+from explorer.lessons.glossary import (
+    of_attention,
+    of_layers,
+    of_numbers,
+    of_predictions,
+    of_text,
+    of_training,
+    of_two_runs,
+)
 from explorer.lessons.glossary.entry import Entry, Look
 
-PARTS = of_text, of_attention, of_layers, of_predictions, of_numbers, of_two_runs
+PARTS = of_text, of_attention, of_layers, of_predictions, of_numbers, of_training, of_two_runs
 ENTRIES = tuple(entry for part in PARTS for entry in part.ENTRIES)
 ENTRY_NAMED: dict[str, Entry] = {entry.name: entry for entry in ENTRIES}
 

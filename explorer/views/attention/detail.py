@@ -6,9 +6,10 @@ from explorer.analysis.attention import score_by_dimension, stages
 from explorer.analysis.chance import Chance, chance
 from explorer.analysis.heads import HEAD_SCORES, SCORE_NAMES, head_scores
 from explorer.explain.notation import number, quoted
-from explorer.language import N_, _, look_up, ngettext
+from explorer.language import _, look_up, ngettext
 from explorer.tracing.trace import Trace
 from explorer.views import graph_objects as go
+from explorer.views.chance_words import WHY_NONE, told
 from explorer.views.score_parts import score_parts
 from explorer.views.style import MONO, SELECTED, figure, numbered_axis, positions
 
@@ -62,9 +63,6 @@ def head_map(trace: Trace, name: str, hide_first: bool, layer: int, head: int) -
     return fig
 
 
-WHY_NONE = N_("no token of this prompt occurs twice")
-
-
 def yardstick(by_chance: Chance | None) -> str:
     """The axis of heads, and what the scores are to be held against below it."""
     if by_chance is None:
@@ -78,30 +76,6 @@ def yardstick(by_chance: Chance | None) -> str:
         even=number(by_chance.even),
     )
     return said if by_chance.within is None else _("{said};<br>in brackets: no more than by chance", said=said)
-
-
-def told(by_chance: Chance, exceeds: np.ndarray) -> list[list[str]]:
-    """What hovering over each head tells of chance."""
-    even = _("attention spread evenly would score {even}", even=number(by_chance.even))
-    if by_chance.within is None:
-        return [[even] * exceeds.shape[1]] * len(exceeds)
-    return [
-        [
-            look_up(MORE if more else MAY_BE_CHANCE, even=even, most=number(most))
-            for most, more in zip(*row, strict=True)
-        ]
-        for row in zip(by_chance.within, exceeds, strict=True)
-    ]
-
-
-MORE = N_(
-    "{even};<br>weights as sharp as this head’s, but anywhere,<br>stay within {most} in 19 of 20 tries: more than "
-    "chance"
-)
-MAY_BE_CHANCE = N_(
-    "{even};<br>weights as sharp as this head’s, but anywhere,<br>stay within {most} in 19 of 20 tries: this may be "
-    "chance"
-)
 
 
 def ladder(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figure:

@@ -9,14 +9,16 @@ from explorer.lessons.glossary import ENTRY_NAMED, Look
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.state.settings import GenerationSettings
+from explorer.tracing.loading_ahead import LoadingAhead
 from explorer.tracing.runs import Runs
 from explorer.web.answers.around_tabs import AroundTabs
 from explorer.web.answers.job_endpoints import JobEndpoints
 from explorer.web.answers.open_view import open_view_of
 from explorer.web.answers.view_contents import lists_of_tokens, view_contents
 from explorer.web.http.server_functions import server_function
-from explorer.web.protocol import ABOUT, PARTS, PICKER, PROBLEM, in_tab
+from explorer.web.protocol import ABOUT, PARTS, PICKER, PROBLEM, SERIES, in_tab
 from explorer.web.widgets.picker import Picker
+from explorer.web.widgets.series import Series
 
 RENEWED = N_("The model’s files were written anew: all that is shown is computed with the new ones.")
 
@@ -30,6 +32,7 @@ class Endpoints:
 
     def __init__(self, runs: Runs):
         self.runs, self.around_tabs, self.jobs = runs, AroundTabs(runs), JobEndpoints(runs)
+        self.loading_ahead = LoadingAhead(runs.library)
 
     @property
     def functions(self) -> list[Callable]:
@@ -74,12 +77,21 @@ class Endpoints:
             return {"contents": shown, "more": False, "version": version}
         if about == "show" and part == 0:
             shown |= self.around_tabs.advice(asked.run) | self.around_tabs.runs_of(asked)
-            shown |= {PICKER: Picker.pack(self.runs.library.checkpoints)}
+            checkpoints = self.runs.library.checkpoints
+            shown |= {PICKER: Picker.pack(checkpoints), SERIES: Series.pack(asked.run.checkpoint, checkpoints)}
         shown |= view_contents(open_view_of(self.runs, asked), about == "show", part)
+        if part == 2 and about == "show":
+            self.make_ready(asked)
         if part == 1:
             shown |= self.around_tabs.why(asked)
             shown |= self.around_tabs.tree(asked) if about == "show" else {}
         return {"contents": shown, "more": part < 2, "version": version}
+
+    def make_ready(self, asked: PageState):
+        """What a slider of training steps asks for next."""
+        for run in (asked.run, *([self.runs.other(asked)] if asked.seen_other else [])):
+            self.loading_ahead.load_steps(run.checkpoint)
+            self.loading_ahead.capture_next(run.checkpoint, self.runs.seen(run), run.edits)
 
     def inspect(self, state: Mapping[str, Any], picture: str, point: Mapping[str, Any]) -> str:
         """How the number at a clicked point of a picture comes about, as lines of text; "" where there is none.

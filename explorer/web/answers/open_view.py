@@ -17,6 +17,7 @@ from explorer.tracing.trace import Trace
 from explorer.views import VIEW_NAMED
 from explorer.views.checks import Mark, both
 from explorer.views.choices import Choice, choices
+from explorer.views.two_runs.bases import bases_told
 from explorer.views.two_runs.difference import Incomparable
 from explorer.views.two_runs.picture import Instead, Look, picture_of_two
 from explorer.views.two_runs.selection import selection_in_other
@@ -68,7 +69,11 @@ class OpenView:
     @property
     def words(self) -> str:
         missing = [trace.config for trace, _selection in self.told if not self.applies_to(trace)]
-        return self.view.otherwise(missing[0]) if missing else look_up(self.view.words)
+        if missing:
+            return self.view.otherwise(missing[0])
+        subtracts = self.has_other and (self.view.compares or self.shown == "difference")
+        bases = bases_told(self.comparison) if subtracts else ""
+        return f"{look_up(self.view.words)} {bases}".rstrip()
 
     @property
     def formula(self) -> str:

@@ -23,6 +23,7 @@ from explorer.web.protocol import (
     PICKER,
     PROBLEM,
     RUNS,
+    SERIES,
     STRIP,
     STRIP_B,
     WHAT_IFS,
@@ -44,6 +45,7 @@ from explorer.web.widgets.model_map import ModelMap
 from explorer.web.widgets.picker import Picker
 from explorer.web.widgets.prompt_pairs import PromptPairs
 from explorer.web.widgets.runs import Runs
+from explorer.web.widgets.series import Series
 from explorer.web.widgets.state import State
 from explorer.web.widgets.state_update import StateUpdate
 from explorer.web.widgets.token_strip import TokenStrip
@@ -70,6 +72,7 @@ class Layout:
         self.place_prompt()
         with gr.Row(elem_id="columns"):
             with gr.Column(scale=7, min_width=340):
+                Series(elem_id=SERIES)
                 self.tab: dict[str, gr.Tab] = {}
                 self.steps, self.tabs = self.place_views(SIMPLE, "steps"), self.place_views(FULL, "views")
                 Glossary(elem_id="glossary")
@@ -161,4 +164,5 @@ def place_panel(view: str, panel: Panel) -> Figure | HeadGrid | ModelMap:
         return HeadGrid(selects=panel.selects, **place)
     if panel.kind == "model_map":
         return ModelMap(height=panel.height, min_width=panel.min_width, **place)
-    return Figure(selects=panel.selects, height=panel.height, min_plot_width=panel.min_width, **place)
+    size = {"height": panel.height, "min_plot_width": panel.min_width}
+    return Figure(selects=panel.selects, to_steps=panel.to_steps, **size, **place)

@@ -25,7 +25,9 @@ class WritingButtons:
         with gr.Row(elem_classes="buttons"):
             self.undo = gr.Button(_("Undo"), size="sm", min_width=70, elem_id="undo")
             self.regenerate = gr.Button(_("Regenerate"), size="sm", min_width=90, elem_id="regenerate")
-            self.compare = gr.Button(_("Compare greedy, beam, sampling"), size="sm", min_width=200, elem_id="compare")
+            self.compare = gr.Button(
+                _("Greedy, beam and sampling side by side"), size="sm", min_width=200, elem_id="compare"
+            )
 
 
 def place_writing():

@@ -35,6 +35,20 @@ export function openView(view) {
   ask("show");
 }
 
+/**
+ * Another step of the training of the run's model, or of the second run's. All steps share a tokenizer, so text, selection
+ * and continuations go along.
+ * @param {string} checkpoint
+ * @param {"checkpoint" | "b.checkpoint"} [of]
+ */
+export function chooseStep(checkpoint, of = "checkpoint") {
+  if (state[of] === checkpoint) return;
+  stop(); // what is being written would bring the step before back
+  bus.halt();
+  setState({ [of]: checkpoint });
+  ask("show");
+}
+
 /** The changes to the model's computation, as texts (state/interventions). @returns {string[]} */
 export const edits = () => (state.edits ? state.edits.split("~") : []);
 

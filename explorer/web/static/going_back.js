@@ -4,6 +4,7 @@ import { ask } from "./asking.js";
 import { bus } from "./bus.js";
 import { followInHistory, own, startHistory } from "./history.js";
 import { chooseFile } from "./saved.js";
+import { modelOf } from "./series.js";
 import { keptBy, setState, state } from "./state.js";
 import { dropUnseen } from "./writing.js";
 
@@ -11,7 +12,8 @@ import { dropUnseen } from "./writing.js";
 export function followBack() {
   startHistory(goTo);
   keptBy((now, before) => {
-    if (before.checkpoint && before.checkpoint !== now.checkpoint) own[before.checkpoint] = continuationsOf(before);
+    const left = modelOf(before.checkpoint); // its steps share them
+    if (left && left !== modelOf(now.checkpoint)) own[left] = continuationsOf(before);
     followInHistory(now);
   });
 }

@@ -3,6 +3,7 @@
 // and sliders replace the step they are made at.
 import { _ } from "./language.js";
 import { MOST_LINK, saveFile } from "./saved.js";
+import { modelOf } from "./series.js";
 
 /** @typedef {import("./state.js").State} State */
 
@@ -16,7 +17,9 @@ let seen = null;
 export const own = {};
 
 const OF_RUNS = ["checkpoint", "prompt", "b.checkpoint", "b.prompt", "b.edits"]; // what makes another step of the history
-const isOtherRun = (a, b) => OF_RUNS.some((name) => String(a[name] ?? "") !== String(b[name] ?? ""));
+// Steps of one training replace one another, as a slider goes through them.
+const ofRun = (state, name) => (name.endsWith("checkpoint") ? modelOf(state[name]) : String(state[name] ?? ""));
+const isOtherRun = (a, b) => OF_RUNS.some((name) => ofRun(a, name) !== ofRun(b, name));
 
 /** An address with all of a state in it. @param {State} state @param {string} address */
 export function addressOf(state, address) {

@@ -3,6 +3,7 @@
 // leads to.
 import { bus } from "./bus.js";
 import { own } from "./history.js";
+import { modelOf } from "./series.js";
 import { keptBy, state } from "./state.js";
 import { merge, stop } from "./writing.js";
 
@@ -54,5 +55,5 @@ export async function begin() {
 
 /** The same for another model, which may have been here before. @param {string} checkpoint */
 export async function beginWith(checkpoint) {
-  return { ...await begin(), own: own[checkpoint] ?? null };
+  return { ...await begin(), own: own[modelOf(checkpoint)] ?? null };
 }

@@ -30,6 +30,9 @@ export function outdate(question, view) {
   }, AT_ONCE);
 }
 
+/** Whether a picture of the open tab, or the next token, is still to be drawn as it was last asked for. */
+export const areOld = () => document.querySelector("[data-old-since]") !== null;
+
 /** What a block shows has been drawn, as a question's answer has it. @param {HTMLElement | null} block @param {number} number */
 export function renew(block, number) {
   if (!(+block?.dataset.asked <= number)) return;

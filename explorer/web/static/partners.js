@@ -36,6 +36,9 @@ export const inB = (position) => (two ? nearest(two.partners, position) : positi
 
 const isB = () => two && state.shown === "b";
 
+/** Which checkpoint of the state is that of the run whose pictures are shown; of a difference it is A's. */
+export const checkpointOfSeen = () => (isB() ? "b.checkpoint" : "checkpoint");
+
 /** A change of the selection as the state has it, of one that was made in a picture. @param {Record<string, any>} change */
 export function inA(change) {
   if (!isB()) return change;

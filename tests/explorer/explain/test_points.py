@@ -17,7 +17,7 @@ from tests.drawn import Point as Seen
 from tests.panels import PANELS, each_panel_and_style, fitting_run, run_of, shows, subject
 from tests.specimens import edited_trace_of, kinds_edited_trace_of, stream_edited_trace_of
 
-UNEXPLAINED = {"tokens-merges", "residual-gains", "patching-paths"} | {
+UNEXPLAINED = {"tokens-merges", "residual-gains", "patching-paths", "training-loss", "training-copying"} | {
     f"patching-{what}{where}" for what in ("estimate", "agreement") for where in ("", "_positions")
 }
 TOLERANCE = 2e-4  # of the drawn value's size: what is drawn is worked out in float32 in places

@@ -24,7 +24,7 @@ from explorer.web import protocol
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.api import Api
 from explorer.web.page import Page, told_to_programs
-from explorer.web.widgets.picker import Picker
+from explorer.web.widgets.series import Series
 
 READ = ("aria-label", "aria-description", "alt", "placeholder", "title")  # attributes
 ASKED = (
@@ -168,8 +168,7 @@ def main(language: str):
     with speaking(language):
         said = [*of_layout(page), *of_answers(page), *of_views(page), *of_inspections(page), *of_mistakes(page)]
         said += [(name, facts(page.library.model(name)[0])) for name in ("llama-fables", "llama-fables-gpt")]
-        picker = Picker.pack(["a", "b/step-01"])
-    said += [("picker", words) for model in picker for _name, words in model["checkpoints"]]
+        said += [("series", words) for _name, words, _tick in Series.pack("b", ["b", "b/step-01"])]
     print(json.dumps(said))
 
 

@@ -25,6 +25,7 @@ EXCEPTIONS = {
     "views/overview/running.py": {"top center": "Plotly's"},
     "views/style.py": dict.fromkeys(("Segoe UI", "Noto Sans", "SF Mono", "DejaVu Sans Mono"), "a font"),
     "views/tokens/embedding.py": {"top center": "Plotly's"},
+    "views/training/worked_out.py": {"middle right": "Plotly's"},
     "web/assets.py": {
         "async ({}) => { const page = await {}; return {}; }": "script",
         "export const {} = {};\n": "script",

@@ -116,7 +116,7 @@ def continued(library: Library):
 @pytest.mark.parametrize("use", first_of([shown, explored, generated, predicted, continued]))
 def test_an_evicted_model_is_gone_whatever_it_was_used_for(tiny_checkpoint, use):
     shutil.copytree(tiny_checkpoint, tiny_checkpoint.with_name("other"))
-    library = Library("cpu", most_models=1)
+    library = Library("cpu", most_model_bytes=1)
     is_there = ref(library.model("tiny")[0])
     use(library)
     trace = library.trace("tiny", IDS)

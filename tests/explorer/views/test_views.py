@@ -25,7 +25,7 @@ from model.config import CHOICES, ModelConfig
 from model.transformer_lm import TransformerLM
 from tests.drawn import Picture
 from tests.panels import PANELS, each_panel_and_style, every_panel, fitting_run, shows, subject
-from tests.specimens import STYLES, edited_trace_of, trace_of
+from tests.specimens import RECORD, SCORES, STYLES, edited_trace_of, know_training, trace_of, training
 
 TAPS_OF_EACH_SIZE = ["logits", "blocks.0.ffn.hidden", "blocks.0.attn.scores"]  # V, F and T numbers a row
 LARGEST = 3_000_000  # bytes of JSON
@@ -289,6 +289,8 @@ def long_traces() -> Iterator[list[Trace]]:
     ids = torch.randint(6000, (256,)).tolist()
     runs, lms = [], [TransformerLM(config).eval() for config in configs]
     for lm in lms:
+        known = training("long/step-000001", range(3), **RECORD, **SCORES)
+        know_training(lm, known, lambda name, ids, edits, lm=lm: (lm, capture(lm, ids, edits)))
         changed = capture(lm, ids, (Edit("blocks.0.attn.z", "zero", index=1),))
         runs.append(replace(changed, baseline=capture(lm, ids)))
     yield runs

@@ -20,16 +20,24 @@ class Figure(Widget):
 
     Args:
         selects: "x", "y" or "customdata" of a clicked point -> the field of the state it sets.
+        to_steps: whether "customdata" of its points names the step of training that a click goes to.
         height, min_plot_width: pixels; in less width it scrolls sideways.
     """
 
     def __init__(
-        self, *, selects: Mapping[str, str] | None = None, height: int = 360, min_plot_width: int = 0, **kwargs
+        self,
+        *,
+        selects: Mapping[str, str] | None = None,
+        to_steps: bool = False,
+        height: int = 360,
+        min_plot_width: int = 0,
+        **kwargs,
     ):
         selects = dict(selects or {})
         role = with_words(CHOOSING, keys=look_up(KEYS)) if selects.keys() & {"x", "y"} else GROUP
         html = (
             f'<div class="plot" {role} data-selects="{attribute(selects)}" '
+            f"{'data-to-steps ' * to_steps}"
             f'style="height:{height}px;min-width:{min_plot_width}px" tabindex="0"></div>{EVIDENCE}'
         )
         super().__init__(html=html, scripts=plotly_script(), **kwargs)

@@ -1,12 +1,12 @@
 // @ts-check
-import { pick, setPatch } from "../../static/choosing.js";
+import { chooseStep, pick, setPatch } from "../../static/choosing.js";
 import { countDraw, find } from "../../static/dom.js";
 import { inTurn } from "../../static/drawing_queue.js";
 import { evidenceIn } from "../../static/evidence.js";
 import { makeLegible } from "../../static/ink.js";
 import { N_, language, lookUp } from "../../static/language.js";
 import { followLines } from "../../static/lines.js";
-import { inA, seen } from "../../static/partners.js";
+import { checkpointOfSeen, inA, seen } from "../../static/partners.js";
 import { onPicture } from "../../static/pictures.js";
 import { rove } from "../../static/roving.js";
 import { tellSideways } from "../../static/sideways.js";
@@ -80,7 +80,7 @@ export default function figure(element) {
     countDraw(plot);
   }
 
-  // Where a click opens another tab, a click with Shift stays and tells.
+  // Where a click opens another tab or goes to another step, a click with Shift stays and tells.
   function click({ points: [point], event }) {
     const change = {};
     for (const [source, field] of Object.entries(selects))
@@ -90,6 +90,7 @@ export default function figure(element) {
     if (patches) setPatch(patches.run, patchAt(point), inA(change));
     else if (Object.keys(change).length && !(opens && event.shiftKey)) pick(inA(change));
     if (opens && !event.shiftKey) return;
+    if ("toSteps" in plot.dataset && point.customdata && !event.shiftKey) chooseStep(point.customdata, checkpointOfSeen());
     const item = Array.isArray(point.pointNumber) ? null : point.pointNumber; // of a heatmap the place says all
     inspect({ x: positionOf(point, "x"), y: positionOf(point, "y"), curve: point.curveNumber, item });
   }

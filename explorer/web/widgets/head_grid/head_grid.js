@@ -16,6 +16,7 @@ export default function headGrid(element) {
   const grid = find(element, ".grid"), readout = find(element, ".readout");
   const selects = JSON.parse(grid.dataset.selects), inspect = evidenceIn(element);
   let value = null, bytes = null, buttons = []; // of the heads, layer after layer
+  let shape = [0, 0]; // layers and heads that there are buttons of
 
   function load(pictures) {
     value = pictures;
@@ -23,6 +24,13 @@ export default function headGrid(element) {
     if (!value) return;
     bytes = Uint8Array.from(atob(value.data), (c) => c.charCodeAt(0));
     grid.ariaLabel = value.alt;
+    if (value.layers !== shape[0] || value.heads !== shape[1]) build();
+    paint();
+    mark();
+  }
+
+  function build() {
+    shape = [value.layers, value.heads];
     grid.style.setProperty("--heads", value.heads);
     const layers = Array.from({ length: value.layers }, (nothing, layer) => {
       const name = span("layer", `L${layer}`);
@@ -31,8 +39,6 @@ export default function headGrid(element) {
     });
     buttons = layers.flatMap(([, ...heads]) => heads);
     grid.replaceChildren(...layers.flat());
-    paint();
-    mark();
   }
 
   function paint() {

@@ -1,31 +1,25 @@
 // @ts-check
 import { onContent } from "../../static/contents.js";
 import { find } from "../../static/dom.js";
+import { modelOf } from "../../static/series.js";
 import { onState, state } from "../../static/state.js";
 
 /** @param {HTMLElement} element @param {import("../../static/contents.js").Gradio} gradio */
 export default function picker(element, { props, watch, emit }) {
-  const box = find(element, ".picker"), [list, moments] = box.querySelectorAll("select");
+  const box = find(element, ".picker"), list = box.querySelector("select");
   let models = JSON.parse(box.dataset.models);
 
   function show(checkpoint) {
-    const shown = models.find(({ checkpoints }) => checkpoints.some(([name]) => name === checkpoint));
-    list.replaceChildren(...models.map(({ name }) => new Option(name, name)));
-    list.value = shown?.name;
-    moments.replaceChildren(...(shown?.checkpoints ?? []).map(([name, words]) => new Option(words, name)));
-    moments.value = checkpoint;
-    moments.hidden = moments.length < 2;
-  }
-
-  function choose(checkpoint) {
-    props.value = checkpoint;
-    emit.input();
+    list.replaceChildren(...models.map(([name]) => new Option(name, name)));
+    list.value = modelOf(checkpoint);
   }
 
   const follow = () => show(state.checkpoint ?? props.value);
-  // A model's last snapshot is the one that is trained furthest.
-  list.addEventListener("change", () => choose(models.find(({ name }) => name === list.value).checkpoints.at(-1)[0]));
-  moments.addEventListener("change", () => choose(moments.value));
+  // A model's last checkpoint is the one that is trained furthest.
+  list.addEventListener("change", () => {
+    props.value = models.find(([name]) => name === list.value)[1];
+    emit.input();
+  });
   watch("value", () => show(props.value)); // refused: the one before
   onState(element, follow);
   onContent(element, (content) => { models = content; follow(); });

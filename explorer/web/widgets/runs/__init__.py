@@ -5,8 +5,10 @@ from typing import Any
 
 from explorer.language import N_, _, look_up
 from explorer.state.page_state import PageState
+from explorer.state.series import model_of, series_of
 from explorer.tracing.comparison import Comparison
-from explorer.web.widgets.picker import moment
+from explorer.web.widgets.picker import Picker
+from explorer.web.widgets.series import Series
 from explorer.web.widgets.widget import Widget, with_words
 
 # kind of an alignment -> what is said of it
@@ -26,7 +28,7 @@ class Runs(Widget):
     def __init__(self, **kwargs):
         html = with_words(
             '<div class="runs" role="group" aria-label="{name}"><div class="ways"></div><div class="two" hidden></div>'
-            "</div>",
+            '<div class="training-step" hidden></div></div>',
             name=_("A second run to compare with"),
         )
         super().__init__(html=html, **kwargs)
@@ -39,17 +41,19 @@ class Runs(Widget):
 
         Args:
             comparison: of the two runs, where there are two.
-            checkpoints: names of models to choose from.
+            checkpoints: names of all that there are.
             prompts: the texts of both runs' prompts.
         """
-        models = [[name, named(name)] for name in checkpoints if name != asked.run.checkpoint]
-        ways = {"models": models, "changed": bool(asked.run.edits), "prompt": prompts[0]}
+        own = model_of(asked.run.checkpoint)
+        models = [pair for pair in Picker.pack(checkpoints) if pair[0] != own]
+        step = beside(asked.run.checkpoint, checkpoints)
+        ways = {"models": models, "step": step, "changed": bool(asked.run.edits), "prompt": prompts[0]}
         if not asked.seen_other or comparison is None:
             return ways | {"two": None}
         alignment = comparison.alignment
         same_text = comparison.trace.tokens == comparison.other.tokens
         about = [
-            named(asked.other.checkpoint) if asked.other.checkpoint != asked.run.checkpoint else "",
+            model_of(asked.other.checkpoint) if model_of(asked.other.checkpoint) != own else "",
             _("the same text") if same_text else prompts[1],
             "; ".join(edit.words(comparison.other.config) for edit in comparison.other.edits)
             or (_("without the changes") if comparison.is_unchanged else ""),
@@ -63,11 +67,15 @@ class Runs(Widget):
                 "back": list(alignment.back),
                 "pins": len(asked.pins),
                 "comparable": comparison.comparable,
+                "moments": Series.pack(asked.other.checkpoint, checkpoints),
             }
         }
 
 
-def named(checkpoint: str) -> str:
-    """A model, with the moment of its training where it was kept at several."""
-    name, slash, _snapshot = checkpoint.partition("/")
-    return f"{name}, {moment(checkpoint)}" if slash else name
+def beside(checkpoint: str, checkpoints: Sequence[str]) -> str:
+    """Of the same training the step before, or of the first the one after; "" where there is no other."""
+    series = series_of(checkpoint, checkpoints)
+    if len(series) < 2 or checkpoint not in series:
+        return ""
+    at = series.index(checkpoint)
+    return series[at - 1 if at else 1]

@@ -6,10 +6,12 @@ import { _ } from "../../static/language.js";
 import { makeMove } from "../../static/moves.js";
 import { awaitPartner, followPartners } from "../../static/partners.js";
 import { onState, state } from "../../static/state.js";
+import { stepSlider } from "../../static/step_slider.js";
 
 /** @param {HTMLElement} element */
 export default function runs(element) {
-  const box = find(element, ".runs"), ways = find(box, ".ways"), two = find(box, ".two");
+  const box = find(element, ".runs"), ways = find(box, ".ways"), two = find(box, ".two"), step = find(box, ".training-step");
+  const steps = stepSlider(step, "b.checkpoint", _("step of the training of B"));
   let value = null, typing = false;
 
   function draw(content) {
@@ -17,6 +19,8 @@ export default function runs(element) {
     followPartners(value.two);
     ways.hidden = Boolean(value.two);
     two.hidden = !value.two;
+    step.hidden = !value.two?.moments.length;
+    steps.show(value.two?.moments ?? []);
     if (value.two) two.replaceChildren(...compared());
     else ways.replaceChildren(...waysIn());
     countDraw(box);
@@ -25,7 +29,8 @@ export default function runs(element) {
   function waysIn() {
     if (typing) return [promptBox()];
     const found = [buttonOf(_("another prompt"), () => { typing = true; draw(value); find(ways, "input").focus(); })];
-    if (value.models.length) found.push(modelList(_("another model or training step")));
+    if (value.step) found.push(buttonOf(_("another training step"), () => withModel(value.step), { title: _("The step before this one, or of the first the one after; a slider then goes to any.") }));
+    if (value.models.length) found.push(modelList(_("another model")));
     if (value.changed) found.push(buttonOf(_("without the changes"), () => makeMove({ kind: "compare", with: "unchanged" })));
     return [span("what", _("compare with")), ...found];
   }
@@ -43,9 +48,11 @@ export default function runs(element) {
     return form;
   }
 
+  const withModel = (checkpoint) => makeMove({ kind: "compare", with: "model", checkpoint });
+
   function modelList(title) {
-    const list = make("select", { ariaLabel: title }, new Option(title, ""), ...value.models.map(([name, words]) => new Option(words, name)));
-    list.addEventListener("change", () => { if (list.value) makeMove({ kind: "compare", with: "model", checkpoint: list.value }); });
+    const list = make("select", { ariaLabel: title }, new Option(title, ""), ...value.models.map(([model, checkpoint]) => new Option(model, checkpoint)));
+    list.addEventListener("change", () => { if (list.value) withModel(list.value); });
     return list;
   }
 
@@ -54,20 +61,32 @@ export default function runs(element) {
     const shown = [["a", "A"], ["b", "B"], ["difference", "A − B"]].map(([name, text]) =>
       buttonOf(text, () => show(name), { dataset: { shown: name }, title: TITLES()[name] }));
     const missing = gaps.some(Boolean) ? _("; without a partner: {a} of A, {b} of B", { a: gaps[0], b: gaps[1] }) : "";
-    const row = [
-      span("switch", ...shown),
-      make("span", { className: "about", title: about }, _("B: {about}", { about })),
-      buttonOf("⇄", () => makeMove({ kind: "swap" }), { title: _("swap A and B"), ariaLabel: _("swap A and B") }),
+    const which = span("switch", ...shown);
+    which.ariaLabel = _("which run the pictures show");
+    which.role = "group";
+    const seldom = [
       buttonOf(_("A to B"), () => makeMove({ kind: "copy" }), { title: _("B becomes what A is now") }),
-      buttonOf("×", () => makeMove({ kind: "close" }), { title: _("close B"), ariaLabel: _("close B") }),
       span("aligned", aligned + missing),
       pinning(),
     ];
-    if (pins) row.push(buttonOf(_("align anew"), () => makeMove({ kind: "unpin" }), { title: _("Without the pairs that you put together.") }));
-    row[0].ariaLabel = _("which run the pictures show");
-    row[0].role = "group";
+    if (pins) seldom.push(buttonOf(_("align anew"), () => makeMove({ kind: "unpin" }), { title: _("Without the pairs that you put together.") }));
     queueMicrotask(mark);
-    return row;
+    return [
+      which,
+      buttonOf("⇄", () => makeMove({ kind: "swap" }), { title: _("swap A and B"), ariaLabel: _("swap A and B") }),
+      buttonOf("×", () => makeMove({ kind: "close" }), { title: _("close B"), ariaLabel: _("close B") }),
+      more(),
+      make("span", { className: "about", title: about }, _("B: {about}", { about })),
+      span("seldom", ...seldom),
+    ];
+  }
+
+  // On a telephone what is seldom pressed is behind a button.
+  function more() {
+    const tell = (button) => { button.ariaExpanded = String(box.classList.contains("open")); };
+    const made = buttonOf("⋯", () => { box.classList.toggle("open"); tell(made); }, { className: "more", ariaLabel: _("more of the two runs") });
+    tell(made);
+    return made;
   }
 
   // Which token of B is to stand beside the chosen one of A, is told by the next click on one of B.

@@ -52,7 +52,9 @@ def test_the_open_view_and_the_prediction_are_drawn(endpoints, asked, state, vie
     texts = {f"{view.name}-{part}" for part in ("words", "formula", "choosers", "what-ifs")}
     texts |= {f"{view.name}-in-full"} if view in SIMPLE else set()
     texts |= {"next-token", "next-token-words", "brief", "guess", "problem", "changes", "why-token"} | (
-        {"strip", "strip-b", "runs", "story", "playback", "branches", "advice", "picker"} if about == "show" else set()
+        {"strip", "strip-b", "runs", "story", "playback", "branches", "advice", "picker", "series"}
+        if about == "show"
+        else set()
     )
     drawn = {f"{view.name}-{panel.name}": panel for panel in view.panels if about == "show" or not panel.once}
     assert set(contents) == texts | set(drawn) | {f"{name}-mark" for name in drawn}

@@ -55,6 +55,22 @@ test("another tab is a step of the same run, another prompt one of another run",
   assert.notEqual(steps.replaced.at(-1).run, 5);
 });
 
+test("steps of one training replace one another, of either run", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const at = (step, more) => ({ ...owl, checkpoint: `fables/step-${step}`, ...more });
+  followInHistory(at(1));
+  assert.equal(steps.pushed, 1); // another model
+  followInHistory(at(2));
+  followInHistory(at(2, { "b.checkpoint": "fables/step-1" }));
+  assert.equal(steps.pushed, 2); // a second run
+  followInHistory(at(2, { "b.checkpoint": "fables/step-4" }));
+  t.mock.timers.tick(300);
+  assert.equal(steps.pushed, 2);
+  assert.match(decodeURIComponent(steps.replaced.at(-1).url), /[?&]checkpoint=fables\/step-2.*b\.checkpoint=fables\/step-4/);
+  followInHistory(owl);
+  assert.equal(steps.pushed, 3);
+});
+
 test("going back to a run finds it as it was left, in the tab of the step", (t) => {
   back({ run: 5, state: { ...fox, query: 0 } });
   const [[there, isSameRun]] = steps.went;

@@ -31,6 +31,12 @@ test("moves are made one after another, each of the run that the one before led 
   assert.deepEqual(state.generated, [5]);
 });
 
+test("a step of a training has what was written to another step of it", async () => {
+  own.fables = { generated: [3] };
+  assert.deepEqual((await beginWith("fables/step-000512")).own, { generated: [3] });
+  assert.equal((await beginWith("other")).own, null);
+});
+
 test("what is being written ends with what is seen before a move is made", () => {
   const { turn } = state;
   makeMove(UNDO);

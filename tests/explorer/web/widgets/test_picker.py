@@ -1,17 +1,16 @@
 from explorer.web.widgets.picker import Picker
 
 
-def test_snapshots_of_a_model_stand_together():
-    names = ["b", "series/step-000512", "series/step-000000", "a"]
+def test_the_steps_of_a_training_are_one_model_which_is_trained_furthest_at_first():
+    names = ["b", "series/step-000512", "series/step-1024", "series/step-000000", "a", "group/c", "group/d"]
     assert Picker.pack(names) == [
-        {"name": "a", "checkpoints": [["a", "at its end"]]},
-        {"name": "b", "checkpoints": [["b", "at its end"]]},
-        {
-            "name": "series",
-            "checkpoints": [["series/step-000000", "step 0"], ["series/step-000512", "step 512"]],
-        },
+        ["a", "a"],
+        ["b", "b"],
+        ["group/c", "group/c"],
+        ["group/d", "group/d"],
+        ["series", "series/step-1024"],
     ]
 
 
-def test_a_model_may_stand_beside_its_snapshots():
-    assert Picker.pack(["a/best", "a"])[0]["checkpoints"] == [["a", "at its end"], ["a/best", "best"]]
+def test_a_model_may_stand_beside_its_steps():
+    assert Picker.pack(["a/step-8", "a"]) == [["a", "a"]]

@@ -1,0 +1,97 @@
+"""How a model came about, as its files have it."""
+
+import gc
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from explorer.tracing.capture import capture
+from explorer.tracing.library import Library
+from explorer.tracing.training import place_of, training_of
+from model.checkpoint import load_checkpoint, save_checkpoint
+from model.transformer_lm import TransformerLM
+
+STEPS = (0, 4, 16)
+LINES = [
+    '{"step": 8, "loss": 2.5}',
+    "no JSON",
+    '{"step": 4, "loss": 3, "rate": 0.1}',
+    '{"loss": 1}',
+    "[1]",
+    '{"step": "x"}',
+]
+
+
+@pytest.fixture
+def series(tiny_checkpoint, tiny_lm, tiny_tokenizer):
+    """Three steps of "fables" that differ, with a record; the tokenizer is in the folder around them."""
+    folder = tiny_checkpoint.with_name("fables")
+    for step in STEPS:
+        torch.manual_seed(step)
+        save_checkpoint(TransformerLM(tiny_lm.config), None, folder / f"step-{step:06d}", dtype=torch.float32)
+    tiny_tokenizer.save(folder / "tokenizer.tiktoken")
+    (folder / "training.jsonl").write_text("\n".join(LINES), encoding="utf-8")
+    return folder
+
+
+def name(step: int) -> str:
+    return f"fables/step-{step:06d}"
+
+
+def test_a_run_knows_how_its_model_came_about(series):
+    training = Library("cpu").trace(name(4), (1, 2)).training
+    assert (training.checkpoint, training.model, training.step) == (name(4), "fables", 4)
+    assert training.snapshots == {step: name(step) for step in STEPS}
+    assert training.record["step"].tolist() == [4, 8] and training.record["loss"].tolist() == [3, 2.5]
+    assert training.record["rate"][0] == 0.1 and np.isnan(training.record["rate"][1])
+
+
+def test_of_a_model_that_was_kept_once_only_the_record_is_known(series, tiny_checkpoint):
+    assert not Library("cpu").trace("tiny", (1, 2)).training.snapshots
+    assert not Library("cpu").trace("tiny", (1, 2)).training.record
+    (tiny_checkpoint / "training.jsonl").write_text(json.dumps({"step": 7, "loss": 2}))
+    training = Library("cpu").trace("tiny", (1, 2)).training
+    assert training.record["step"].tolist() == [7] and training.step is None
+    (series.parent / "training.jsonl").write_text(json.dumps({"step": 9}))
+    shutil.rmtree(series / "step-000004")
+    shutil.rmtree(series / "step-000016")
+    assert training_of("tiny", ["tiny"], tiny_checkpoint.with_name("nowhere")).record == {}
+    assert training_of(name(0), ["tiny", name(0)], series / "step-000000").snapshots == {}
+
+
+def test_the_same_text_is_read_at_every_step(series):
+    library = Library("cpu")
+    lm, trace = library.held(name(4), (3, 1, 2))
+    found = trace.at_steps()
+    assert list(found) == list(STEPS) and found[4] == (lm, trace)
+    for step, (_lm, run) in found.items():
+        alone = capture(load_checkpoint(name(step))[0], (3, 1, 2))
+        assert run.training.step == step
+        np.testing.assert_array_equal(run["logits"], alone["logits"])
+        run.weights["lm_head.weight"]
+    assert trace.at_steps()[16][1] is found[16][1]
+
+
+def test_nothing_is_read_of_a_model_of_which_nothing_is_known(tiny_lm):
+    assert capture(tiny_lm, [1, 2]).at_steps() == {}
+
+
+def test_a_library_that_nobody_holds_is_gone(series):
+    library = Library("cpu")
+    lm, trace = library.held(name(4), (3, 1))
+    assert trace.at_steps()
+    del library
+    gc.collect()
+    with pytest.raises(ReferenceError, match="library"):
+        trace.at_steps()
+    assert lm is not None
+
+
+def test_the_nearest_step_is_that_on_a_logarithmic_scale(series):
+    training = Library("cpu").trace(name(4), (1, 2)).training
+    nearest = {0: 0, 1: 0, 2: 4, 7: 4, 9: 16, 10**6: 16}  # 1 is as far from 1/2 as 2 from 4
+    assert {step: training.nearest(step) for step in nearest} == {step: name(kept) for step, kept in nearest.items()}
+    assert place_of(0) == -1 and place_of(1024) == 10

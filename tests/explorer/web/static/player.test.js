@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { player } from "../../../../explorer/web/static/player.js";
+
+/** Five places, gone through on a clock that only `wait` moves. */
+function start(t) {
+  const page = { place: 0, isBusy: false, told: [] };
+  let now = 0;
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  t.mock.method(performance, "now", () => now);
+  const playing = player(() => ++page.place < 4, () => page.isBusy, (is) => page.told.push(is));
+  const wait = (ms) => { for (const end = now + ms; now < end;) { now++; t.mock.timers.tick(1); } };
+  return { page, playing, wait };
+}
+
+test("one after another is shown, each for as long, to the end", (t) => {
+  const { page, playing, wait } = start(t);
+  playing.start();
+  wait(100);
+  assert.equal(page.place, 1);
+  wait(600);
+  assert.equal(page.place, 1);
+  wait(200);
+  assert.equal(page.place, 2);
+  assert.deepEqual(page.told, [true]);
+  wait(5000);
+  assert.equal(page.place, 4);
+  assert.deepEqual(page.told, [true, false]);
+  assert.equal(playing.stop(), false);
+});
+
+test("the next is not asked for before the one before is painted, and is not made up for", (t) => {
+  const { page, playing, wait } = start(t);
+  playing.start();
+  wait(100);
+  page.isBusy = true;
+  wait(5000);
+  assert.equal(page.place, 1);
+  page.isBusy = false;
+  wait(100);
+  assert.equal(page.place, 2);
+  wait(300);
+  assert.equal(page.place, 2);
+});
+
+test("it ends when it is stopped, and where nothing comes", (t) => {
+  const { page, playing, wait } = start(t);
+  playing.start();
+  wait(100);
+  assert.equal(playing.stop(), true);
+  wait(5000);
+  assert.equal(page.place, 1);
+  page.isBusy = true;
+  playing.start();
+  wait(20_000);
+  assert.deepEqual(page.told, [true, false, true, false]);
+  assert.equal(page.place, 1);
+});
