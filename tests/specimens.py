@@ -149,7 +149,9 @@ TRAINED = {
 @cache
 def _model_at_step(config: ModelConfig, checkpoint: str) -> TransformerLM:
     torch.manual_seed(sum(checkpoint.encode()))
-    return TransformerLM(config).eval().requires_grad_(False)
+    lm = TransformerLM(config).eval().requires_grad_(False)
+    know_training(lm, training(checkpoint), partial(_at_step, config))
+    return lm
 
 
 @cache

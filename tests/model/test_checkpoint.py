@@ -1,6 +1,7 @@
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 from dataclasses import asdict, replace
@@ -10,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from model.checkpoint import CheckpointError, list_checkpoints, load_checkpoint, save_checkpoint
+from model.checkpoint import CheckpointError, is_checkpoint, list_checkpoints, load_checkpoint, save_checkpoint
 from model.config import ModelConfig, RopeScaling
 from model.transformer_lm import TransformerLM
 
@@ -251,3 +252,12 @@ def test_nothing_is_unpickled(tiny_checkpoint, tmp_path, name, write):
     assert not (tmp_path / "exploded").exists()
     pickle.loads(pickle.dumps(Bomb(tmp_path / "exploded")))  # the bomb does work
     assert (tmp_path / "exploded").exists()
+
+
+def test_a_name_is_known_without_listing_all(tiny_checkpoint, monkeypatch):
+    shutil.copytree(tiny_checkpoint, tiny_checkpoint / "step-000001")
+    assert all(map(is_checkpoint, list_checkpoints())) and is_checkpoint("tiny/step-000001")
+    monkeypatch.chdir(tiny_checkpoint)
+    paths = [".", "..", "", "/", "tiny/..", "../tiny", "tiny/.", "tiny/", "tiny//step-000001", str(tiny_checkpoint)]
+    for name in [*paths, "tiny/step-000001/..", "/tiny", "Nobody", "tiny/config.json", "\0", "\udcff", "x" * 5000]:
+        assert not is_checkpoint(name), name
