@@ -261,3 +261,9 @@ def test_a_name_is_known_without_listing_all(tiny_checkpoint, monkeypatch):
     paths = [".", "..", "", "/", "tiny/..", "../tiny", "tiny/.", "tiny/", "tiny//step-000001", str(tiny_checkpoint)]
     for name in [*paths, "tiny/step-000001/..", "/tiny", "Nobody", "tiny/config.json", "\0", "\udcff", "x" * 5000]:
         assert not is_checkpoint(name), name
+
+
+def test_whatever_files_there_are_a_path_is_no_name(monkeypatch):
+    monkeypatch.setattr(Path, "exists", lambda path: True)
+    assert is_checkpoint("tiny") and is_checkpoint("tiny/step-000001")
+    assert not any(map(is_checkpoint, ["/tiny", "tiny/..", "..", "../tiny", "/", "a/b/c", "./tiny"]))
