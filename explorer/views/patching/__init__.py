@@ -2,7 +2,7 @@
 
 from explorer.explain.analysed.patching import metric_words
 from explorer.explain.notation import number
-from explorer.language import N_, _
+from explorer.language import N_, _, look_up
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.effect_scale import LEAST_DIFFERENCE
@@ -42,10 +42,10 @@ def formula(runs: Comparison, selection: Selection) -> str:
         "are computed anew",
         receiver=receiver_words(receiver_of(two, selection)),
     )
-    return "\n".join(filter(None, (roles, measured, none, hides, EFFECTS, paths)))
+    return "\n".join(filter(None, (roles, measured, none, hides, look_up(EFFECTS), paths)))
 
 
-EFFECTS = (
+EFFECTS = N_(
     "denoising (m(patched) − m(corrupted)) / (m(clean) − m(corrupted))\n"
     "noising (m(patched) − m(clean)) / (m(clean) − m(corrupted))"
 )

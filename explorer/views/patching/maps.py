@@ -38,7 +38,11 @@ def effect_map(
     by_position = part in BY_POSITION
     finite = np.isfinite(values)
     largest = float(np.abs(values[finite]).max()) if finite.any() else 0.0
-    place = _("layer %{y}, position %{x}") if by_position else _("layer %{y} head %{x}")
+    hover = (
+        _("layer %{y}, position %{x}<br>effect %{z:+.3g}<extra></extra>")
+        if by_position
+        else _("layer %{y} head %{x}<br>effect %{z:+.3g}<extra></extra>")
+    )
     x = {"x": positions(two.tokens)} if by_position else {}
     most = np.unravel_index(np.nan_to_num(np.abs(values)).argmax(), values.shape)
     fig = figure(
@@ -50,7 +54,7 @@ def effect_map(
             autocolorscale=True,
             text=[[added(value) if np.isfinite(value) else "" for value in row] for row in values],
             texttemplate="%{text}" if values.shape[1] <= 12 else None,
-            hovertemplate=f"{place}<br>{_('effect')} %{{z:+.3g}}<extra></extra>",
+            hovertemplate=hover,
             hoverongaps=False,
             xgap=1,
             ygap=1,
@@ -126,7 +130,7 @@ def beside(runs: Comparison, selection: Selection, part: str) -> go.Figure:
         mode="markers",
         marker={"color": FEED_FORWARD if part == "ffn.out" else ATTENTION, "size": 7},
         text=[name for row in names for name in row],
-        hovertemplate="%{text}<br>" + _("exact %{x:+.3g}, estimated %{y:+.3g}") + "<extra></extra>",
+        hovertemplate=_("%{text}<br>exact %{x:+.3g}, estimated %{y:+.3g}<extra></extra>"),
         showlegend=False,
     )
     fig = figure(

@@ -120,7 +120,8 @@ def check(name: str, trace: Trace) -> int:
 
 @each_picture_and_style()
 def test_a_clicked_point_is_worked_out_to_what_is_told_there(name, style, length):
-    assert check(name, run_of(name, style, length))
+    has_none = name == "patching-neurons"  # between a run and itself; of two prompts: views/test_patching.py
+    assert bool(check(name, run_of(name, style, length))) is not has_none
 
 
 @pytest.mark.parametrize("name", POINTED_AT)
