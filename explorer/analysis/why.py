@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.ablation import ablation
-from explorer.analysis.attribution import attribution
+from explorer.analysis.attribution import Attribution, attribution
 from explorer.analysis.next_token import ranking
 from explorer.state.interventions import Edit, Intervention
 from explorer.tracing.trace import Trace
+from model.config import ModelConfig
 
 MOST_PARTS = 3  # of those that raise the logit most
 LEAST_SHARE = 0.1  # of all that raises it, of a part that is named
@@ -65,6 +66,7 @@ class Why:
         dearest: the part whose silence costs most, and how many bits.
         partner: the part that costs most besides what it costs alone once the first of the reasons is silent, and how
             many bits both cost together; None where there is no reason, or none that costs `DECISIVE` more so.
+        together: bits that all reasons cost together; None where that is not `DECISIVE` more than they cost one by one.
     """
 
     token_id: int
@@ -74,6 +76,7 @@ class Why:
     reasons: tuple[Reason, ...]
     dearest: tuple[Part, float]
     partner: tuple[Reason, float] | None
+    together: float | None = None
 
 
 def why(trace: Trace, position: int, target: int = 1) -> Why:
@@ -85,10 +88,10 @@ def why(trace: Trace, position: int, target: int = 1) -> Why:
     order = ranking(trace, position)
     token_id, rival_id = int(order[target - 1]), int(order[0 if target > 1 else 1])
     added = attribution(trace, position, token_id, rival_id)
-    raised = np.concatenate((added.heads, added.feed_forward[:, None]), axis=1)  # (L, H + 1)
+    raised = raises(added)
     alone = ablation(trace, position, token_id)
     lost = costs(alone.heads, alone.sublayers)  # (L, H + 1)
-    parts = [Part(layer, head if head < trace.config.num_heads else None) for layer, head in np.ndindex(raised.shape)]
+    parts = parts_of(trace.config)
 
     def reason(place: int) -> Reason:
         part, key, weight = parts[place], None, 0.0
@@ -99,6 +102,11 @@ def why(trace: Trace, position: int, target: int = 1) -> Why:
 
     reasons = tuple(reason(place) for place in most(raised))
     dearest = int(lost.argmax())
+    together = None
+    if len(reasons) > 1:
+        silenced = trace.outcome(position, token_id, (*trace.edits, *(each.part.silenced for each in reasons)))
+        cost = float(alone.before - silenced[1] / np.log(2))
+        together = cost if cost - sum(each.costs for each in reasons) >= DECISIVE else None
     partner = None
     if reasons:
         also = ablation(trace, position, token_id, (reasons[0].part.silenced,))
@@ -108,9 +116,25 @@ def why(trace: Trace, position: int, target: int = 1) -> Why:
         if more.max() >= DECISIVE:
             place = int(more.argmax())
             partner = reason(place), float(both.flat[place])
-    return Why(
-        token_id, rival_id, alone.before, added.logit, reasons, (parts[dearest], float(lost.flat[dearest])), partner
-    )
+    most_missed = parts[dearest], float(lost.flat[dearest])
+    return Why(token_id, rival_id, alone.before, added.logit, reasons, most_missed, partner, together)
+
+
+def raises(added: Attribution) -> np.ndarray:
+    """(L, H + 1) what each head, and each feed-forward, adds."""
+    return np.concatenate((added.heads, added.feed_forward[:, None]), axis=1)
+
+
+def raised_by(trace: Trace, position: int, token_id: int, rival_id: int) -> dict[Part, float]:
+    """What each part adds to the token's lead over its rival."""
+    added = raises(attribution(trace, position, token_id, rival_id))
+    return dict(zip(parts_of(trace.config), added.ravel().tolist(), strict=True))
+
+
+def parts_of(config: ModelConfig) -> list[Part]:
+    """All heads and feed-forwards, in the order of a flattened (L, H + 1)."""
+    heads = [*range(config.num_heads), None]
+    return [Part(layer, head) for layer in range(config.num_layers) for head in heads]
 
 
 def costs(heads: np.ndarray, sublayers: np.ndarray) -> np.ndarray:

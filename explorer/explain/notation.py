@@ -1,11 +1,11 @@
 """How tokens, numbers and sums of them are written."""
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from explorer.language import ngettext
+from explorer.language import _, ngettext
 
 
 def visible(token: str) -> str:
@@ -57,6 +57,12 @@ def added(value: float) -> str:
     """What a part adds, with its sign: two decimals; no sign where that leaves nothing."""
     text = f"{value:+.2f}".replace("-", "−")
     return text[1:] if float(f"{value:.2f}") == 0 else text
+
+
+def listed(names: Iterable[str]) -> str:
+    """As in "a, b and c", each once."""
+    *first, last = list(dict.fromkeys(names)) or [""]
+    return _("{first} and {last}", first=", ".join(first), last=last) if first else last
 
 
 MOST_TERMS = 3  # of a sum that are written out

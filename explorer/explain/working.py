@@ -1,6 +1,6 @@
 """A formula, the numbers that go into it, and what it gives."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,6 +66,10 @@ class Working:
     value: np.ndarray | float
     inputs: tuple[Input, ...]
     sizes: np.ndarray | float = np.nan
+
+
+def each_once(inputs: Iterable[Input]) -> tuple[Input, ...]:
+    return tuple({str(read): read for read in inputs}.values())
 
 
 def take(trace: Trace, name: str, *index: int | slice | np.ndarray) -> tuple[np.ndarray, Input]:

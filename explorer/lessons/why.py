@@ -1,12 +1,13 @@
 """Why a token was predicted, in sentences of which each says where it can be seen."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from explorer.analysis.why import DECISIVE, Part, Reason, Why
-from explorer.explain.notation import number, quoted
+from explorer.explain.notation import listed, number, quoted
 from explorer.language import _
+from explorer.state.interventions import BETWEEN, MOST_EDITS
 from explorer.tracing.trace import Trace
 
 
@@ -35,6 +36,8 @@ def told(trace: Trace, position: int, why: Why) -> Iterator[Clause]:
     yield Clause(words, {"view": "prediction", "query": position}, "prediction-parts")
     for reason in why.reasons:
         yield from _of_reason(trace, position, why, reason)
+    if why.together is not None:
+        yield _of_all(trace, position, why, why.together)
     if why.partner:
         yield _of_partner(position, why, *why.partner)
     yield from _of_dearest(position, why)
@@ -68,13 +71,26 @@ def _of_reason(trace: Trace, position: int, why: Why, reason: Reason) -> Iterato
     yield Clause(words, _place(part, "experiments", position), _ablation(part))
 
 
+def _of_all(trace: Trace, position: int, why: Why, together: float) -> Clause:
+    parts = [reason.part for reason in why.reasons]
+    words = _(
+        "Silenced together, {parts} take the probability down to {after}: that costs {together} bits, where one by one "
+        "they cost {sum} in sum.",
+        parts=listed(map(named, parts)),
+        after=number(2 ** (why.log2_p - together)),
+        together=number(together),
+        sum=number(sum(reason.costs for reason in why.reasons)),
+    )
+    return Clause(words, silencing(trace, position, parts), "experiments-together_probability")
+
+
 def _of_partner(position: int, why: Why, partner: Reason, both: float) -> Clause:
     first = why.reasons[0]
     words = _(
         "Two stand in for one another, {first} and {second}: silenced alone they cost {one} and {other} bits, "
         "together {both}.",
-        first=_named(first.part),
-        second=_named(partner.part),
+        first=named(first.part),
+        second=named(partner.part),
         one=number(first.costs),
         other=number(partner.costs),
         both=number(both),
@@ -90,12 +106,19 @@ def _of_dearest(position: int, why: Why) -> Iterator[Clause]:
         yield Clause(words, look, picture)
     elif part not in [reason.part for reason in why.reasons]:
         words = _(
-            "What is missed most is {part}: without it {bits} bits are lost.", part=_named(part), bits=number(bits)
+            "What is missed most is {part}: without it {bits} bits are lost.", part=named(part), bits=number(bits)
         )
         yield Clause(words, look, picture)
 
 
-def _named(part: Part) -> str:
+def silencing(trace: Trace, position: int, parts: Sequence[Part]) -> dict[str, Any]:
+    """The change of the page's state that silences parts besides what is changed, as far as a run has room for it."""
+    edits = (*trace.edits, *(part.silenced for part in parts))
+    look = {"view": "experiments", "query": position}
+    return look | ({"edits": BETWEEN.join(map(str, edits))} if len(edits) <= MOST_EDITS else {})
+
+
+def named(part: Part) -> str:
     if part.head is None:
         return _("the feed-forward of layer {layer}", layer=part.layer)
     return _("layer {layer} head {head}", layer=part.layer, head=part.head)

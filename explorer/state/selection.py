@@ -33,6 +33,7 @@ WORDS = {
     "first_token": ("shown", "hidden"),
     "shade": ("surprisal", "entropy", "rank"),
     "why": ("closed", "open"),
+    "stand_ins": ("closed", "open"),
     "shown": ("a", "b", "difference"),
     "clean_run": ("b", "a"),
     "metric": ("logit_difference", "log_probability", "probability"),
@@ -80,6 +81,7 @@ class Selection:
         find: text or id of tokens that are looked for among the next tokens.
         shade: by what the tokens of the strip are shaded.
         why: whether it is told why the explained token was predicted: "open" or "closed".
+        stand_ins: likewise, which parts stand in for one another there.
         guess: the word that the visitor thinks comes next.
         shown: of two runs which one, or how they differ: "a", "b" or "difference".
         clean_run: of two runs the one whose values carry the answer; the other is the corrupted one.
@@ -110,6 +112,7 @@ class Selection:
     find: str = ""
     shade: str = "surprisal"
     why: str = "closed"
+    stand_ins: str = "closed"
     guess: str = ""
     shown: str = "a"
     clean_run: str = "b"

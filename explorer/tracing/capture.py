@@ -14,6 +14,7 @@ from explorer.tracing.donation import ready
 from explorer.tracing.hooks import hooked
 from explorer.tracing.intervening import edited
 from explorer.tracing.models import Offer, Weights, asked, offer
+from explorer.tracing.outcome import outcome
 from explorer.tracing.patching.asked import ASKED
 from explorer.tracing.patching.contrast import Contrast
 from explorer.tracing.token_checks import check_tokens
@@ -72,7 +73,7 @@ def capture(
 
 def offered(lm: TransformerLM) -> Offer:
     weights = {name: as_array(weight.detach()) for name, weight in lm.state_dict().items()}
-    return Offer(weights, ablate, ASKED | {"changed": changed})
+    return Offer(weights, ablate, outcome, ASKED | {"changed": changed})
 
 
 def as_array(tensor: torch.Tensor) -> np.ndarray:

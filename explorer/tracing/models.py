@@ -13,7 +13,7 @@ import numpy as np
 from explorer.state.interventions import Intervention
 from explorer.tracing.training import Training
 
-MOST_ABLATIONS = 512  # kept, of all models together; each is a number a part of the model
+MOST_KEPT = 512  # ablations, and outcomes, of all models together; each is at most a number a part of the model
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Offer:
         weights: name -> float32 array, not to be written to.
         ablate: (model, token ids, edits, position, token id) -> how probable the token is without each part (see
             `explorer.tracing.ablation`).
+        outcome: (model, token ids, edits, position, token id) -> its logit and ln p (see `explorer.tracing.outcome`).
         patching: what is asked of values of one run in another, by name (see `explorer.tracing.patching.asked`).
         training: how the model came about; None where nobody knows.
         read: (checkpoint, token ids, edits) -> another model of the same training, and what it computes.
@@ -31,6 +32,7 @@ class Offer:
 
     weights: Mapping[str, np.ndarray]
     ablate: Callable[..., np.ndarray]
+    outcome: Callable[..., np.ndarray]
     patching: Mapping[str, Callable[..., Any]]
     training: Training | None = None
     read: Callable[..., tuple[Any, Any]] | None = None
@@ -86,13 +88,24 @@ def asked(identity: Hashable) -> tuple[Any, Offer]:
     return lm, _OFFERS[lm]
 
 
-@lru_cache(MOST_ABLATIONS)
+@lru_cache(MOST_KEPT)
 def ablated(
     identity: Hashable, token_ids: tuple[int, ...], edits: tuple[Intervention, ...], position: int, token_id: int
 ) -> np.ndarray:
     """What `explorer.tracing.ablation.ablate` finds, once a question; ReferenceError where the model is gone."""
     lm, offered = asked(identity)
     found = offered.ablate(lm, token_ids, edits, position, token_id)
+    found.flags.writeable = False
+    return found
+
+
+@lru_cache(MOST_KEPT)
+def outcome_of(
+    identity: Hashable, token_ids: tuple[int, ...], edits: tuple[Intervention, ...], position: int, token_id: int
+) -> np.ndarray:
+    """What `explorer.tracing.outcome.outcome` finds, likewise."""
+    lm, offered = asked(identity)
+    found = offered.outcome(lm, token_ids, edits, position, token_id)
     found.flags.writeable = False
     return found
 

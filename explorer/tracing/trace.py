@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from explorer.state.interventions import Intervention
-from explorer.tracing.models import ablated, asked
+from explorer.tracing.models import ablated, asked, outcome_of
 from explorer.tracing.training import Training
 from model.config import ModelConfig
 
@@ -97,6 +97,17 @@ class Trace:
         if self.model is None:
             raise ValueError("an ablation runs the model again, and this trace knows none: make it with capture()")
         return ablated(self.model, self.token_ids, (*self.edits, *edits), position, token_id)
+
+    def outcome(self, position: int, token_id: int, edits: tuple[Intervention, ...] = ()) -> np.ndarray:
+        """(2,) logit and ln p of a token after a position in a run with these edits in place of the trace's own.
+
+        Raises:
+            ValueError: no model ran.
+            ReferenceError: it is gone.
+        """
+        if self.model is None:
+            raise ValueError("what another run gives its model must compute, and this trace knows none: use capture()")
+        return outcome_of(self.model, self.token_ids, edits, position, token_id)
 
     def at_steps(self) -> dict[int, tuple[Any, "Trace"]]:
         """The same tokens, with the same edits, read by the model at every step of its training that it was kept at.

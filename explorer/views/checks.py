@@ -5,7 +5,7 @@ those that a kind of model does not have are left out.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -14,7 +14,7 @@ import numpy as np
 from explorer.analysis.rounding import largest_error
 from explorer.explain.captured import Check, check, derivation_of, inputs_of
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import number
+from explorer.explain.notation import listed, number
 from explorer.explain.point import Point
 from explorer.language import N_, _, look_up
 from explorer.state.selection import Selection
@@ -120,10 +120,15 @@ def worked_out(*templates: str, against: tuple[str, Callable[[Trace, Selection],
     return mark
 
 
-def compared(*templates: str) -> Callable[[Comparison, Selection], Mark]:
+def compared(
+    *templates: str, against: tuple[str, Callable[[Comparison, Selection], Check]] | None = None
+) -> Callable[[Comparison, Selection], Mark]:
     """For a picture of what edits changed: how far the values of either run are off at most when recomputed.
 
     The angles are among them: they say which changes are no more than rounding.
+
+    Args:
+        against: as in `worked_out`.
     """
 
     def mark(comparison: Comparison, selection: Selection) -> Mark:
@@ -136,7 +141,12 @@ def compared(*templates: str) -> Callable[[Comparison, Selection], Mark]:
             details = _("{values}, changed and unchanged", values=listed(shown))
         both_runs = zip(runs, comparison.runs, strict=True)
         checks = {look_up(of, name=name): c for of, run in both_runs for name, c in checked(run, shown).items()}
-        return Mark.of(checks, inputs_recomputed(checks), details, trace.dtype)
+        words = [inputs_recomputed(checks)]
+        if against:
+            held, hold = look_up(against[0]), against[1]
+            checks[held] = found = hold(comparison, selection)
+            words.insert(0, _("{compared}, off by {error}", compared=held, error=number(found.error)))
+        return Mark.of(checks, "; ".join(words), details, trace.dtype)
 
     return mark
 
@@ -182,9 +192,3 @@ def checked(trace: Trace, names: Sequence[str]) -> dict[str, Check]:
 
 def without_layer(name: str) -> str:
     return re.sub(r"^blocks\.\d+\.", "", name)
-
-
-def listed(names: Iterable[str]) -> str:
-    """As in "a, b and c", each once."""
-    *first, last = list(dict.fromkeys(names)) or [""]
-    return _("{first} and {last}", first=", ".join(first), last=last) if first else last

@@ -11,7 +11,8 @@ ABOUT = ("tune", "token", "pick", "show")  # what a change of the state asks for
 PARTS = range(3)  # of an answer: what is seen at once, the rest, what vouches for it
 
 ADVICE, BRANCHES, BRIEF, CHANGES, PICKER, PLAYBACK = "advice", "branches", "brief", "changes", "picker", "playback"
-GUESS, IN_FULL, PROBLEM, STORY, STRIP, WHY = "guess", "in-full", "problem", "story", "strip", "why-token"
+GUESS, IN_FULL, PROBLEM, STORY, STRIP = "guess", "in-full", "problem", "story", "strip"
+WHY, STAND_INS = "why-token", "stand-ins"
 RUNS, SERIES, STRIP_B = "runs", "series", "strip-b"
 NEXT_TOKEN, NEXT_TOKEN_WORDS = "next-token", "next-token-words"
 WORDS, FORMULA, CHOOSERS, WHAT_IFS = "words", "formula", "choosers", "what-ifs"  # what a tab has besides its pictures
@@ -34,5 +35,6 @@ def for_script() -> dict[str, Any]:
         "NEXT_TOKEN": NEXT_TOKEN,
         "PROBLEM": PROBLEM,
         "SIMPLE_TABS": SIMPLE_TABS,
+        "STAND_INS": STAND_INS,
         "WHY": WHY,
     }

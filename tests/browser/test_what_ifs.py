@@ -59,3 +59,39 @@ def test_a_link_to_a_change_at_the_chosen_token_shows_it(person):
     person.open("experiments", **LOOK, edits="blocks.1.attn.z.1@3*scale*0.5")
     expect(control(person, "only at the chosen token")).to_be_checked()
     expect(control(person, "head 1 of layer 1 ×")).to_have_value("0.5")
+
+
+def test_a_click_with_shift_silences_one_head_more_and_shows_whether_effects_add_up(person):
+    person.open("experiments", text="Then Zorb", query=1)
+    cells = person.page.locator("#experiments-heads .plot")
+    together = person.page.locator("#experiments-together_probability")
+    expect(together).to_be_hidden()
+    box = cells.locator(".nsewdrag").bounding_box()
+    heads, layers = 6, 6
+
+    def shift_click(layer: int, head: int):
+        at = {"x": (head + 0.5) * box["width"] / heads, "y": (layer + 0.5) * box["height"] / layers}
+        cells.locator(".nsewdrag").click(position=at, modifiers=["Shift"])
+
+    shift_click(4, 3)
+    expect_changes(person, "blocks.4.attn.z.3*zero")
+    shift_click(5, 1)
+    expect_changes(person, "blocks.4.attn.z.3*zero", "blocks.5.attn.z.1*zero")
+    expect(together.locator("[data-draws]")).to_be_visible()
+    expect(together.locator(".xtick")).to_have_count(5)  # two changes, their sum, both, and the difference
+    shift_click(4, 3)
+    expect_changes(person, "blocks.5.attn.z.1*zero")
+    cells.focus()
+    person.page.keyboard.press("+")  # at the chosen head
+    expect_changes(person, "blocks.5.attn.z.1*zero", "blocks.0.attn.z.0*zero")
+
+
+def test_parts_that_stand_in_for_one_another_are_silenced_together_by_a_click(person):
+    person.open("overview", text="Zorblat met Mimi. Zorblat said hello to Mimi. Then Zorb", query=13)
+    person.page.get_by_role("button", name="Which parts stand in for one another?").click()
+    three = person.page.locator("#stand-ins .clauses a", has_text="layer 4 head 3 and layer 5 head 5: one by one")
+    expect(three).to_contain_text("together 1.77")
+    three.click()
+    expect_changes(person, "blocks.5.attn.z.1*zero", "blocks.4.attn.z.3*zero", "blocks.5.attn.z.5*zero")
+    person.expect_selected(view="experiments")
+    expect(person.page.locator("#experiments-together_probability .plot")).to_be_in_viewport()

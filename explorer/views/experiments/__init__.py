@@ -17,7 +17,9 @@ from explorer.views import change
 from explorer.views.checks import Mark, compared, worked_out
 from explorer.views.experiments.ablation_map import heads, sublayers
 from explorer.views.experiments.effects import other_heads, spread, text_change
-from explorer.views.explained import explained_token
+from explorer.views.experiments.stand_ins import grown_heads, grown_parts, inspect_grown_head, inspect_grown_part
+from explorer.views.experiments.together import MARK_OF_TOGETHER, inspect_together, together
+from explorer.views.explained import PARTS, explained_token
 from explorer.views.view import Panel, View
 from explorer.views.what_if import (
     BASE,
@@ -85,6 +87,11 @@ SILENCED = N_(
 BIASES = N_("silenced is what a part makes of the tokens; the biases of W_O and of the feed-forward’s output stay")
 
 
+ADD_UP = {  # measure of a next token -> of what the panel is
+    "probability": N_("Do the effects add up? The explained token’s probability"),
+    "logit": N_("Do the effects add up? The explained token’s logit"),
+}
+MARK_OF_GROWN = compared(*PARTS, "logits")
 AGAIN = (
     N_("log₂ p, run again with nothing silenced, against the captured logits"),
     lambda trace, s: run_again(unchanged(trace), s.query, explained_token(trace, s)),
@@ -115,7 +122,8 @@ VIEW = View(
         "What is a part of the model good for? Take it away and see (ablation): each cell below is one head silenced "
         "alone, and by how many bits that changes the log-probability of the explained token, blue where it needs the "
         "head. Choose a cell, then silence, weaken or strengthen that head with its slider, or change something else: "
-        "the model as it was is kept beside the changed one, to compare."
+        "the model as it was is kept beside the changed one, to compare. A click with Shift, or the plus key, silences "
+        "one more: whether effects add up, and what stands in for what is silent, is seen below."
     ),
     formula=formula,
     needs=("blocks.*.attn.pattern", "blocks.*.attn.z", "blocks.*.ffn.hidden", "blocks.*.resid_post", "logits"),
@@ -131,7 +139,9 @@ VIEW = View(
         Panel(
             name="heads",
             title=N_("Each head silenced alone: change of the explained token’s log₂ probability"),
-            draw=lambda trace, s: heads(unchanged(trace), s.query, explained_token(trace, s), s.layer, s.head),
+            draw=lambda trace, s: heads(
+                unchanged(trace), s.query, explained_token(trace, s), s.layer, s.head, trace.edits
+            ),
             selects={"x": "head", "y": "layer"},
             mark=mark_of_ablation,
             inspect=inspect_head,
@@ -153,6 +163,40 @@ VIEW = View(
             inspect=inspect_sublayer,
             selects={"customdata": "layer"},
             mark=mark_of_ablation,
+            width="half",
+        ),
+        *(
+            Panel(
+                name=f"together_{measure}",
+                title=title,
+                draw=lambda runs, s, measure=measure: together(runs, s.query, explained_token(runs.trace, s), measure),
+                compares="unchanged",
+                mark=MARK_OF_TOGETHER,
+                inspect=lambda runs, s, point, measure=measure: inspect_together(
+                    runs, s.query, explained_token(runs.trace, s), measure, point
+                ),
+                width="half",
+            )
+            for measure, title in ADD_UP.items()
+        ),
+        Panel(
+            name="grown_heads",
+            title=N_("Who stands in? By how much more each head adds to the explained logit itself"),
+            draw=grown_heads,
+            compares="unchanged",
+            selects={"x": "head", "y": "layer"},
+            mark=MARK_OF_GROWN,
+            inspect=inspect_grown_head,
+            width="half",
+        ),
+        Panel(
+            name="grown_parts",
+            title=N_("The same of all parts of the logit"),
+            draw=grown_parts,
+            compares="unchanged",
+            selects={"customdata": "layer"},
+            mark=MARK_OF_GROWN,
+            inspect=inspect_grown_part,
             width="half",
         ),
         Panel(

@@ -1,12 +1,16 @@
 """The experiments' maps of what each part does to a prediction: the model without it."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from explorer.analysis.ablation import ablation
 from explorer.analysis.residual import stages
 from explorer.analysis.rounding import resolution
+from explorer.analysis.why import Part
 from explorer.explain.notation import added, number, quoted
 from explorer.language import _
+from explorer.state.interventions import Intervention
 from explorer.tracing.trace import Trace
 from explorer.views import graph_objects as go
 from explorer.views.change import say
@@ -14,8 +18,19 @@ from explorer.views.stage_axes import sublayer_axis
 from explorer.views.style import ATTENTION, FEED_FORWARD, SELECTED, figure
 
 
-def heads(trace: Trace, query: int, token_id: int, layer: int | None = None, head: int = 0) -> go.Figure:
-    """By how many bits each head, silenced alone, changes the probability of a token after the query; row = layer."""
+def heads(
+    trace: Trace,
+    query: int,
+    token_id: int,
+    layer: int | None = None,
+    head: int = 0,
+    edits: Sequence[Intervention] = (),
+) -> go.Figure:
+    """By how many bits each head, silenced alone, changes the probability of a token after the query; row = layer.
+
+    Args:
+        edits: of the run: those heads among them that are silenced are marked.
+    """
     found = ablation(trace, query, token_id)
     values = found.heads  # (L, H)
     limit, largest = resolution(trace.dtype) * max(1.0, -found.before), float(np.abs(values).max())
@@ -56,6 +71,11 @@ def heads(trace: Trace, query: int, token_id: int, layer: int | None = None, hea
     if layer is not None:
         corners = {"x0": head - 0.5, "x1": head + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
         fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
+    texts = [[str(Part(row, column).silenced) for column in range(values.shape[1])] for row in range(len(values))]
+    for edit in edits:
+        for row, column in zip(*np.nonzero(np.array(texts) == str(edit)), strict=True):
+            corners = {"x0": column - 0.4, "x1": column + 0.4, "y0": row - 0.4, "y1": row + 0.4}
+            fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 2, "dash": "dot"})
     if none:
         alike = _(
             "without any head it is as likely, as far as {dtype} can tell ({limit} bits)",
@@ -63,7 +83,7 @@ def heads(trace: Trace, query: int, token_id: int, layer: int | None = None, hea
             limit=number(limit),
         )
         say(fig, alike)
-    return fig
+    return fig.note(toggles=texts)
 
 
 def sublayers(trace: Trace, query: int, token_id: int) -> go.Figure:
@@ -73,6 +93,8 @@ def sublayers(trace: Trace, query: int, token_id: int) -> go.Figure:
     names = [stage.name for stage in stages(trace, normed=False)[1:]]
     chance = number(2**found.before)
     most = int(np.abs(values).argmax())
+    layers = range(len(found.sublayers))
+    texts = [text for layer in layers for text in (f"blocks.{layer}.attn.z*zero", str(Part(layer).silenced))]
     return figure(
         go.Bar(
             x=np.arange(len(names)),
@@ -105,4 +127,4 @@ def sublayers(trace: Trace, query: int, token_id: int) -> go.Figure:
         yaxis={"title": {"text": _("change of log₂ probability, bits")}},
         bargap=0.3,
         hovermode="x",  # a short bar is hard to hit
-    )
+    ).note(toggles=texts)

@@ -15,12 +15,12 @@ from explorer.explain.analysed.residual import (
 )
 from explorer.explain.captured import derivation_of
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import number, quoted
+from explorer.explain.notation import listed, number, quoted
 from explorer.explain.point import Point, nth
 from explorer.language import N_, _, look_up
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
-from explorer.views.checks import Mark, given, listed, recomputed, worked_out
+from explorer.views.checks import Mark, given, recomputed, worked_out
 from explorer.views.residual.normalisation import before_and_after, gains, lines_of_norms, norm_scales
 from explorer.views.residual.stages import stage_by_stage, standing_out
 from explorer.views.residual.stream import directions, lengths, norms

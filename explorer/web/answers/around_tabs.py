@@ -5,7 +5,9 @@ from typing import Any
 from explorer.analysis.divergence import on_vocabulary
 from explorer.analysis.next_token import NextToken, next_token
 from explorer.analysis.shades import SHADES, shaded, shaded_by_change
+from explorer.analysis.stand_ins import stand_ins
 from explorer.analysis.why import why
+from explorer.lessons import stand_ins as of_stand_ins
 from explorer.lessons.advice import advice
 from explorer.lessons.why import told
 from explorer.state.branches import tree
@@ -27,12 +29,14 @@ from explorer.web.protocol import (
     PLAYBACK,
     PROBLEM,
     RUNS,
+    STAND_INS,
     STORY,
     STRIP,
     STRIP_B,
     WHY,
 )
 from explorer.web.widgets.advice import Advice
+from explorer.web.widgets.asked import Asked
 from explorer.web.widgets.branches import Branches
 from explorer.web.widgets.brief import Brief
 from explorer.web.widgets.distribution import Distribution
@@ -42,7 +46,6 @@ from explorer.web.widgets.guess import Guess
 from explorer.web.widgets.playback import Playback
 from explorer.web.widgets.runs import Runs as RunsWidget
 from explorer.web.widgets.token_strip import TokenStrip
-from explorer.web.widgets.why_token import WhyToken
 
 
 class AroundTabs:
@@ -107,14 +110,16 @@ class AroundTabs:
         whole = not run.dropped and tuple(tokenizer.encode(text)) == run.prompt  # or else the text is not all there is
         return {ADVICE: Advice.pack(found.words, better if whole and better != text else "")}
 
-    def why(self, asked: PageState) -> dict[str, Any]:
-        """Why the explained token was predicted, where somebody asked."""
-        if asked.selection.why != "open":
-            return {WHY: []}
+    def asked(self, asked: PageState) -> dict[str, Any]:
+        """Why the explained token was predicted, and what stands in for what, where somebody asked."""
         _lm, trace = self.runs.held(asked.run)  # the model is to stay as long as it is run again
-        selection = asked.selection.within(trace)
-        found = why(trace, selection.query, selection.target)
-        return {WHY: WhyToken.pack(told(trace, selection.query, found))}
+        selection, shown = asked.selection.within(trace), {WHY: [], STAND_INS: []}
+        place = trace, selection.query, selection.target
+        if selection.why == "open":
+            shown[WHY] = Asked.pack(told(trace, selection.query, why(*place)))
+        if selection.stand_ins == "open":
+            shown[STAND_INS] = Asked.pack(of_stand_ins.told(trace, selection.query, stand_ins(*place)))
+        return shown
 
     def tree(self, asked: PageState) -> dict[str, Any]:
         _, tokenizer = self.runs.model(asked.run.checkpoint)

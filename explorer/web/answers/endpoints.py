@@ -83,7 +83,7 @@ class Endpoints:
         if part == 2 and about == "show":
             self.make_ready(asked)
         if part == 1:
-            shown |= self.around_tabs.why(asked)
+            shown |= self.around_tabs.asked(asked)
             shown |= self.around_tabs.tree(asked) if about == "show" else {}
         return {"contents": shown, "more": part < 2, "version": version}
 

@@ -24,6 +24,7 @@ from explorer.web.protocol import (
     PROBLEM,
     RUNS,
     SERIES,
+    STAND_INS,
     STRIP,
     STRIP_B,
     WHAT_IFS,
@@ -32,6 +33,7 @@ from explorer.web.protocol import (
     in_tab,
 )
 from explorer.web.widgets.advice import Advice
+from explorer.web.widgets.asked import Asked
 from explorer.web.widgets.changes import Changes
 from explorer.web.widgets.choosers import Choosers
 from explorer.web.widgets.figure import Figure
@@ -50,7 +52,6 @@ from explorer.web.widgets.state import State
 from explorer.web.widgets.state_update import StateUpdate
 from explorer.web.widgets.token_strip import TokenStrip
 from explorer.web.widgets.what_ifs import WhatIfs
-from explorer.web.widgets.why_token import WhyToken
 from explorer.web.widgets.words import Words
 
 TITLE = "TransformerLM Explorer"
@@ -125,7 +126,8 @@ class Layout:
         )
         self.guess = Guess(elem_id=GUESS)
         self.advice = Advice(elem_id=ADVICE)
-        WhyToken(elem_id=WHY)
+        Asked(field="why", words=_("Why this token?"), elem_id=WHY)
+        Asked(field="stand_ins", words=_("Which parts stand in for one another?"), elem_id=STAND_INS)
         Changes(elem_id=CHANGES)
         Runs(elem_id=RUNS)
         Words(elem_id=PROBLEM)

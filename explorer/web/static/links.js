@@ -1,6 +1,6 @@
 // @ts-check
 // Links to other places of the page: a click goes there at once, and what browsers do with links works, too.
-import { pick } from "./choosing.js";
+import { pick, setEdits } from "./choosing.js";
 import { make } from "./dom.js";
 import { addressOf } from "./history.js";
 import { reveal } from "./reveal.js";
@@ -8,7 +8,7 @@ import { state } from "./state.js";
 
 /**
  * @param {string} words
- * @param {import("./state.js").State} look the change of the selection that leads there
+ * @param {import("./state.js").State} look the change of the selection that leads there, and the changes to the model if they are others
  * @param {string} [picture] element id of what is to come into sight
  */
 export function linkTo(words, look, picture) {
@@ -16,7 +16,9 @@ export function linkTo(words, look, picture) {
   link.addEventListener("click", (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return; // the address in another tab or window
     event.preventDefault();
-    pick(look);
+    const { edits, ...selection } = look;
+    if (edits) setEdits(edits.split("~"));
+    pick(selection);
     if (picture) reveal(picture);
   });
   return link;

@@ -2,7 +2,7 @@
 // Pictures that a question is about are marked as old until what answers it, or a later one, is drawn; but not where that
 // comes at once, as to dim all of them takes a fifth of a click's time.
 import { findAll } from "./dom.js";
-import { ADVICE, FORMULA, NEXT_TOKEN, WHY } from "./protocol.js";
+import { ADVICE, FORMULA, NEXT_TOKEN, STAND_INS, WHY } from "./protocol.js";
 
 const AT_ONCE = 300; // milliseconds
 
@@ -12,8 +12,8 @@ export let questions = 0;
 /** A selector of what is old once a question is asked. @param {string} question @param {string} view the open tab */
 export function outdatedBy(question, view) {
   const formula = `#${view}-${FORMULA}`, pictures = `.panels > [id^="${view}-"]`;
-  const all = `${pictures}, ${formula}, #${ADVICE}, #${WHY}`;
-  const old = { tune: "", token: all, pick: `${pictures}:not(.once), ${formula}, #${WHY}`, show: all }[question];
+  const all = `${pictures}, ${formula}, #${ADVICE}, #${WHY}, #${STAND_INS}`;
+  const old = { tune: "", token: all, pick: `${pictures}:not(.once), ${formula}, #${WHY}, #${STAND_INS}`, show: all }[question];
   return [`#${NEXT_TOKEN}`, old].filter(Boolean).join();
 }
 

@@ -11,10 +11,10 @@ const SENTENCES = [
 ].join();
 const LABELS = [":is(.choosers, .what-ifs, .tools) label > span", ":is(.settings, #more-settings) [data-testid=block-info]"].join();
 const HEADINGS = ".distribution th[tabindex]:not([scope])"; // of a grid: they have the focus themselves
-const BUTTONS = "#compare, #why-token :is(.asked, a), .in-full a, .changes button";
+const BUTTONS = "#compare, :is(#why-token, #stand-ins) :is(.asked, a), .in-full a, .changes button";
 /** What words are drawn in, or chosen: no mark can be in it. */
 export const PICTURES = ":is(#views, #steps) :is(.plot, .map), .choosers, #strip label";
-const WITH_LINES = `${PICTURES}, #compare, #why-token .clauses, .in-full, .changes`;
+const WITH_LINES = `${PICTURES}, #compare, #why-token .clauses, #stand-ins .clauses, .in-full, .changes`;
 
 /** @typedef {import("./term_finder.js").Found} Found */
 

@@ -40,6 +40,8 @@ CLAUSES = {
     "stays": f"Silenced alone, it leaves the probability at {NUMBER}\\.",
     "partner": f"Two stand in for one another, {PART} and {PART}: silenced alone they cost {NUMBER} and {NUMBER} "
     f"bits, together {NUMBER}\\.",
+    "together": f"Silenced together, (.*) take the probability down to {NUMBER}: that costs {NUMBER} bits, where one "
+    f"by one they cost {NUMBER} in sum\\.",
     "alone": f"No part decides it alone: silenced one by one, none costs more than {NUMBER} bits\\.",
     "dearest": f"What is missed most is {PART}: without it {NUMBER} bits are lost\\.",
 }
@@ -131,6 +133,13 @@ def verify(truth: Truth, clauses):
             for shown, cost in zip(said[6:], (*alone, both), strict=True):
                 near(shown, cost)
             assert both - sum(alone) > DECISIVE - 1e-3
+        if kind == "together":
+            parts = [part_of(*found.groups()) for found in re.finditer(PART, said[0])]
+            assert parts == named and clause.look["edits"] == "~".join(str(part.silenced) for part in parts)
+            together, alone = truth.costs(*parts), sum(map(truth.costs, parts))
+            for shown, number in zip(said[1:], (2 ** (truth.log2_p - together), together, alone), strict=True):
+                near(shown, number)
+            assert together - alone > DECISIVE - 1e-3
         if kind == "dearest":
             part = part_of(*said[:3])
             near(said[3], truth.costs(part))
@@ -141,7 +150,7 @@ def verify(truth: Truth, clauses):
             assert (kind == "alone") == (largest < DECISIVE)
         if kind not in ("ahead", "behind"):
             shown = part_of(*said[3:6]) if kind == "partner" else part_of(*said[:3]) if kind == "dearest" else reason
-            if kind != "alone":
+            if kind not in ("alone", "together"):
                 assert clause.look["layer"] == shown.layer and clause.look.get("head") == shown.head
         assert clause.look["query"] == truth.last and clause.picture.startswith(f"{clause.look['view']}-")
     assert kinds[0] in ("ahead", "behind") and len(named) <= MOST_PARTS

@@ -8,6 +8,7 @@ import pytest
 from explorer.state.interventions import Edit, Intervention
 from explorer.tracing.capture import capture
 from explorer.views.style import label, positions
+from tests.drawn import tells
 from tests.look import PRE_NORM, Look, Parts, Seen, at_tokens, check
 
 
@@ -170,3 +171,42 @@ PANELS: dict[tuple[str, str], Callable[[Look], Parts]] = {
 def test_every_bar_is_what_was_computed(look, panel, style):
     seen = look(style)
     check(seen.picture(*panel).points(), PANELS[panel](seen))
+
+
+def together(look: Look, measure: str) -> list[float]:
+    """With each change alone, the sum, with all, and what all do beyond the sum."""
+    unchanged = Look(look.trace.baseline, look.lm, look.selection)
+    token = unchanged.explained[0]
+
+    def of(*edits: Intervention) -> float:
+        logits = capture(look.lm, look.trace.token_ids, edits)["logits"][9].astype(float)
+        return logits[token] if measure == "logit" else np.exp(logits[token]) / np.exp(logits).sum()
+
+    alone = [of(edit) - of() for edit in look.trace.edits]
+    joint = of(*look.trace.edits) - of()
+    return [*alone, sum(alone), joint, joint - sum(alone)]
+
+
+@pytest.mark.parametrize("style", PRE_NORM)
+@pytest.mark.parametrize("measure", ["logit", "probability"])
+def test_every_change_has_a_bar_and_so_have_sum_and_all(look, style, measure):
+    seen = look(style, changed=True)
+    words = [label(edit.words(seen.trace.config), longest=60) for edit in seen.trace.edits]
+    values = together(seen, measure)
+    names = [*words, "sum of the single", "all together", "less the sum"]
+    points = seen.picture("experiments", f"together_{measure}").points()
+    check(points, [[Seen(value, name) for value, name in zip(values, names, strict=True)]])
+
+
+@pytest.mark.parametrize("style", PRE_NORM)
+def test_what_every_part_adds_more_has_a_bar(look, style):
+    changed, unchanged = look(style, changed=True), look(style)
+    points = changed.picture("experiments", "grown_parts").points()
+    lead = [run["logits"][9, unchanged.explained].astype(float) @ (1, -1) for run in (changed.trace, unchanged.trace)]
+    assert sum(p.value for p in points) == pytest.approx(lead[0] - lead[1], abs=1e-3)
+    (before,) = logit_parts(unchanged)
+    for p, part in zip(points, before, strict=False):
+        assert part.words in p.told and p.change == part.click and tells(p.told, part.value)
+    (silenced,) = [p for p in points if "heads of layer 1" in p.told]
+    rows = changed.head_outputs(1)
+    assert not rows[1].any() and tells(silenced.told, silenced.value)

@@ -160,7 +160,20 @@ UNCHANGED = {
     ("kv_cache", "values"): stored("v"),
     ("experiments", "heads"): without_heads,
 }
+
+
+def grown(look: Look) -> Cells:
+    """What a head adds through the last norm of each run, changed less unchanged."""
+    unchanged = Look(look.trace.baseline, look.lm, look.selection)
+    token, rival = (look.weight("lm_head.weight")[i] for i in unchanged.explained)
+    after, before = (
+        np.stack([one.added(one.head_outputs(i), to=token - rival) for i in (0, 1)]) for one in (look, unchanged)
+    )
+    return of_heads(after - before)
+
+
 CHANGED = {
+    ("experiments", "grown_heads"): grown,
     ("experiments", "spread"): stream_moved,
     ("experiments", "other_heads"): attention_moved,
     ("experiments", "pattern_change"): pattern_change,

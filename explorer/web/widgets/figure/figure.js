@@ -1,5 +1,5 @@
 // @ts-check
-import { chooseStep, pick, setPatch } from "../../static/choosing.js";
+import { chooseStep, edits, pick, setEdits, setPatch } from "../../static/choosing.js";
 import { countDraw, find } from "../../static/dom.js";
 import { inTurn } from "../../static/drawing_queue.js";
 import { evidenceIn } from "../../static/evidence.js";
@@ -37,6 +37,7 @@ export default function figure(element) {
   let value, drawing = null, isOwed = false; // [data, layout] as JSON; null where the figure has no place
   let written = [], data = []; // what is drawn, as it came; its data
   let patches = null; // what the points put into a run: its field of the state, and an edit's text of each
+  let toggles = null; // of each cell, row by row, or of each bar, the change to the model that it stands for
   let sighted = () => {}; // called once the figure has a width
 
   // One draw at a time; what arrives meanwhile is drawn once, at the end, in its latest state, and what arrives while the
@@ -63,6 +64,7 @@ export default function figure(element) {
     if (!value) return;
     const [dataText, layoutText] = value;
     const { shapes, meta, ...layout } = JSON.parse(layoutText);
+    toggles = meta.toggles ?? null;
     const { template } = theme(), width = plot.clientWidth, height = plot.clientHeight;
     const rest = [dataText, JSON.stringify(layout), template, width, height];
     if (rest.every((part, i) => part === written[i])) await withoutBase(() => plotly().relayout(plot, { shapes })); // marks alone moved
@@ -80,8 +82,15 @@ export default function figure(element) {
     countDraw(plot);
   }
 
+  // Has the model changed by what a cell or a bar stands for, or no longer.
+  function toggle(edit) {
+    const others = edits().filter((other) => other !== edit);
+    setEdits(others.length < edits().length ? others : [...others, edit]);
+  }
+
   // Where a click opens another tab or goes to another step, a click with Shift stays and tells.
   function click({ points: [point], event }) {
+    if (toggles && event.shiftKey) return toggle([point.pointNumber].flat().reduce((found, place) => found[place], toggles));
     const change = {};
     for (const [source, field] of Object.entries(selects))
       if (Array.isArray(field)) field.forEach((name, i) => { change[name] = point.customdata[i]; });
@@ -109,6 +118,7 @@ export default function figure(element) {
     go: (to, from) => pick(inA(to.row === from.row ? { [selects.x]: to.column } : { [selects.y]: fromTop(to.row) })),
   });
   plot.addEventListener("keydown", (event) => {
+    if (event.key === "+" && Array.isArray(toggles?.[0])) return toggle(toggles[chosen().y][chosen().x]);
     if (event.key !== "Enter") return;
     event.preventDefault();
     const { x, y } = chosen();

@@ -51,7 +51,7 @@ def test_the_open_view_and_the_prediction_are_drawn(endpoints, asked, state, vie
     contents = asked(about, state | {"view": view.name})
     texts = {f"{view.name}-{part}" for part in ("words", "formula", "choosers", "what-ifs")}
     texts |= {f"{view.name}-in-full"} if view in SIMPLE else set()
-    texts |= {"next-token", "next-token-words", "brief", "guess", "problem", "changes", "why-token"} | (
+    texts |= {"next-token", "next-token-words", "brief", "guess", "problem", "changes", "why-token", "stand-ins"} | (
         {"strip", "strip-b", "runs", "story", "playback", "branches", "advice", "picker", "series"}
         if about == "show"
         else set()

@@ -6,9 +6,9 @@ import { linkTo } from "../../static/links.js";
 import { onState, state } from "../../static/state.js";
 
 /** @param {HTMLElement} element */
-export default function whyToken(element) {
-  const asked = find(element, ".asked"), told = find(element, ".clauses");
-  const isOpen = () => state.why === "open";
+export default function asked(element) {
+  const button = find(element, ".asked"), told = find(element, ".clauses"), { field } = button.dataset;
+  const isOpen = () => state[field] === "open";
 
   function show(clauses) {
     told.replaceChildren(...clauses.flatMap((clause) => [linkTo(clause.words, clause.look, clause.picture), " "]));
@@ -16,11 +16,11 @@ export default function whyToken(element) {
   }
 
   function open() {
-    asked.ariaExpanded = String(isOpen());
+    button.ariaExpanded = String(isOpen());
     told.hidden = !isOpen();
   }
 
-  asked.addEventListener("click", () => pick({ why: isOpen() ? "closed" : "open" }));
+  button.addEventListener("click", () => pick({ [field]: isOpen() ? "closed" : "open" }));
   onState(element, open);
   onContent(element, show);
   open();
