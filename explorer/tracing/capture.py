@@ -11,14 +11,17 @@ import torch
 from explorer.state.interventions import Intervention
 from explorer.tracing.ablation import ablate
 from explorer.tracing.donation import ready
+from explorer.tracing.gradients import STEPS, token_contributions, units_of
 from explorer.tracing.hooks import hooked
 from explorer.tracing.intervening import edited
+from explorer.tracing.jobs import Job
 from explorer.tracing.models import Offer, Weights, asked, offer
 from explorer.tracing.outcome import outcome
 from explorer.tracing.patching.asked import ASKED
 from explorer.tracing.patching.contrast import Contrast
 from explorer.tracing.token_checks import check_tokens
 from explorer.tracing.trace import Trace
+from model.counting import num_parameters
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
@@ -73,7 +76,23 @@ def capture(
 
 def offered(lm: TransformerLM) -> Offer:
     weights = {name: as_array(weight.detach()) for name, weight in lm.state_dict().items()}
-    return Offer(weights, ablate, outcome, ASKED | {"changed": changed})
+    return Offer(weights, ablate, outcome, token_contributions_of, ASKED | {"changed": changed})
+
+
+def token_contributions_of(
+    lm: TransformerLM,
+    token_ids: Sequence[int],
+    edits: Sequence[Intervention],
+    position: int,
+    token_id: int,
+    rival_id: int | None,
+) -> Job:
+    """See `explorer.tracing.gradients.token_contributions`."""
+    asked = tuple(token_ids), tuple(edits), position, token_id, rival_id
+    passes = units_of(position) + 2 * STEPS  # a gradient costs twice as much again
+    products = passes * (position + 1) * num_parameters(lm.config)
+    question = "token_contributions", offer(lm, offered), *asked
+    return Job(question, lambda: token_contributions(lm, *asked), units_of(position), products)
 
 
 def as_array(tensor: torch.Tensor) -> np.ndarray:

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import numpy as np
 
 from explorer.state.interventions import Intervention
+from explorer.tracing.jobs import Job
 from explorer.tracing.training import Training
 
 MOST_KEPT = 512  # ablations, and outcomes, of all models together; each is at most a number a part of the model
@@ -25,6 +26,8 @@ class Offer:
         ablate: (model, token ids, edits, position, token id) -> how probable the token is without each part (see
             `explorer.tracing.ablation`).
         outcome: (model, token ids, edits, position, token id) -> its logit and ln p (see `explorer.tracing.outcome`).
+        token_contributions: (model, token ids, edits, position, token id, rival id or None) -> the job that finds what
+            each token contributes (see `explorer.tracing.gradients`).
         patching: what is asked of values of one run in another, by name (see `explorer.tracing.patching.asked`).
         training: how the model came about; None where nobody knows.
         read: (checkpoint, token ids, edits) -> another model of the same training, and what it computes.
@@ -33,6 +36,7 @@ class Offer:
     weights: Mapping[str, np.ndarray]
     ablate: Callable[..., np.ndarray]
     outcome: Callable[..., np.ndarray]
+    token_contributions: Callable[..., Job]
     patching: Mapping[str, Callable[..., Any]]
     training: Training | None = None
     read: Callable[..., tuple[Any, Any]] | None = None

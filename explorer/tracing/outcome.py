@@ -20,10 +20,17 @@ def outcome(
         UserError: the model has not what an edit changes.
         TooMuch, GivenUp: see `explorer.tracing.work.go_on`.
     """
+    logits = logits_after(lm, token_ids, edits, position)
+    return torch.stack((logits[token_id], logits.log_softmax(-1)[token_id])).numpy()
+
+
+def logits_after(
+    lm: TransformerLM, token_ids: Sequence[int], edits: Sequence[Intervention], position: int
+) -> torch.Tensor:
+    """(V,) float64 on the CPU; errors are those of `outcome`."""
     # A mean is over all of its tokens; else what comes later has no say.
     edits = [edit if edit.least_tokens else edit.of_prompt(len(token_ids)) for edit in edits]
     length = max(position + 1, *(edit.least_tokens for edit in edits), 0)
     go_on(tokens=length)
     with edited(lm, edits), torch.inference_mode():
-        logits = lm(torch.tensor([token_ids[:length]], device=lm.device))[0, position].cpu().double()
-    return torch.stack((logits[token_id], logits.log_softmax(-1)[token_id])).numpy()
+        return lm(torch.tensor([token_ids[:length]], device=lm.device))[0, position].cpu().double()

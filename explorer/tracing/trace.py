@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from explorer.state.interventions import Intervention
+from explorer.tracing.jobs import worked_out
 from explorer.tracing.models import ablated, asked, outcome_of
 from explorer.tracing.training import Training
 from model.config import ModelConfig
@@ -108,6 +109,19 @@ class Trace:
         if self.model is None:
             raise ValueError("what another run gives its model must compute, and this trace knows none: use capture()")
         return outcome_of(self.model, self.token_ids, edits, position, token_id)
+
+    def token_contributions(self, position: int, token_id: int, rival_id: int | None) -> Mapping[str, np.ndarray]:
+        """What `explorer.tracing.gradients.token_contributions` finds of this run.
+
+        Raises:
+            ValueError: no model ran.
+            ReferenceError: it is gone.
+            NotYet: it is asked for in an answer of the page, and not there.
+        """
+        if self.model is None:
+            raise ValueError("gradients run the model again, and this trace knows none: make it with capture()")
+        lm, offered = asked(self.model)
+        return worked_out(offered.token_contributions(lm, self.token_ids, self.edits, position, token_id, rival_id))
 
     def at_steps(self) -> dict[int, tuple[Any, "Trace"]]:
         """The same tokens, with the same edits, read by the model at every step of its training that it was kept at.

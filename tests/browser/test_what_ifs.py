@@ -1,9 +1,12 @@
 """What-if controls change the run at what is chosen, everywhere or at the chosen token alone."""
 
+import re
+from urllib.parse import parse_qs, urlsplit
+
 import pytest
 from playwright.sync_api import Locator, expect
 
-from .person import Person
+from .person import CELL, Person
 
 LOOK = {"text": "Once upon a time", "layer": 1, "head": 1, "query": 3, "key": 1, "neuron": 2}
 
@@ -65,33 +68,37 @@ def test_a_click_with_shift_silences_one_head_more_and_shows_whether_effects_add
     person.open("experiments", text="Then Zorb", query=1)
     cells = person.page.locator("#experiments-heads .plot")
     together = person.page.locator("#experiments-together_probability")
+    expect(cells).to_have_attribute("data-draws", re.compile(r"\d"))
     expect(together).to_be_hidden()
-    box = cells.locator(".nsewdrag").bounding_box()
-    heads, layers = 6, 6
 
     def shift_click(layer: int, head: int):
-        at = {"x": (head + 0.5) * box["width"] / heads, "y": (layer + 0.5) * box["height"] / layers}
-        cells.locator(".nsewdrag").click(position=at, modifiers=["Shift"])
+        cells.scroll_into_view_if_needed()
+        x, y = cells.evaluate(CELL, [head, layer])
+        person.page.keyboard.down("Shift")
+        person.page.mouse.click(x, y)
+        person.page.keyboard.up("Shift")
 
-    shift_click(4, 3)
-    expect_changes(person, "blocks.4.attn.z.3*zero")
-    shift_click(5, 1)
-    expect_changes(person, "blocks.4.attn.z.3*zero", "blocks.5.attn.z.1*zero")
+    shift_click(1, 1)
+    expect_changes(person, "blocks.1.attn.z.1*zero")
+    shift_click(0, 1)
+    expect_changes(person, "blocks.1.attn.z.1*zero", "blocks.0.attn.z.1*zero")
     expect(together.locator("[data-draws]")).to_be_visible()
-    expect(together.locator(".xtick")).to_have_count(5)  # two changes, their sum, both, and the difference
-    shift_click(4, 3)
-    expect_changes(person, "blocks.5.attn.z.1*zero")
+    expect(together.locator(".ytick")).to_have_count(5)  # two changes, their sum, both, and the difference
+    shift_click(1, 1)
+    expect_changes(person, "blocks.0.attn.z.1*zero")
     cells.focus()
     person.page.keyboard.press("+")  # at the chosen head
-    expect_changes(person, "blocks.5.attn.z.1*zero", "blocks.0.attn.z.0*zero")
+    expect_changes(person, "blocks.0.attn.z.1*zero", "blocks.0.attn.z.0*zero")
 
 
 def test_parts_that_stand_in_for_one_another_are_silenced_together_by_a_click(person):
-    person.open("overview", text="Zorblat met Mimi. Zorblat said hello to Mimi. Then Zorb", query=13)
+    person.open("overview", text="Once upon a time", query=3)
     person.page.get_by_role("button", name="Which parts stand in for one another?").click()
-    three = person.page.locator("#stand-ins .clauses a", has_text="layer 4 head 3 and layer 5 head 5: one by one")
-    expect(three).to_contain_text("together 1.77")
-    three.click()
-    expect_changes(person, "blocks.5.attn.z.1*zero", "blocks.4.attn.z.3*zero", "blocks.5.attn.z.5*zero")
+    pair = person.page.locator("#stand-ins .clauses a").nth(1)
+    expect(pair).to_contain_text("one by one")
+    edits = parse_qs(urlsplit(pair.get_attribute("href")).query)["edits"][0]
+    assert edits.count("*zero") == 2
+    pair.click()
+    expect_changes(person, edits)
     person.expect_selected(view="experiments")
     expect(person.page.locator("#experiments-together_probability .plot")).to_be_in_viewport()

@@ -156,6 +156,22 @@ def lead(look: Look) -> str:
     )
 
 
+def gradients(look: Look) -> str:
+    count = (look.selection.query + 1) * look.trace.config.d_model
+    return _(
+        "A logit after {token} has {count:,} at the embeddings, {dimensions} for each token up to there.",
+        token=quoted(look.token),
+        count=count,
+        dimensions=look.trace.config.d_model,
+    )
+
+
+def hidden(look: Look) -> str:
+    return _(
+        "Before {token} stand {count} tokens that can be hidden.", token=quoted(look.token), count=look.selection.query
+    )
+
+
 ENTRIES = (
     Entry((N_("layer"), N_("layers")), N_("attention, then a feed-forward; each adds to the residual stream"), layers),
     Entry((N_("residual stream"),), N_("the vector of a token that every layer reads and adds to"), residual_stream),
@@ -205,6 +221,16 @@ ENTRIES = (
         (N_("direct logit attribution"), N_("attribution")),
         N_("a logit taken apart into what each part of the model added to it"),
         added,
+    ),
+    Entry(
+        (N_("gradient"), N_("gradients")),
+        N_("how fast a number grows with each of the numbers that it is worked out from"),
+        gradients,
+    ),
+    Entry(
+        (N_("knock-out"),),
+        N_("hiding a token from all later ones, in all heads, to see what becomes of a prediction"),
+        hidden,
     ),
     Entry(
         (N_("ablation"), N_("silenced"), N_("silence")),

@@ -37,8 +37,9 @@ def together(comparison: Comparison, query: int, token_id: int, measure: str) ->
     told += [f"{look_up(said)}: {number(value)}" for (_name, said, _of), value in zip(LAST, last, strict=True)]
     fig = figure(
         go.Bar(
-            x=np.arange(len(values)),
-            y=values,
+            x=values,
+            y=np.arange(len(values)),
+            orientation="h",
             text=told,
             textposition="none",
             hovertemplate="%{text}<extra></extra>",
@@ -54,19 +55,27 @@ def together(comparison: Comparison, query: int, token_id: int, measure: str) ->
             after=after,
         ),
         xaxis={
-            "tickvals": np.arange(len(values)),
-            "ticktext": [*(label(each, longest=28) for each in words), *(look_up(name) for name, *_rest in LAST)],
-            "tickangle": -45,
-            "showgrid": False,
             "title": {
-                "text": _("sum {sum}, together {joint}", sum=number(found.sum), joint=number(found.joint)),
+                "text": _(
+                    "{change}: sum {sum}, together {joint}<br>({before} → {after})",
+                    change=look_up(MEASURED[measure]),
+                    sum=number(found.sum),
+                    joint=number(found.joint),
+                    before=before,
+                    after=after,
+                ),
             },
         },
-        yaxis={"title": {"text": f"{look_up(MEASURED[measure])}<br>{before} → {after}"}},
+        yaxis={
+            "tickvals": np.arange(len(values)),
+            "ticktext": [*(label(each, longest=28) for each in words), *(look_up(name) for name, *_rest in LAST)],
+            "autorange": "reversed",
+            "showgrid": False,
+        },
         bargap=0.3,
-        hovermode="x",  # a short bar is hard to hit
+        hovermode="y",  # a short bar is hard to hit
     )
-    return fig.add_vline(len(words) - 0.5, line={"width": 1, "dash": "dot"})
+    return fig.add_hline(len(words) - 0.5, line={"width": 1, "dash": "dot"})
 
 
 SHOWN = {

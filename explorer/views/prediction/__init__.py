@@ -18,6 +18,7 @@ from explorer.views.checks import worked_out
 from explorer.views.explained import PARTS, SUM, explained, explained_token, logit_of, sum_of_kinds
 from explorer.views.lens_mark import mark_of_lens
 from explorer.views.logit_bars import parts_in_order
+from explorer.views.prediction.by_token import MARK_OF_TOKENS, by_token, inspect_by_token
 from explorer.views.prediction.logit_lens import lens, path
 from explorer.views.prediction.logit_parts import heads, parts
 from explorer.views.prediction.text import actual, followed
@@ -168,6 +169,16 @@ VIEW = View(
             inspect=lambda trace, s, point: head_part(trace, s.query, *explained(trace, s), point.row, point.column),
             height=360,
             width="half",
+        ),
+        Panel(
+            name="by_token",
+            title=N_("What each token contributes to that logit, f, by four methods"),
+            draw=by_token,
+            selects={"x": "key"},
+            mark=MARK_OF_TOKENS,
+            inspect=inspect_by_token,
+            height=620,
+            min_width=640,
         ),
         Panel(
             name="actual",

@@ -1,0 +1,95 @@
+"""Gradients against finite differences, completeness, a linear model in closed form, and edges hidden one by one."""
+
+from copy import deepcopy
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+
+from explorer.state.interventions import Edit, parse_edits
+from explorer.tracing.capture import capture
+from explorer.tracing.gradients import slopes, token_contributions, units_of
+from explorer.tracing.jobs import finished
+from tests.specimens import KINDS_EDITS
+
+IDS, POSITION, TOKEN, RIVAL = tuple(range(40, 52)), 8, 33, 7
+
+
+def found(lm, edits=(), rival=RIVAL, **options) -> dict[str, np.ndarray]:
+    return finished(token_contributions(lm, IDS, edits, POSITION, TOKEN, rival, **options))
+
+
+def lead(lm, edits=(), rival=RIVAL) -> float:
+    logits = capture(lm, IDS, edits)["logits"][POSITION].astype(np.float64)
+    return logits[TOKEN] - (0 if rival is None else logits[rival])
+
+
+@pytest.mark.parametrize("rival", [None, RIVAL])
+@pytest.mark.parametrize("edits", ["", "blocks.0.attn.z.1*zero~embed*scale*1.5"])
+def test_the_gradient_is_that_of_finite_differences(lms, style, edits, rival):
+    lm = deepcopy(lms[style]).double()
+    edits, ids = parse_edits(edits), IDS[: POSITION + 1]
+    x, f, slope = slopes(lm, ids, edits, POSITION, TOKEN, rival)
+    assert_allclose(x[0].numpy(), capture(lms[style], ids, edits)["embed"], atol=1e-5)
+    assert float(f) == pytest.approx(lead(lms[style], edits, rival), abs=1e-4)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(3):
+        step = torch.randn(x.shape, generator=generator, dtype=x.dtype) * 3e-3  # norms are computed in float32
+        up, down = (slopes(lm, ids, edits, POSITION, TOKEN, rival, x + sign * step)[1] for sign in (1, -1))
+        assert float((slope * step).sum()) == pytest.approx(float(up - down) / 2, rel=1e-2, abs=1e-5)
+
+
+def test_completeness_holds_the_better_the_more_steps(lms, style):
+    errors = []
+    for steps in (5, 400):
+        arrays = found(lms[style], steps=steps)
+        sums = ((arrays["embed"] - arrays["baseline"]) * arrays["mean_slope"]).sum()
+        errors.append(abs(sums - (arrays["f"] - arrays["f_baseline"])))
+    assert errors[1] < 2e-3 and errors[1] <= errors[0]
+
+
+def test_of_a_linear_model_both_are_in_closed_form(lms):
+    """Without norms and feed-forwards, and with each pattern held, f is linear in what stands at embed."""
+    lm = deepcopy(lms["rope"])
+    for block in lm.blocks:
+        block.attn.o_proj.weight.data.zero_()
+        block.ffn.down_proj.weight.data.zero_()
+    edits = parse_edits("final_norm*norm*none")
+    arrays = found(lm, edits)
+    row = (lm.lm_head.weight[TOKEN] - lm.lm_head.weight[RIVAL]) * lm.final_norm.weight
+    expected = np.zeros((POSITION + 1, lm.config.d_model))
+    expected[-1] = row.detach().double().numpy()
+    assert_allclose(arrays["slope"], expected, atol=1e-6)
+    assert_allclose(arrays["mean_slope"], expected, atol=1e-6)
+    assert arrays["without"][:-1] == pytest.approx(float(arrays["f"]), abs=1e-5)
+
+
+def test_the_baseline_is_the_mean_embedding_at_its_position(lms, style):
+    lm = lms[style]
+    baseline, mean = found(lm)["baseline"], lm.token_embedding.weight.double().mean(0).numpy()
+    mean = mean * (lm.config.d_model**0.5 if lm.config.scale_embeddings else 1)
+    trace = capture(lm, IDS)
+    added = trace["position_embed"][: POSITION + 1] if "position_embed" in trace else 0
+    assert_allclose(baseline, np.broadcast_to(mean + added, baseline.shape), atol=1e-5)
+
+
+@pytest.mark.parametrize("edits", ["", KINDS_EDITS.format(other="none")])
+def test_a_knock_out_is_a_run_in_which_no_later_token_sees_the_key(lms, style, edits):
+    lm, edits = lms[style], parse_edits(edits)
+    without = found(lm, edits)["without"]
+    for key in (0, 5):
+        hidden = [Edit(f"blocks.{i}.attn.pattern", "mask", key, positions=f"{key + 1}-") for i in (0, 1)]
+        assert without[key] == pytest.approx(lead(lm, (*edits, *hidden)), abs=1e-4)
+    assert np.isnan(without[-1])
+
+
+def test_the_model_is_as_it_was_between_pieces(tiny_lm):
+    pieces = token_contributions(tiny_lm, IDS, (), POSITION, TOKEN)
+    done = []
+    for units in pieces:
+        done.append(units)
+        assert not any(module._forward_hooks for module in tiny_lm.modules())
+        assert torch.is_grad_enabled()
+    assert done == sorted(done) and done[-1] == units_of(POSITION)
+    assert all(parameter.grad is None for parameter in tiny_lm.parameters())
