@@ -37,7 +37,7 @@ WORDS = {
     "shown": ("a", "b", "difference"),
     "clean_run": ("b", "a"),
     "metric": ("logit_difference", "log_probability", "probability"),
-    "direction": ("denoise", "noise"),
+    "patch_direction": ("denoise", "noise"),
     "patch_position": ("resid_pre", "attn.out", "ffn.out"),
     "patch_head": ("attn.z", "attn.q", "attn.k", "attn.v", "attn.pattern"),
     "receiver": ("logits", "q", "k", "v"),
@@ -87,7 +87,7 @@ class Selection:
         clean_run: of two runs the one whose values carry the answer; the other is the corrupted one.
         answer, wrong: texts of the right and the wrong next token after the clean one; "" as proposed.
         metric: what is measured of patched runs.
-        direction: which way values go in estimates and along paths: "denoise" or "noise".
+        patch_direction: which way values go in estimates and along paths: "denoise" or "noise".
         patch_position, patch_head: which values the maps by position and by head are about.
         receiver: what reads what heads send: "logits", or "q", "k" or "v" of the chosen head.
     """
@@ -119,7 +119,7 @@ class Selection:
     answer: str = ""
     wrong: str = ""
     metric: str = "logit_difference"
-    direction: str = "denoise"
+    patch_direction: str = "denoise"
     patch_position: str = "resid_pre"
     patch_head: str = "attn.z"
     receiver: str = "logits"

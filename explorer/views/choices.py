@@ -113,7 +113,7 @@ TITLES = {
     "metric": N_("measure"),
     "patch_position": N_("by position"),
     "patch_head": N_("by head"),
-    "direction": N_("estimates and paths"),
+    "patch_direction": N_("estimates and paths"),
     "receiver": N_("receiver"),
 }
 FREE = ("answer", "wrong")
@@ -159,7 +159,7 @@ OPTIONS: dict[str, Callable[[Trace, Selection], list[tuple[Any, str]]]] = {
     "answer": lambda trace, selection: likely(trace),
     "wrong": lambda trace, selection: likely(trace),
     "metric": lambda trace, selection: looked_up(METRICS),
-    "direction": lambda trace, selection: looked_up(DIRECTIONS),
+    "patch_direction": lambda trace, selection: looked_up(DIRECTIONS),
     "patch_position": lambda trace, selection: looked_up(BY_POSITION),
     "patch_head": lambda trace, selection: looked_up(BY_HEAD),
     "receiver": lambda trace, selection: looked_up(RECEIVERS),

@@ -106,16 +106,16 @@ def exact(runs: Comparison, selection: Selection, part: str, direction: str) -> 
 def estimated(runs: Comparison, selection: Selection, part: str) -> go.Figure:
     """The same by gradients."""
     two = two_prompts(runs, selection)
-    values = two.question.estimate(selection.direction, part, selection.metric)
-    words = _("estimate of {part}, {direction}", part=part, direction=look_up(DIRECTION[selection.direction]))
+    values = two.question.estimate(selection.patch_direction, part, selection.metric)
+    words = _("estimate of {part}, {direction}", part=part, direction=look_up(DIRECTION[selection.patch_direction]))
     return effect_map(two, part, values, _chosen(two, part, selection), words)
 
 
 def beside(runs: Comparison, selection: Selection, part: str) -> go.Figure:
     """Estimates (up) over exact effects (across), a dot a node, the worst with their names."""
     two = two_prompts(runs, selection)
-    exactly = part_effects(two.question, part, selection.metric, selection.direction)
-    estimate = two.question.estimate(selection.direction, part, selection.metric)
+    exactly = part_effects(two.question, part, selection.metric, selection.patch_direction)
+    estimate = two.question.estimate(selection.patch_direction, part, selection.metric)
     held = agreement(exactly, estimate)
     layers, places = (range(size) for size in exactly.shape)
     names = [[_node(two, layer, place, part in BY_POSITION) for place in places] for layer in layers]
@@ -182,12 +182,12 @@ def sent(runs: Comparison, selection: Selection) -> go.Figure:
     """What each head sends a receiver directly, all else frozen."""
     two = two_prompts(runs, selection)
     receiver = receiver_of(two, selection)
-    measured = two.question.paths(selection.direction, receiver)
-    values = effects(two.question, measured, selection.metric, selection.direction)
+    measured = two.question.paths(selection.patch_direction, receiver)
+    values = effects(two.question, measured, selection.metric, selection.patch_direction)
     words = _(
         "direct paths to {receiver}, {direction}",
         receiver=receiver_words(receiver),
-        direction=look_up(DIRECTION[selection.direction]),
+        direction=look_up(DIRECTION[selection.patch_direction]),
     )
     fig = effect_map(two, "attn.z", values, None, words)
     if receiver != "logits" and receiver[0] == 0:

@@ -92,7 +92,7 @@ def metric(run, question, chosen) -> float:
 
 
 def test_every_picture_is_vouched_for(style, runs):
-    for selection in (Selection(), Selection(layer=1, head=2, receiver="v", direction="noise", clean_run="a")):
+    for selection in (Selection(), Selection(layer=1, head=2, receiver="v", patch_direction="noise", clean_run="a")):
         for panel in VIEW.panels:
             assert panel.mark(runs, selection.within(runs.trace)).state == "recomputed", panel.name
 
