@@ -4,6 +4,7 @@ import re
 
 from explorer.explain.notation import quoted
 from explorer.language import N_, _, look_up
+from explorer.state.interventions import Text
 from explorer.tracing.trace import Trace
 
 # what the last axis counts -> whose vector it is, "" for that of no layer -> an element of it in words
@@ -17,6 +18,18 @@ ELEMENTS = {
         "": N_("{token}, dimension {last}"),
     },
 }
+
+MOST_WRITTEN = 40  # characters of a text within a sentence
+
+
+def as_text(trace: Trace) -> Text:
+    """How tokens of a run's model are written within a sentence."""
+
+    def written(token_ids: tuple[int, ...]) -> str:
+        text = trace.text(token_ids)
+        return quoted(text if len(text) <= MOST_WRITTEN else f"{text[: MOST_WRITTEN - 1]}…")
+
+    return written
 
 
 def place(trace: Trace, name: str, index: tuple[int, ...]) -> str:

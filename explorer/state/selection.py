@@ -18,6 +18,7 @@ FULL_TABS = (
     "prediction",
     "activations",
     "experiments",
+    "directions",
     "compare",
     "patching",
     "training",
@@ -83,6 +84,7 @@ class Selection:
         why: whether it is told why the explained token was predicted: "open" or "closed".
         stand_ins: likewise, which parts stand in for one another there.
         guess: the word that the visitor thinks comes next.
+        direction: the direction in the stream that is looked at, as text (see `Recipe`); "" for the first there is.
         shown: of two runs which one, or how they differ: "a", "b" or "difference".
         clean_run: of two runs the one whose values carry the answer; the other is the corrupted one.
         answer, wrong: texts of the right and the wrong next token after the clean one; "" as proposed.
@@ -114,6 +116,7 @@ class Selection:
     why: str = "closed"
     stand_ins: str = "closed"
     guess: str = ""
+    direction: str = ""
     shown: str = "a"
     clean_run: str = "b"
     answer: str = ""

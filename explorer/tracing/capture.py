@@ -11,10 +11,12 @@ import torch
 from explorer.state.interventions import Intervention
 from explorer.tracing.ablation import ablate
 from explorer.tracing.donation import ready
+from explorer.tracing.going_on import write
 from explorer.tracing.gradients import STEPS, token_contributions, units_of
 from explorer.tracing.hooks import hooked
 from explorer.tracing.intervening import edited
 from explorer.tracing.jobs import Job
+from explorer.tracing.mean_stream import mean_stream
 from explorer.tracing.models import Offer, Weights, asked, offer
 from explorer.tracing.outcome import outcome
 from explorer.tracing.patching.asked import ASKED
@@ -76,7 +78,7 @@ def capture(
 
 def offered(lm: TransformerLM) -> Offer:
     weights = {name: as_array(weight.detach()) for name, weight in lm.state_dict().items()}
-    return Offer(weights, ablate, outcome, token_contributions_of, ASKED | {"changed": changed})
+    return Offer(weights, ablate, outcome, token_contributions_of, mean_stream, write, ASKED | {"changed": changed})
 
 
 def token_contributions_of(

@@ -1,4 +1,4 @@
-"""Directions in the residual stream, worked out from a model's weights."""
+"""Directions in the residual stream, worked out from a model's weights or from its stream over prompts."""
 
 from collections.abc import Callable
 
@@ -6,16 +6,20 @@ import numpy as np
 
 from explorer.language import _
 from explorer.state.errors import UserError
-from explorer.state.interventions import Recipe
+from explorer.state.interventions import Prompts, Recipe
 from model.config import ModelConfig
 
+MeanStream = Callable[[int, Prompts], np.ndarray]  # layer, prompts -> (D,), see `explorer.tracing.mean_stream`
 Weights = Callable[[str], np.ndarray]  # name -> float64
 
 
-def direction(config: ModelConfig, weights: Weights, recipe: Recipe) -> np.ndarray:
+def direction(config: ModelConfig, weights: Weights, recipe: Recipe, mean_stream: MeanStream) -> np.ndarray:
     """(D,) in float64, of length 1; UserError where the model has not what the recipe names, or that is 0."""
     recipe.check(config)
-    vector = VECTORS[recipe.kind](config, weights, *recipe.numbers)
+    if recipe.kind == "means":
+        vector = np.subtract(*(mean_stream(*recipe.numbers, prompts) for prompts in recipe.lists))
+    else:
+        vector = VECTORS[recipe.kind](config, weights, *recipe.numbers)
     length = np.linalg.norm(vector)
     if not length > 0:
         told = _("{direction} is 0 and points nowhere: name another direction")

@@ -83,7 +83,7 @@ def token_contributions(
     knock-out.
     """
     # A mean is over all of its tokens; else what comes later has no say.
-    edits = [edit if edit.least_tokens else edit.of_prompt(len(token_ids)) for edit in edits]
+    edits = [edit if edit.least_tokens else edit.of_prompt(token_ids) for edit in edits]
     length = max(position + 1, *(edit.least_tokens for edit in edits), 0)
     ids = list(token_ids[:length])
     asked = edits, position, token_id, rival_id

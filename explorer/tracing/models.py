@@ -28,6 +28,8 @@ class Offer:
         outcome: (model, token ids, edits, position, token id) -> its logit and ln p (see `explorer.tracing.outcome`).
         token_contributions: (model, token ids, edits, position, token id, rival id or None) -> the job that finds what
             each token contributes (see `explorer.tracing.gradients`).
+        mean_stream: (model, layer, prompts) -> (D,), see `explorer.tracing.mean_stream`.
+        write: (model, token ids, edits, count) -> as many ids that it goes on with (see `explorer.tracing.going_on`).
         patching: what is asked of values of one run in another, by name (see `explorer.tracing.patching.asked`).
         training: how the model came about; None where nobody knows.
         read: (checkpoint, token ids, edits) -> another model of the same training, and what it computes.
@@ -37,6 +39,8 @@ class Offer:
     ablate: Callable[..., np.ndarray]
     outcome: Callable[..., np.ndarray]
     token_contributions: Callable[..., Job]
+    mean_stream: Callable[..., np.ndarray]
+    write: Callable[..., tuple[int, ...]]
     patching: Mapping[str, Callable[..., Any]]
     training: Training | None = None
     read: Callable[..., tuple[Any, Any]] | None = None

@@ -29,7 +29,7 @@ def logits_after(
 ) -> torch.Tensor:
     """(V,) float64 on the CPU; errors are those of `outcome`."""
     # A mean is over all of its tokens; else what comes later has no say.
-    edits = [edit if edit.least_tokens else edit.of_prompt(len(token_ids)) for edit in edits]
+    edits = [edit if edit.least_tokens else edit.of_prompt(token_ids) for edit in edits]
     length = max(position + 1, *(edit.least_tokens for edit in edits), 0)
     go_on(tokens=length)
     with edited(lm, edits), torch.inference_mode():

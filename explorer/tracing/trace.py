@@ -2,13 +2,14 @@
 
 import difflib
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from explorer.state.interventions import Intervention
+from explorer.state.interventions import Intervention, Prompts, Recipe
+from explorer.tracing.directions import direction
 from explorer.tracing.jobs import worked_out
 from explorer.tracing.models import ablated, asked, outcome_of
 from explorer.tracing.training import Training
@@ -99,8 +100,17 @@ class Trace:
             raise ValueError("an ablation runs the model again, and this trace knows none: make it with capture()")
         return ablated(self.model, self.token_ids, (*self.edits, *edits), position, token_id)
 
-    def outcome(self, position: int, token_id: int, edits: tuple[Intervention, ...] = ()) -> np.ndarray:
+    def outcome(
+        self,
+        position: int,
+        token_id: int,
+        edits: tuple[Intervention, ...] = (),
+        token_ids: tuple[int, ...] | None = None,
+    ) -> np.ndarray:
         """(2,) logit and ln p of a token after a position in a run with these edits in place of the trace's own.
+
+        Args:
+            token_ids: of that run; None for the trace's.
 
         Raises:
             ValueError: no model ran.
@@ -108,7 +118,7 @@ class Trace:
         """
         if self.model is None:
             raise ValueError("what another run gives its model must compute, and this trace knows none: use capture()")
-        return outcome_of(self.model, self.token_ids, edits, position, token_id)
+        return outcome_of(self.model, token_ids or self.token_ids, edits, position, token_id)
 
     def token_contributions(self, position: int, token_id: int, rival_id: int | None) -> Mapping[str, np.ndarray]:
         """What `explorer.tracing.gradients.token_contributions` finds of this run.
@@ -122,6 +132,24 @@ class Trace:
             raise ValueError("gradients run the model again, and this trace knows none: make it with capture()")
         lm, offered = asked(self.model)
         return worked_out(offered.token_contributions(lm, self.token_ids, self.edits, position, token_id, rival_id))
+
+    def direction(self, recipe: Recipe) -> np.ndarray:
+        """(D,) in float64, of length 1, of the model that ran; errors are those of `explorer.tracing.directions`."""
+
+        def mean_stream(layer: int, prompts: Prompts) -> np.ndarray:
+            lm, offered = asked(self.model)
+            return offered.mean_stream(lm, layer, prompts)
+
+        return direction(self.config, lambda name: self.weights[name].astype(np.float64), recipe, mean_stream)
+
+    def written(self, count: int) -> tuple[int, ...]:
+        """The ids of tokens that this run's model goes on with, see `explorer.tracing.going_on`."""
+        lm, offered = asked(self.model)
+        return offered.write(lm, self.token_ids, self.edits, count)
+
+    def text(self, token_ids: Iterable[int]) -> str:
+        """Of tokens."""
+        return "".join(self.vocabulary[token_id] for token_id in token_ids)
 
     def at_steps(self) -> dict[int, tuple[Any, "Trace"]]:
         """The same tokens, with the same edits, read by the model at every step of its training that it was kept at.

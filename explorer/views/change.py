@@ -9,6 +9,7 @@ from explorer.analysis.next_token import surprisal
 from explorer.explain.analysed.change import probability_in
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
+from explorer.explain.place import as_text
 from explorer.explain.point import Point
 from explorer.language import _, look_up
 from explorer.state.errors import NoSuchPoint
@@ -143,7 +144,7 @@ def inspect_next_token(comparison: Comparison, selection: Selection, point: Poin
 
 def words(trace: Trace) -> str:
     """What was changed, as in "positions shifted by 5; head 1 of layer 2 silenced"."""
-    return "; ".join(edit.words(trace.config) for edit in trace.edits)
+    return "; ".join(edit.words(trace.config, as_text(trace)) for edit in trace.edits)
 
 
 def told_moved(comparison: Comparison, share: float) -> str:

@@ -8,8 +8,11 @@ from explorer.analysis.attention import PATTERNS
 from explorer.analysis.heads import HEAD_SCORES, SCORE_NAMES
 from explorer.analysis.lens import LENSES
 from explorer.analysis.next_token import rank_of, ranking
+from explorer.analysis.steering import chosen_direction, lists_of
 from explorer.explain.notation import visible
+from explorer.explain.place import as_text
 from explorer.language import N_, _, look_up
+from explorer.state.interventions import Recipe
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 
@@ -81,6 +84,25 @@ def windows(trace: Trace, selection: Selection) -> list[tuple[int, str]]:
     return [(0, _("all {count} tokens", count=len(trace))), *around]
 
 
+def directions(trace: Trace, selection: Selection) -> list[tuple[str, str]]:
+    """Of lists of prompts, and of what is chosen; the one that is looked at, whichever it is."""
+    order, written = ranking(trace, selection.query), as_text(trace)
+    token_id, rival_id = (int(order[max(1, rank) - 1]) for rank in (selection.target, selection.rival or 2))
+    layer = selection.layer
+    own = [
+        Recipe("unembed", (token_id,)),
+        *([Recipe("difference", (token_id, rival_id))] if token_id != rival_id else []),
+        Recipe("neuron", (layer, selection.neuron)),
+        Recipe("ov", (layer, selection.head, 0)),
+    ]
+    options = {text: look_up(lists.name) for text, lists in lists_of(trace).items()}
+    options |= {str(recipe): recipe.words(written) for recipe in own}
+    chosen = chosen_direction(trace, selection.direction)
+    options.setdefault(str(chosen), chosen.words(written))
+    seen = {str(chosen): selection.direction}  # the list shows the option that the selection has, whatever it has
+    return [(seen.get(text, text), words) for text, words in options.items()]
+
+
 def looked_up(table: Mapping[str, str]) -> list[tuple[str, str]]:
     return [(name, look_up(words)) for name, words in table.items()]
 
@@ -106,6 +128,7 @@ TITLES = {
     "window": N_("in sight"),
     "head_score": N_("score"),
     "first_token": N_("first token"),
+    "direction": N_("direction"),
     "lens": N_("colour"),
     "clean_run": N_("clean"),
     "answer": N_("answer"),
@@ -155,6 +178,7 @@ OPTIONS: dict[str, Callable[[Trace, Selection], list[tuple[Any, str]]]] = {
     "head_score": lambda trace, selection: head_scores(),
     "first_token": lambda trace, selection: [("shown", _("counts")), ("hidden", _("left out"))],
     "lens": lambda trace, selection: looked_up(LENSES),
+    "direction": directions,
     "clean_run": lambda trace, selection: [("b", _("B (A is corrupted)")), ("a", _("A (B is corrupted)"))],
     "answer": lambda trace, selection: likely(trace),
     "wrong": lambda trace, selection: likely(trace),

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from explorer.analysis.steering import chosen_direction
 from explorer.explain.notation import quoted
 from explorer.language import N_, _, look_up
 from explorer.state.errors import UserError
@@ -162,6 +163,15 @@ TOWARDS = WhatIf(
     by="unembed.{token}",
     here="{query}",
 )
+BY_DIRECTION = "{direction}"
+ALONG = replace(
+    TOWARDS,
+    title=N_("the stream after layer {layer}, pushed by × its length along the direction"),
+    by=BY_DIRECTION,
+)
+ALONG_REMOVED = replace(
+    ALONG, title=N_("the stream after layer {layer} without its part along the direction"), kind=Remove
+)
 WITHOUT = replace(TOWARDS, title=N_("the stream after layer {layer} without its part along {word}"), kind=Remove)
 AS_NORM = {
     "rmsnorm": N_("{norm} as an RMSNorm"),
@@ -195,6 +205,9 @@ def chosen(what_if: WhatIf, trace: Trace, selection: Selection) -> WhatIf:
     if what_if.kind is Norm:
         _blocks, _dot, name = what_if.tap.rpartition(".")
         known["norm"] = name if name == what_if.tap else _("{name} of layer {layer}", name=name, layer=selection.layer)
+    elif what_if.by == BY_DIRECTION:
+        recipe = chosen_direction(trace, selection.direction)
+        known |= {"direction": str(recipe)}
     elif what_if.by:
         token_id = explained_token(trace, selection)
         known |= {"token": token_id, "word": quoted(trace.vocabulary[token_id])}

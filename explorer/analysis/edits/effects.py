@@ -22,7 +22,6 @@ from explorer.state.interventions import (
     Shift,
     Zero,
 )
-from explorer.tracing.directions import direction
 from explorer.tracing.trace import Trace
 
 
@@ -108,7 +107,7 @@ class Along(Effect):
     """Of a direction u."""
 
     def unit(self, trace: Trace) -> np.ndarray:
-        return direction(trace.config, lambda name: trace.weights[name].astype(np.float64), self.edit.recipe)
+        return trace.direction(self.edit.recipe)
 
 
 class OfRemove(Along):

@@ -6,6 +6,7 @@ from explorer.analysis.patching import effects, metric_of
 from explorer.analysis.rounding import Check
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number
+from explorer.explain.place import as_text
 from explorer.explain.source import Source
 from explorer.explain.working import Input, Working
 from explorer.language import _
@@ -64,7 +65,7 @@ def effect_of(
     )
     told = _(
         "{edit}, m = {metric}: clean {clean}, corrupted {corrupted}, patched {patched}",
-        edit=edit.words(runs[0].config),
+        edit=edit.words(runs[0].config, as_text(runs[0])),
         metric=metric_words(metric),
         **numbers,
     )

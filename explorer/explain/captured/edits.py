@@ -7,6 +7,7 @@ import numpy as np
 from explorer.analysis.edits import effects_at
 from explorer.explain.captured.formula import Formula
 from explorer.explain.notation import number
+from explorer.explain.place import as_text
 from explorer.explain.working import ALL, Index, Working
 from explorer.language import _
 from explorer.state.interventions import Base, Shift
@@ -25,7 +26,9 @@ def edited(trace: Trace, name: str, at: Index, formula: Formula) -> Working:
     for effect in effects:
         value, sizes = effect.again(trace, value, sizes)
         if np.any(effect.where(shape)[at]):
-            working = then(working, value[at], sizes[at], effect.symbol(), effect.edit.words(trace.config))
+            working = then(
+                working, value[at], sizes[at], effect.symbol(), effect.edit.words(trace.config, as_text(trace))
+            )
     return working
 
 

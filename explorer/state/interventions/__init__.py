@@ -2,10 +2,10 @@
 
 from explorer.state.interventions.axes import axis
 from explorer.state.interventions.clamp import Clamp
-from explorer.state.interventions.direction import Add, Recipe, Remove
+from explorer.state.interventions.direction import Add, Along, Prompts, Recipe, Remove
 from explorer.state.interventions.edges import Drop, Edge, Mask, nothing_left
 from explorer.state.interventions.from_other import FromOther, Patch, PatchMean
-from explorer.state.interventions.intervention import Intervention
+from explorer.state.interventions.intervention import Intervention, Text
 from explorer.state.interventions.mean import Mean
 from explorer.state.interventions.norm import Norm, kind_of_norm
 from explorer.state.interventions.places import Positions
@@ -19,6 +19,7 @@ __all__ = [
     "MOST_EDITS",
     "ROTATION_OFF",
     "Add",
+    "Along",
     "Base",
     "Clamp",
     "Drop",
@@ -32,7 +33,9 @@ __all__ = [
     "Patch",
     "PatchMean",
     "Positions",
+    "Prompts",
     "Recipe",
+    "Text",
     "Remove",
     "Scale",
     "Shift",

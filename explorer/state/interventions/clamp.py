@@ -4,7 +4,7 @@ import re
 from typing import ClassVar
 
 from explorer.language import N_, _
-from explorer.state.interventions.intervention import Intervention
+from explorer.state.interventions.intervention import Intervention, Text, as_ids
 from model.config import ModelConfig
 
 
@@ -19,7 +19,7 @@ class Clamp(Intervention):
         N_("ffn.gate_pre, ffn.gate, ffn.up or ffn.hidden of a layer, such as blocks.0.ffn.gate.7"),
     )
 
-    def what(self, config: ModelConfig) -> str:
+    def what(self, config: ModelConfig, text: Text = as_ids) -> str:
         layer, name, part = self.part()
         held = f"{self.amount:.10g}".replace("-", "−")
         if part is None:

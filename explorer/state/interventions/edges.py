@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from explorer.language import N_, _
 from explorer.state.errors import UserError
-from explorer.state.interventions.intervention import Intervention
+from explorer.state.interventions.intervention import Intervention, Text, as_ids
 from model.config import ModelConfig
 
 
@@ -49,7 +49,7 @@ class Edge(Intervention):
             told = _("this model sees positions 0 to {last}, got {got}", last=config.context_length - 1, got=self.key)
             raise UserError(told)
 
-    def words(self, config: ModelConfig) -> str:
+    def words(self, config: ModelConfig, text: Text = as_ids) -> str:
         layer, _name, part = self.part()
         heads = _("all heads") if part is None else part
         queries = _("no token") if self.positions is None else _("no query {where}", where=self.positions.words())

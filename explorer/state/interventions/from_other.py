@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from explorer.language import N_, _
-from explorer.state.interventions.intervention import Intervention
+from explorer.state.interventions.intervention import Intervention, Text, as_ids
 from model.config import ModelConfig
 
 
@@ -50,7 +50,7 @@ class Patch(FromOther):
 
     operation: ClassVar[str] = "patch"
 
-    def what(self, config: ModelConfig) -> str:
+    def what(self, config: ModelConfig, text: Text = as_ids) -> str:
         return _("{name} as in the other run", name=self.named())
 
 
@@ -63,5 +63,5 @@ class PatchMean(FromOther):
         N_("embed, final_norm and what a layer computes but for attn.scores and attn.pattern"),
     )
 
-    def what(self, config: ModelConfig) -> str:
+    def what(self, config: ModelConfig, text: Text = as_ids) -> str:
         return _("{name} at its mean over the other run", name=self.named())

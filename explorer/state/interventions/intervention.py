@@ -1,7 +1,7 @@
 """What all kinds of changes share."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,7 +12,12 @@ from explorer.state.interventions.places import Positions
 from model.config import ModelConfig
 
 TAP = re.compile(r"[a-z][\w.]*[a-z]", re.ASCII)
+Text = Callable[[tuple[int, ...]], str]  # token ids -> how they are written
 PLACE = re.compile(r"(?:blocks\.(?P<layer>\d+)\.)?(?P<name>.+)")
+
+
+def as_ids(token_ids: tuple[int, ...]) -> str:
+    return ".".join(map(str, token_ids))
 
 
 @dataclass(frozen=True)
@@ -107,12 +112,16 @@ class Intervention:
         """The same in a run with these ids of a prompt."""
         return self
 
-    def words(self, config: ModelConfig) -> str:
-        """What it does and where, as in "head 1 of layer 2 silenced, at position 3"."""
-        said = self.what(config)
+    def words(self, config: ModelConfig, text: Text = as_ids) -> str:
+        """What it does and where, as in "head 1 of layer 2 silenced, at position 3".
+
+        Args:
+            text: how tokens are written.
+        """
+        said = self.what(config, text)
         return said if self.positions is None else _("{change}, {where}", change=said, where=self.positions.words())
 
-    def what(self, config: ModelConfig) -> str:
+    def what(self, config: ModelConfig, text: Text = as_ids) -> str:
         """What it does, as in "head 1 of layer 2 silenced"."""
         raise NotImplementedError
 

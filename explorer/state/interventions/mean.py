@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from explorer.language import N_, _
-from explorer.state.interventions.intervention import Intervention
+from explorer.state.interventions.intervention import Intervention, Text, as_ids
 from model.config import ModelConfig
 
 
@@ -36,7 +36,7 @@ class Mean(Intervention):
     def of_prompt(self, prompt: Sequence[int]) -> Intervention:
         return replace(self, over=len(prompt))
 
-    def what(self, config: ModelConfig) -> str:
+    def what(self, config: ModelConfig, text: Text = as_ids) -> str:
         layer, name, part = self.part()
         name = name if part is None else _("{part} of {name}", part=part, name=name)
         name = name if layer is None else _("{name} of layer {layer}", name=name, layer=layer)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from explorer.language import N_, _, look_up
 from explorer.state.errors import UserError
-from explorer.state.interventions.intervention import Intervention
+from explorer.state.interventions.intervention import Intervention, Text, as_ids
 from model.config import ModelConfig
 
 NORMS = {  # name -> in words
@@ -49,7 +49,7 @@ class Norm(Intervention):
         if self.tap == "final_norm" and config.norm_placement == "post":
             raise UserError(_("this model has no norm at final_norm: its last layer ends with one, change that"))
 
-    def what(self, config: ModelConfig) -> str:
+    def what(self, config: ModelConfig, text: Text = as_ids) -> str:
         layer, name, _part = self.part()
         name = name if layer is None else _("{name} of layer {layer}", name=name, layer=layer)
         return look_up(NORMS[self.by], name=name)

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from explorer.language import _
-from explorer.state.interventions.intervention import Intervention
+from explorer.state.interventions.intervention import Intervention, Text, as_ids
 from model.config import ModelConfig
 
 
@@ -16,7 +16,7 @@ class Shift(Intervention):
     taps: ClassVar[tuple[str, ...]] = ("rope.angles", "position_embed")
     is_everywhere: ClassVar[bool] = True
 
-    def what(self, config: ModelConfig) -> str:
+    def what(self, config: ModelConfig, text: Text = as_ids) -> str:
         return _("positions shifted by {amount:,.0f}", amount=self.amount)
 
 
@@ -29,5 +29,5 @@ class Base(Intervention):
     taps: ClassVar[tuple[str, ...]] = ("rope.angles",)
     is_everywhere: ClassVar[bool] = True
 
-    def what(self, config: ModelConfig) -> str:
+    def what(self, config: ModelConfig, text: Text = as_ids) -> str:
         return _("θ = {theta:,.10g} instead of {trained:,.10g}", theta=self.amount, trained=config.rope_theta)

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from explorer.language import N_, _, look_up
-from explorer.state.interventions.intervention import Intervention
+from explorer.state.interventions.intervention import Intervention, Text, as_ids
 from model.config import ModelConfig
 
 # What is said of a factor of 0, and of another. Of what does a sublayer's work, which speaks for itself: the value's
@@ -40,7 +40,7 @@ class Scale(Intervention):
     def factor(self) -> float:
         return self.amount
 
-    def what(self, config: ModelConfig) -> str:
+    def what(self, config: ModelConfig, text: Text = as_ids) -> str:
         if self.known_by.replace(f"@{self.positions}", "") == ROTATION_OFF.known_by:
             return _("rotation off")
         layer, name, part = self.part()

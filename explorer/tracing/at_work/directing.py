@@ -1,10 +1,14 @@
 """The stream, changed along a direction."""
 
+from functools import partial
+
+import numpy as np
 import torch
 from torch import Tensor
 
 from explorer.tracing.at_work.work import Change, Passes, Work
 from explorer.tracing.directions import direction
+from explorer.tracing.mean_stream import mean_stream
 from model.transformer_lm import TransformerLM
 
 
@@ -13,7 +17,11 @@ class Directing(Work):
 
     def changes(self, lm: TransformerLM, passes: Passes) -> list[Change]:
         weights = lm.state_dict()
-        unit = direction(lm.config, lambda name: weights[name].detach().double().cpu().numpy(), self.edit.recipe)
+
+        def read(name: str) -> np.ndarray:
+            return weights[name].detach().double().cpu().numpy()
+
+        unit = direction(lm.config, read, self.edit.recipe, partial(mean_stream, lm))
         unit = torch.tensor(unit, dtype=torch.float32, device=lm.device)
 
         def change(module, inputs, output):

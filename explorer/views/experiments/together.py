@@ -6,6 +6,7 @@ from explorer.analysis.combination import again, combination
 from explorer.explain.analysed.combination import MEASURED, of_all, of_change, of_interaction, of_sum
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
+from explorer.explain.place import as_text
 from explorer.explain.point import Point
 from explorer.language import N_, _, look_up
 from explorer.state.errors import NoSuchPoint
@@ -28,7 +29,7 @@ def together(comparison: Comparison, query: int, token_id: int, measure: str) ->
     do together, and the difference of the two."""
     trace, found = comparison.trace, combination(comparison, query, token_id, measure)
     values = np.array([*found.effects, found.sum, found.joint, found.interaction])
-    words, last = [edit.words(trace.config) for edit in trace.edits], values[-len(LAST) :]
+    words, last = [edit.words(trace.config, as_text(trace)) for edit in trace.edits], values[-len(LAST) :]
     before, after = number(found.before), number(found.together)
     told = [
         f"{label(each, longest=60)}: {number(effect)}<br>{before} → {number(alone)}"

@@ -43,7 +43,7 @@ def view_contents(open_view: OpenView, newly: bool, part: int) -> dict[str, Any]
     if further := open_view.in_full:
         pictures[in_tab(name, IN_FULL)] = InFull.pack(*further)
     return pictures | {
-        CHANGES: Changes.pack(open_view.trace.edits, open_view.trace.config),
+        CHANGES: Changes.pack(open_view.trace),
         in_tab(name, WORDS): open_view.words,
         in_tab(name, FORMULA): open_view.formula,
         in_tab(name, CHOOSERS): Choosers.pack(open_view.choices),

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from explorer.lessons.prompt_pairs import PROMPT_PAIRS
+from explorer.state.prompt_lists import PROMPT_LISTS
 from tests.unmarked import misused, unmarked
 
 EXPLORER = Path(__file__).parents[3] / "explorer"
@@ -20,6 +21,9 @@ EXCEPTIONS = {
     },
     "lessons/prompt_pairs.py": {
         text: "the model reads it" for pair in PROMPT_PAIRS for text in (pair.clean, pair.corrupted)
+    },
+    "state/prompt_lists.py": {
+        text: "the model reads it" for each in PROMPT_LISTS for text in (*each.prompts, *each.others, *each.examples)
     },
     "views/attention/line_plot.py": {"middle left": "Plotly's", "middle right": "Plotly's"},
     "views/overview/running.py": {"top center": "Plotly's"},

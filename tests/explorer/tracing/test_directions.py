@@ -1,17 +1,22 @@
 """Directions are what their recipes say of the weights: held to closed forms."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.state.interventions import Recipe
+from explorer.state.errors import UserError
+from explorer.state.interventions import Recipe, parse_edits
+from explorer.tracing.capture import capture
 from explorer.tracing.directions import direction
+from explorer.tracing.mean_stream import mean_stream
 
 
 def made(lm, text: str, **weights) -> np.ndarray:
     names = lm.state_dict()
     read = lambda name: weights.get(name.replace(".", "_"), names[name].double().numpy())  # noqa: E731
-    return direction(lm.config, read, Recipe.parse(text))
+    return direction(lm.config, read, Recipe.parse(text), partial(mean_stream, lm))
 
 
 def unit(x):
@@ -68,10 +73,35 @@ def test_a_head_that_writes_one_thing_has_that_direction(lms):
         ("ov.0.3.0", "heads run from 0 to 2, got 3"),
         ("ov.0.0.8", "directions of a head run from 0 to 7, got 8"),
         ("unembed.5-5", "the unembedding of token 5 less that of token 5 is 0 and points nowhere"),
-        ("up", "a direction is unembed.ID, unembed.ID-ID, neuron.LAYER.NUMBER or ov.LAYER.HEAD.NUMBER, got 'up'"),
+        (
+            "up",
+            "a direction is unembed.ID, unembed.ID-ID, neuron.LAYER.NUMBER, ov.LAYER.HEAD.NUMBER, or "
+            "means.LAYER.IDS-IDS, got 'up'",
+        ),
         ("unembed.1.2", "a direction is unembed.ID"),
     ],
 )
 def test_what_a_model_has_not_is_told(lms, text, message):
     with pytest.raises(ValueError, match=message):
         made(lms["rope"], text)
+
+
+def test_a_difference_of_means_is_that_of_the_streams_of_its_prompts(lms, style):
+    """Of each prompt over its tokens, of a list over its prompts; of the model as it is, also where it is changed."""
+    lm = lms[style]
+
+    def mean(*prompts: list[int]) -> np.ndarray:
+        return np.mean([capture(lm, ids)["blocks.1.resid_post"].astype(float).mean(0) for ids in prompts], axis=0)
+
+    expected = unit(mean([5, 9, 60], [17]) - mean([33, 40]))
+    text = "means.1.5.9.60_17-33.40"
+    assert_allclose(made(lm, text), expected, atol=1e-6)
+    changed = capture(lm, [7, 8, 9], parse_edits(f"blocks.0.attn.out*scale*3~blocks.0.resid_post*add*{text}*0.5"))
+    before = capture(lm, [7, 8, 9], parse_edits("blocks.0.attn.out*scale*3"))["blocks.0.resid_post"].astype(float)
+    pushed = before + 0.5 * np.linalg.norm(before, axis=-1, keepdims=True) * expected
+    assert_allclose(changed["blocks.0.resid_post"], pushed, atol=1e-4)
+
+
+def test_two_lists_that_are_alike_point_nowhere(tiny_lm):
+    with pytest.raises(UserError, match="is 0 and points nowhere"):
+        made(tiny_lm, "means.0.5.6-5.6")

@@ -18,7 +18,7 @@ class Asked(Widget):
         words: the question.
     """
 
-    def __init__(self, *, field: str, words: str, **kwargs):
+    def __init__(self, *, field: str = "why", words: str = "", **kwargs):
         super().__init__(html=with_words(HTML, field=field, asked=words), **kwargs)
 
     @staticmethod

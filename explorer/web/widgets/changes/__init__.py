@@ -1,10 +1,8 @@
 """What was changed of the run."""
 
-from collections.abc import Sequence
-
-from explorer.state.interventions import Intervention
+from explorer.explain.place import as_text
+from explorer.tracing.trace import Trace
 from explorer.web.widgets.widget import Widget
-from model.config import ModelConfig
 
 
 class Changes(Widget):
@@ -14,6 +12,6 @@ class Changes(Widget):
         super().__init__(html='<div class="changes" role="status"></div>', **kwargs)
 
     @staticmethod
-    def pack(edits: Sequence[Intervention], config: ModelConfig) -> list[list[str]]:
+    def pack(trace: Trace) -> list[list[str]]:
         """An edit's text and words each."""
-        return [[str(edit), edit.words(config)] for edit in edits]
+        return [[str(edit), edit.words(trace.config, as_text(trace))] for edit in trace.edits]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from explorer.explain.place import as_text
 from explorer.language import N_, _, look_up
 from explorer.state.page_state import PageState
 from explorer.state.series import model_of, series_of
@@ -55,7 +56,7 @@ class Runs(Widget):
         about = [
             model_of(asked.other.checkpoint) if model_of(asked.other.checkpoint) != own else "",
             _("the same text") if same_text else prompts[1],
-            "; ".join(edit.words(comparison.other.config) for edit in comparison.other.edits)
+            "; ".join(edit.words(comparison.other.config, as_text(comparison.other)) for edit in comparison.other.edits)
             or (_("without the changes") if comparison.is_unchanged else ""),
         ]
         return ways | {

@@ -129,6 +129,9 @@ def test_the_browser_calls_three_functions(endpoints):
         "answer",
         "inspect",
         "define",
+        "begin_job",
+        "job_progress",
+        "leave_job",
     ]  # see connection.js
 
 

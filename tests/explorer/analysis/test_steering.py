@@ -1,0 +1,91 @@
+"""What lies along a direction, and what adding it does to each of several prompts."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from explorer.analysis.steering import added, chosen_direction, cosines, effects, encoded, lists_of
+from explorer.state.errors import UserError
+from explorer.state.interventions import Recipe, parse_edits
+from explorer.state.prompt_lists import PROMPT_LISTS
+from explorer.tracing.capture import capture
+from model.checkpoint import load_checkpoint
+
+
+@pytest.fixture(scope="module")
+def model():
+    return load_checkpoint("llama-fables")
+
+
+@pytest.fixture(scope="module")
+def fable(model):
+    lm, tokenizer = model
+    return capture(lm, tokenizer.encode("Once upon a time"), tokenizer=tokenizer)
+
+
+def test_the_cosine_is_that_of_two_vectors(trace):
+    u = np.random.default_rng(0).normal(size=trace.config.d_model)
+    found, last = cosines(trace, u), "resid_post" if trace.config.norm_placement == "pre" else "ffn_norm"
+    for row, name in ((0, "embed"), (1, f"blocks.0.{last}"), (2, f"blocks.1.{last}")):
+        for position in (0, 7):
+            x = trace[name][position].astype(float)
+            assert found[row, position] == pytest.approx(x @ u / np.sqrt(x @ x) / np.sqrt(u @ u))
+
+
+@pytest.mark.parametrize("direction", [np.ones(7), np.zeros(24)])
+def test_a_direction_of_another_width_is_told(trace_of, direction):
+    with pytest.raises(UserError, match="as many numbers as the stream is wide, 24"):
+        cosines(trace_of("rope"), direction)
+
+
+def test_texts_are_read_as_the_tokenizer_reads_them(model, fable):
+    _lm, tokenizer = model
+    for text in ("Once upon a time", "Zorblat's é 🌙\n\n12", " She"):
+        assert encoded(fable, text) == tokenizer.encode(text)
+
+
+@pytest.mark.parametrize("lists", PROMPT_LISTS, ids=[each.name for each in PROMPT_LISTS])
+def test_a_built_in_direction_does_what_its_name_says(model, fable, lists):
+    """Added it makes the one token likelier than the other after every example, taken off less likely."""
+    lm, tokenizer = model
+    text = next(text for text, each in lists_of(fable).items() if each is lists)
+    token, rival = (tokenizer.encode(word) for word in (lists.towards, lists.away))
+    assert len(token) == len(rival) == 1
+    for sign in (1, -1):
+        run = replace(fable, edits=parse_edits(f"blocks.3.resid_post*add*{text}*{0.3 * sign}"))
+        found = effects(run, Recipe.parse(text), 0, 0, 1)
+        assert found.backwards == 0 and (found.changes * sign > 0.5).all()
+        for i, example in enumerate(lists.examples):
+            leads = [
+                np.subtract(
+                    *capture(lm, tokenizer.encode(example), edits)["logits"][-1, [*token, *rival]].astype(float)
+                )
+                for edits in ((), run.edits)
+            ]
+            assert_allclose((found.before[i], found.after[i]), leads, atol=1e-3)
+
+
+def test_what_goes_backwards_is_counted(fable):
+    """Of a direction that has nothing to do with the examples each goes its own way."""
+    found = effects(fable, Recipe.parse("neuron.2.7"), 2, 17, 20)
+    assert len(found.prompts) == sum(len(each.examples) for each in PROMPT_LISTS)
+    assert found.edit.amount == 0.3 and found.backwards == (found.changes < 0).sum()
+    assert replace(found, edit=replace(found.edit, amount=-0.3)).backwards == (found.changes > 0).sum()
+
+
+def test_how_a_run_adds_it_is_followed(fable):
+    recipe = Recipe.parse("unembed.17")
+    assert str(added(fable, recipe, 4)) == "blocks.4.resid_post*add*unembed.17*0.3"
+    run = replace(fable, edits=parse_edits("embed*remove*unembed.17~blocks.1.resid_mid*add*unembed.17*-0.5"))
+    assert added(run, recipe, 4) == run.edits[1]
+
+
+def test_a_direction_that_is_none_of_the_model_s_gives_way_to_the_first(fable):
+    first = next(iter(lists_of(fable)))
+    for text in ("", "nonsense", "neuron.99.0"):
+        assert str(chosen_direction(fable, text)) == first
+    assert str(chosen_direction(fable, "neuron.1.7")) == "neuron.1.7"
+    assert str(chosen_direction(replace(fable, token_bytes=()), "")) == "unembed.0"
+    assert effects(replace(fable, token_bytes=()), Recipe.parse("unembed.0"), 0, 0, 1).prompts == (fable.token_ids,)

@@ -1,0 +1,68 @@
+"""Directions as text: read as they are written, refused in a sentence, and said with the tokens' texts."""
+
+import pytest
+
+from explorer.state.errors import UserError
+from explorer.state.interventions import Recipe, parse_edit
+
+RECIPES = ("unembed.17", "unembed.17-20", "neuron.1.7", "ov.1.2.0", "means.1.5.9.60_17-33.40")
+
+
+@pytest.mark.parametrize("text", RECIPES)
+def test_a_recipe_is_read_as_it_is_written(text):
+    assert str(Recipe.parse(text)) == text
+    edit = f"blocks.1.resid_post@2-*add*{text}*0.5"
+    assert str(parse_edit(edit)) == edit
+
+
+def test_lists_are_written_and_read():
+    recipe = Recipe.of_means(1, [[5, 9, 60], [17]], [[33, 40]])
+    assert str(recipe) == RECIPES[-1] and Recipe.parse(RECIPES[-1]) == recipe
+
+
+@pytest.mark.parametrize(
+    ("lists", "said"),
+    [
+        (([[1]], []), "1 \\+ 0 prompts of 1 tokens: leave some out"),
+        (([[1], []], [[2]]), "has 1 to 32 prompts of a token or more"),
+        (([[1]] * 33, [[2]]), "33 \\+ 1 prompts"),
+        (([[1] * 1024], [[2]]), "together at most 1024 tokens, got 1 \\+ 1 prompts of 1025 tokens"),
+    ],
+)
+def test_lists_are_bounded(lists, said):
+    with pytest.raises(UserError, match=said):
+        Recipe.of_means(0, *lists)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("means.2.5-6", "layers run from 0 to 1, got 2"),
+        ("means.0.5.300-6", "token ids run from 0 to"),
+        ("means.0." + ".".join(["5"] * 33) + "-6", "a run has 1 to 32 tokens, got 33"),
+    ],
+)
+def test_a_model_has_what_it_names(tiny_config, text, said):
+    with pytest.raises(UserError, match=said):
+        Recipe.parse(text).check(tiny_config)
+
+
+@pytest.mark.parametrize(
+    "text", ["means.1.5", "means.5-6", "means.1.5..6-7", "means.1.-7", "means.1.5-6-7", "means.1.a-6"]
+)
+def test_other_text_names_no_direction(text):
+    with pytest.raises(UserError, match=r"a direction is unembed\.ID"):
+        Recipe.parse(text)
+
+
+def test_words_have_the_tokens_as_they_are_written(tiny_config):
+    def text(ids):
+        return "|".join(f"t{token_id}" for token_id in ids)
+
+    edit = parse_edit("blocks.1.resid_post*add*means.1.5.9_17-33.40*0.5")
+    assert edit.words(tiny_config, text) == (
+        "0.5 of its length added to resid_post of layer 1, along the mean of the stream after layer 1 over t5|t9 and 1 "
+        "more less that over t33|t40"
+    )
+    assert Recipe.parse("unembed.17-20").words(text) == "the unembedding of token t17 less that of token t20"
+    assert Recipe.parse("neuron.1.7").words(text) == "what neuron 7 of layer 1 writes"
