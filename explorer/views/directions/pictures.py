@@ -69,7 +69,7 @@ def examples(trace: Trace, selection: Selection) -> go.Figure:
     found = found_effects(trace, selection)
     order = np.argsort(-found.changes, kind="stable")
     values, wanted = found.changes[order], np.sign(found.edit.amount)
-    names = [label(trace.text(found.prompts[i]), longest=44) for i in order]
+    names = [label(trace.text(found.prompts[i]), longest=28) for i in order]
     return figure(
         go.Bar(
             x=values,
