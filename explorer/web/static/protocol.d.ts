@@ -7,4 +7,5 @@ export const MARK: string;
 export const NEXT_TOKEN: string;
 export const PROBLEM: string;
 export const SIMPLE_TABS: string[];
+export const STAND_INS: string;
 export const WHY: string;

@@ -11,8 +11,6 @@ from explorer.state.interventions import KINDS, MOST_EDITS, Edit, Positions, axi
 WRITTEN = {
     "rope.angles*zero": Edit("rope.angles", "zero"),
     "rope.angles.3*zero": Edit("rope.angles", "zero", index=3),
-    "blocks.1.attn.z.2*patch": Edit("blocks.1.attn.z", "patch", index=2),
-    "blocks.1.resid_post@3*patch_mean": Edit("blocks.1.resid_post", "patch_mean", positions=3),
     "rope.angles*base*500": Edit("rope.angles", "base", 500),
     "rope.angles*base*12345.678": Edit("rope.angles", "base", 12345.678),
     "position_embed*shift*4096": Edit("position_embed", "shift", 4096),
@@ -23,6 +21,8 @@ WRITTEN = {
 }
 # Kinds and places that came later; those above stay as they are, as addresses hold them.
 ALSO_WRITTEN = {
+    "blocks.1.attn.z.2*patch": Edit("blocks.1.attn.z", "patch", index=2),
+    "blocks.1.resid_post@3*patch_mean": Edit("blocks.1.resid_post", "patch_mean", positions=3),
     "blocks.2.attn.z.1@3-5.9*zero": Edit("blocks.2.attn.z", "zero", index=1, positions="3-5.9"),
     "embed@4*scale*2": Edit("embed", "scale", 2, positions=4),
     "embed@4-6.11*zero": Edit("embed", "zero", positions=[11, 4, 5, 6, 5]),

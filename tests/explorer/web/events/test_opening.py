@@ -90,7 +90,7 @@ def test_at_the_end_the_last_token_looks_at_the_one_before(opening, asked):
     at_end = opening.at_end(asked)
     last = len(asked.run.prompt) - 1
     assert (at_end.selection.query, at_end.selection.key) == (last, last - 1)
-    assert at_end.run is asked.run
+    assert at_end.run == asked.run
     assert replace(at_end.selection, query=2, key=1) == asked.selection
     single = opening.at_end(PageState(Run("rope", (5,)), Selection()))
     assert (single.selection.query, single.selection.key) == (0, 0)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from explorer.lessons.prompt_pairs import PROMPT_PAIRS
 from explorer.web import widgets
 from explorer.web.widgets.widget import Widget, with_words
 
@@ -26,6 +27,7 @@ def made(widget: type[Widget]) -> Widget:
         "functions": [lambda asked: asked],
         "presets": {},
         "checkpoints": [],
+        "pairs": PROMPT_PAIRS,
         "height": 9,
         "min_width": 9,
     }
