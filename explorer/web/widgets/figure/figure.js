@@ -34,7 +34,7 @@ export default function figure(element) {
   /** @type {any} */
   const plot = find(element, ".plot"); // to which Plotly adds what it knows of the picture
   const selects = JSON.parse(plot.dataset.selects), inspect = evidenceIn(element);
-  let value, drawing = null, isOwed = false; // [data, layout] as JSON; null where the figure has no place
+  let value, drawing = null, isOwed = false, isHeard = false; // [data, layout] as JSON; null where the figure has no place
   let written = [], data = []; // what is drawn, as it came; its data
   let patches = null; // what the points put into a run: its field of the state, and an edit's text of each
   let toggles = null; // of each cell, row by row, or of each bar, the change to the model that it stands for
@@ -77,7 +77,8 @@ export default function figure(element) {
     patches = meta.patches ?? null;
     for (const svg of plot.querySelectorAll(".main-svg")) svg.ariaHidden = "true"; // the label says it in a sentence
     makeLegible(plot);
-    if (!plot.dataset.draws) plot.on("plotly_click", click), plot.on("plotly_afterplot", () => makeLegible(plot)); // after a zoom
+    if (!isHeard) plot.on("plotly_click", click), plot.on("plotly_afterplot", () => makeLegible(plot)); // after a zoom
+    isHeard = true;
     if (meta.lines) followLines(plot, meta.lines);
     countDraw(plot);
   }

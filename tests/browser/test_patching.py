@@ -1,0 +1,61 @@
+"""Which values carry an answer: maps that are worked out when asked for, and a click that puts a value in."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+LOOK = {"checkpoint": "tiny", "prompt": "66.67.68", "b.checkpoint": "tiny", "b.prompt": "70.67.68"}
+
+
+@pytest.fixture
+def patcher(newcomer):
+    return newcomer().open(view="patching", **LOOK)
+
+
+def heads(person):
+    return person.page.locator("#patching-heads_denoise")
+
+
+def work_out(person):
+    """By the button, where nobody has asked for it before."""
+    button = heads(person).get_by_role("button", name=re.compile("work it out"))
+    expect(heads(person).locator(".plot[data-draws]:visible, .job button").first).to_be_visible()
+    if button.is_visible():
+        button.click()
+    for name in ("positions_denoise", "positions_noise", "heads_denoise", "heads_noise"):  # one job, and all are drawn
+        expect(person.page.locator(f"#patching-{name} .plot")).to_have_attribute("data-draws", re.compile(r"\d"))
+    expect(person.at_rest().page.locator(".stale:visible")).to_have_count(0)
+
+
+def test_a_click_on_a_cell_makes_that_patch_the_runs_change_and_another_takes_it_back(patcher):
+    plot, changes = heads(patcher).locator(".plot"), patcher.page.locator("#changes li")
+    expect(heads(patcher).get_by_role("button", name=re.compile("work it out"))).to_be_visible()
+    expect(plot).to_be_hidden()  # nothing long is done before it is asked for
+    work_out(patcher)
+    patcher.click_cell(plot, 1, 0)
+    expect(patcher.page).to_have_url(re.compile(r"edits=blocks\.0\.attn\.z\.1\*patch"))
+    patcher.at_rest()
+    patcher.tab("Attention")
+    expect(patcher.page.get_by_text("head 1 of layer 0 as in the other run").first).to_be_visible()
+    patcher.tab("Patching")
+    patcher.at_rest()
+    expect(plot).to_be_visible()  # what was worked out is kept
+    patcher.click_cell(plot, 1, 0)
+    expect(patcher.page).not_to_have_url(re.compile("patch&|patch$"))
+
+
+def test_prompts_of_unequal_length_are_told(newcomer):
+    person = newcomer().open(view="patching", **LOOK | {"b.prompt": "70.67.68.69"})
+    expect(person.page.locator("[role=tabpanel]:visible")).to_contain_text("as many tokens")
+    expect(heads(person).get_by_role("button", name=re.compile("work it out"))).to_be_hidden()
+
+
+@pytest.mark.exhaustive
+def test_closing_the_other_run_takes_its_values_out(patcher):
+    work_out(patcher)
+    patcher.click_cell(heads(patcher).locator(".plot"), 0, 1)
+    expect(patcher.page).to_have_url(re.compile(r"edits=blocks\.1\.attn\.z\.0\*patch"))
+    patcher.at_rest()
+    patcher.page.locator("#runs").get_by_role("button", name=re.compile("close", re.IGNORECASE)).click()
+    expect(patcher.page).not_to_have_url(re.compile("patch&|patch$"))
