@@ -15,6 +15,7 @@ from explorer.language import N_, _, look_up
 from explorer.state.interventions import Recipe
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
+from explorer.views.style import shortened
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,8 @@ def next_tokens(trace: Trace, selection: Selection) -> list[tuple[int, str]]:
 
 def likely(trace: Trace) -> list[tuple[str, str]]:
     """The likeliest tokens at the end, by their texts; "" first, for what is proposed."""
-    found = [visible(trace.vocabulary[token_id]) for token_id in ranking(trace, len(trace) - 1)[:LISTED]]
-    return [("", _("as proposed")), *((text, text) for text in found)]
+    found = [trace.vocabulary[token_id] for token_id in ranking(trace, len(trace) - 1)[:LISTED]]
+    return [("", _("as proposed")), *((visible(text), shortened(text)) for text in found)]
 
 
 def depths(trace: Trace, selection: Selection) -> list[tuple[int, str]]:

@@ -21,6 +21,15 @@ SHAPES = {
     "long-context": {"num_layers": 1, "num_heads": 2, "context_length": 128},
 }
 
+# An address in which every tab has something to show: a step of a training, changed, and another prompt beside it.
+EVERYTHING = {
+    "checkpoint": "fables/step-000004",
+    "prompt": "66.67.68.69",
+    "edits": "blocks.0.attn.z.1*zero",
+    "b.checkpoint": "fables/step-000004",
+    "b.prompt": "70.67.68.69",
+}
+
 
 def write_checkpoints(folder: Path, tokenizer: Tokenizer):
     """Small random models and two that cannot be loaded."""

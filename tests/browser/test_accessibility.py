@@ -13,6 +13,8 @@ from explorer.views import FULL, SIMPLE
 from explorer.views.style import DARK, LIGHT
 from tests.exhaustive import first_of
 
+from .checkpoints import EVERYTHING
+
 DRAWN = """(colour) => [...document.querySelectorAll(":is(#views, #steps) .plot")]
   .filter((plot) => plot.clientWidth)
   .every(({ dataset, clientWidth, _fullLayout: { font, width } = {} }) =>
@@ -47,8 +49,7 @@ def test_everything_can_be_read(newcomer, views, bar, width, theme):
     size = {"width": 1440, "height": 900} if width == "wide" else {"width": 390, "height": 844}
     # nothing moves, so that no colour is read on its way to another
     person = newcomer(viewport=size, color_scheme="dark" if theme is DARK else "light", reduced_motion="reduce")
-    changed = {"edits": "blocks.0.attn.z.1*zero"} if views is FULL else {}  # so that there is something to compare
-    person.open(view=views[0].name, **changed)
+    person.open(view=views[0].name, **(EVERYTHING if views is FULL else {}))
     for view in views:
         person.tab(view.title)
         person.page.wait_for_function(DRAWN, arg=theme.text)

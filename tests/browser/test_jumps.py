@@ -25,9 +25,11 @@ WRITTEN = """() => {
   const labels = all(".part").map((part) => part.getAttribute("aria-label"));
   return [labels, all(".words text").map((word) => word.textContent)];
 }"""
-# Pictures that were last painted with other data, or are out of sight. Plotly adds what it decodes to what it is given.
+# Pictures that were last painted with other data, or are out of sight, but for those that wait to be asked for. Plotly
+# adds what it decodes to what it is given.
 UNPAINTED = """(pictures) => Object.entries(pictures).filter(([id, data]) => {
   const plot = document.querySelector(`#${id} .plot`), given = (name, value) => (name[0] === "_" ? undefined : value);
+  if (document.querySelector(`#${id} .job button`)) return false;
   return !plot?.clientWidth || JSON.stringify(plot.data, given) !== JSON.stringify(JSON.parse(data));
 }).map(([id]) => id).join()"""
 LARGE_PATTERN = """() => Array.from(

@@ -12,6 +12,8 @@ from explorer.tracing.library import Library
 from explorer.tracing.runs import Runs
 from explorer.views import FULL, SIMPLE
 
+from .checkpoints import EVERYTHING
+
 TEXT = "(place) => [place.textContent, [...place.querySelectorAll('.term')].map((term) => term.textContent)]"
 
 
@@ -29,7 +31,7 @@ def definition(person):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("views", [FULL, SIMPLE], ids=["full", "simple"])
 def test_every_tab_explains_its_terms_once(newcomer, views):
-    person = newcomer().open(view=views[0].name)
+    person = newcomer().open(view=views[0].name, **(EVERYTHING if views is FULL else {}))
     tab = person.page.locator("[role=tabpanel]:visible")
     for view in views:
         person.visit(view.name, view.title)

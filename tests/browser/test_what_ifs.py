@@ -65,7 +65,7 @@ def test_a_link_to_a_change_at_the_chosen_token_shows_it(person):
 
 
 def test_a_click_with_shift_silences_one_head_more_and_shows_whether_effects_add_up(person):
-    person.open("experiments", text="Then Zorb", query=1)
+    person.open("experiments", text="Then Zorb", query=1, layer=0, head=0)
     cells = person.page.locator("#experiments-heads .plot")
     together = person.page.locator("#experiments-together_probability")
     expect(cells).to_have_attribute("data-draws", re.compile(r"\d"))

@@ -86,6 +86,21 @@ def distance(look: Look, comparison: Comparison) -> str:
     )
 
 
+def sides(look: Look, comparison: Comparison) -> str:
+    (mine, theirs), partners = (run.tokens for run in comparison.runs), comparison.alignment.partners
+    here = partners[look.selection.query]
+    return _(
+        "On the tab Patching {clean} is clean and {corrupted} corrupted. Of the {tokens} tokens of A {count} are "
+        "others in B, where {partner} stands beside {token}.",
+        clean="B" if look.selection.clean_run == "b" else "A",
+        corrupted="A" if look.selection.clean_run == "b" else "B",
+        tokens=len(partners),
+        count=sum(p is None or mine[i] != theirs[p] for i, p in enumerate(partners)),
+        partner=_("nothing") if here is None else quoted(theirs[here]),
+        token=quoted(look.token),
+    )
+
+
 ENTRIES = (
     Entry(
         ("A − B",),
@@ -117,5 +132,26 @@ ENTRIES = (
             "mean over the queries of both runs"
         ),
         of_both(distance),
+    ),
+    Entry(
+        (N_("patching"), N_("patched"), N_("patch")),
+        N_("putting a value of one run into another run, to see what that changes"),
+        of_both(sides),
+    ),
+    Entry((N_("clean"),), N_("of two prompts in patching the one with the answer that is looked for"), of_both(sides)),
+    Entry(
+        (N_("corrupted"),),
+        N_("of two prompts in patching the one that differs from the clean one in what decides the answer"),
+        of_both(sides),
+    ),
+    Entry(
+        (N_("denoising"),),
+        N_("putting values of the clean run into the corrupted one: what suffices for the answer"),
+        of_both(sides),
+    ),
+    Entry(
+        (N_("noising"),),
+        N_("putting values of the corrupted run into the clean one: what the answer needs"),
+        of_both(sides),
     ),
 )

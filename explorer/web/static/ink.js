@@ -22,7 +22,8 @@ export function makeLegible(plot) {
     const { trace } = label.closest(".hm").__data__[0], { z } = label.__data__;
     const { colorscale, cmin = trace.zmin, cmax = trace.zmax } = plot._fullLayout[trace.coloraxis] ?? trace;
     if (!scales.has(colorscale)) scales.set(colorscale, colorscale.map(([stop, colour]) => [stop, channelsOf(colour)]));
-    find(label, "text").style.fill = legibleOn(along(scales.get(colorscale), (z - cmin) / (cmax - cmin || 1)));
+    find(label, "text").style.fill = Number.isFinite(z) ? legibleOn(along(scales.get(colorscale), (z - cmin) / (cmax - cmin || 1)))
+      : plot._fullLayout.font.color; // a cell without a value is the page's background
   }
   for (const text of findAll(plot, ".bartext-inside")) {
     const colour = channelsOf(find(text.parentElement, "path").style.fill);

@@ -115,7 +115,7 @@ def of_answers(page: Page) -> Iterator[tuple[str, str]]:
                 if name == protocol.CHANGES:
                     content = [words for _text, words in content]
                 if name == protocol.PICKER:
-                    content = [words for model in content for _name, words in model["checkpoints"]]
+                    continue  # names of models
                 if not name.startswith(of_views) and name != protocol.STORY:
                     yield from of_contents(content, name)
     renewed = endpoints.answer("show", state | {"version": f"{page.checkpoint}@other"})["contents"]

@@ -15,7 +15,7 @@ class PromptPairs(Widget):
             with_words(
                 '<button type="button" data-pair="{place}" title="{both}">{name}</button>',
                 place=str(place),
-                both=_("B, clean: {clean} A, corrupted: {corrupted}", clean=pair.clean, corrupted=pair.corrupted),
+                both=_("B, clean: “{clean}” A, corrupted: “{corrupted}”", clean=pair.clean, corrupted=pair.corrupted),
                 name=look_up(pair.name),
             )
             for place, pair in enumerate(pairs)
