@@ -5,13 +5,16 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Collection
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 
 from explorer.state.settings import WritingLimits
 from explorer.tracing.library import Library
+from explorer.tracing.offered_models import ANY_NAME
 from explorer.web.page import Page
 from model import CheckpointError
+from model.checkpoint import is_checkpoint
 
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -19,7 +22,13 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--host", help="address to listen on (default: this machine only)")
     parser.add_argument("--port", type=int, help="port to listen on (default: 7860, or the next free one)")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto", help="where models run")
-    parser.add_argument("--checkpoint", metavar="NAME", default="llama-fables", help="model shown first")
+    parser.add_argument(
+        "--checkpoint",
+        metavar="NAME_OR_PATH",
+        default="llama-fables",
+        help="model shown first: one in checkpoints/, a folder that Hugging Face's transformers saved, a .bin file "
+        "of llama2.c with its tok*.bin beside it, or owner/name on the Hugging Face Hub, which is downloaded once",
+    )
     most = WritingLimits().tokens
     parser.add_argument(
         "--most-new-tokens",
@@ -48,8 +57,29 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
         default="info",
         help="least that is told on the terminal (default: info)",
     )
+    parser.add_argument(
+        "--no-open", action="store_true", help="visitors cannot have models of the Hugging Face Hub opened"
+    )
+    parser.add_argument(
+        "--models",
+        metavar="OWNER/NAME,…",
+        type=lambda names: frozenset(filter(None, names.split(","))),
+        help="models of the Hugging Face Hub that visitors may have opened (default: any where only this machine is "
+        "served, none where others are)",
+    )
     parser.add_argument("--share", action="store_true", help="also open a public address, through Gradio's servers")
     return parser.parse_args(arguments)
+
+
+def hub_names(options: argparse.Namespace) -> Collection[str]:
+    """Which models of the hub visitors may have opened: any only where nobody else reaches the page."""
+    if options.no_open:
+        return ()
+    if options.models is not None:
+        return options.models
+    host = options.host or os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1"
+    is_public = options.share or "SPACE_ID" in os.environ or host not in ("127.0.0.1", "localhost", "::1")
+    return () if is_public else ANY_NAME
 
 
 def at_least_one(text: str) -> int:
@@ -64,12 +94,15 @@ def main():
     logging.getLogger("explorer").setLevel(options.log_level.upper())
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that what was to be tidied up is
     try:
-        library = Library(options.device)
-        library.model(options.checkpoint)
+        library = Library(options.device, hub_names=hub_names(options))
+        checkpoint = (
+            options.checkpoint if is_checkpoint(options.checkpoint) else library.offered.open(options.checkpoint)
+        )
+        library.model(checkpoint)
     except (CheckpointError, ValueError) as error:
         sys.exit(f"error: {error}")
     limits = WritingLimits(min(options.most_new_tokens, WritingLimits().tokens), options.most_seconds)
-    Page(library, options.checkpoint, limits).launch(
+    Page(library, checkpoint, limits).launch(
         options.allowed_hosts, server_name=options.host, server_port=options.port, share=options.share
     )
 

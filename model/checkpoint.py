@@ -11,9 +11,10 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from model.errors import ModelError
-from model.pretrained.hugging_face import is_of_transformers, load_hugging_face
+from model.pretrained.hub import folder_of, is_hub_name
+from model.pretrained.hugging_face import INDEX, SINGLE, is_of_transformers, load_hugging_face
 from model.pretrained.llama2c import load_llama2c
-from model.pretrained.tokenizer import PretrainedTokenizer
+from model.pretrained.tokenizer import TOKENIZER_JSON, PretrainedTokenizer
 from model.reading import TOKENIZER, is_missing, read_checkpoint, stored_weights
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
@@ -47,9 +48,11 @@ def is_checkpoint(name: str) -> bool:
 
 def version(name_or_path: str | Path) -> tuple:
     """What of a checkpoint's files on disk is another once one of them was written anew."""
-    folder = checkpoint_folder(name_or_path)
-    paths = folder / "config.json", folder / "model.safetensors", folder / TOKENIZER, folder.parent / TOKENIZER
-    return tuple(map(file_version, paths))
+    path = checkpoint_folder(name_or_path)
+    if is_llama2c(path):
+        return (file_version(path),)
+    names = "config.json", SINGLE, INDEX, TOKENIZER, TOKENIZER_JSON
+    return tuple(map(file_version, [*(path / name for name in names), path.parent / TOKENIZER]))
 
 
 def file_version(path: Path) -> tuple[int, ...] | None:
@@ -93,8 +96,9 @@ def load_checkpoint(
     """The model, in eval mode on `device`, and its tokenizer.
 
     Args:
-        name_or_path: the name of a folder in `checkpoints/`, or a path: to another such folder, to one that Hugging
-            Face's transformers saved, or to a model of llama2.c, `x.bin` with its `tok*.bin` beside it.
+        name_or_path: the name of a folder in `checkpoints/`; or a path: to another such folder, to one that Hugging
+            Face's transformers saved, or to a model of llama2.c, `x.bin` with its `tok*.bin` beside it; or the name of
+            a model on the Hugging Face Hub, "owner/name", which is downloaded once.
         dtype: of the weights; None: float32 of ours, and those of others as they are stored.
 
     Raises:
@@ -102,15 +106,16 @@ def load_checkpoint(
             is not understood.
     """
     folder = checkpoint_folder(name_or_path)
-    is_file = folder.suffix == ".bin" and folder.is_file()
-    if not is_file and is_missing(folder / "config.json"):
+    if is_of_hub(name_or_path):
+        folder = fetched(str(name_or_path))
+    if not is_llama2c(folder) and is_missing(folder / "config.json"):
         raise CheckpointError(
             "there is no checkpoint {name!r}; there are: {names}",
             name=str(name_or_path),
             names=", ".join(list_checkpoints()) or "none",
         )
     try:
-        if is_file:
+        if is_llama2c(folder):
             lm, tokenizer = load_llama2c(folder)
         elif is_of_transformers(folder):
             lm, tokenizer = load_hugging_face(folder, dtype)
@@ -119,6 +124,25 @@ def load_checkpoint(
     except (OSError, ValueError, TypeError, OverflowError, RuntimeError, MemoryError, SafetensorError) as error:
         raise CheckpointError("checkpoint {name!r} cannot be loaded: {why}", name=folder.name, why=error) from error
     return lm.to(device, dtype).eval().requires_grad_(False), tokenizer
+
+
+def is_of_hub(name_or_path: str | Path) -> bool:
+    """Whether it names a model of the hub: owner/name, and nothing of the owner's name is on this machine."""
+    owner = Path(name_or_path).parent
+    return is_hub_name(str(name_or_path)) and is_missing(owner) and is_missing(CHECKPOINTS / owner)
+
+
+def fetched(name: str) -> Path:
+    """The folder of a model of the hub, downloaded where it is not there; CheckpointError where it cannot be."""
+    try:
+        return folder_of(name)
+    except ModelError as error:
+        raise CheckpointError("{why}", why=error) from error
+
+
+def is_llama2c(path: Path) -> bool:
+    """Whether a path is that of a model of llama2.c."""
+    return path.suffix == ".bin" and path.is_file()
 
 
 def checkpoint_folder(name_or_path: str | Path) -> Path:

@@ -7,18 +7,22 @@ from model.errors import ModelError
 
 CHOICES = {
     "norm": ("rmsnorm", "layernorm"),
-    "norm_placement": ("pre", "post"),
+    "norm_placement": ("pre", "post", "parallel", "shared"),
     "position": ("rope", "sinusoidal", "learned", "none"),
     "rope_layout": ("adjacent", "half_split"),
     "ffn": ("swiglu", "relu", "gelu", "gelu_tanh"),
 }
 ROPE_SCALINGS = ("linear", "ntk", "llama3")
 LARGEST = 1 << 28  # of any size: so large no product of two overflows, and no model can be
-SWITCHES = ("bias", "qkv_bias", "qk_norm", "tie_embeddings", "scale_embeddings")
+SWITCHES = ("bias", "qkv_bias", "unbiased_qkv", "unembedding_bias", "qk_norm", "tie_embeddings", "scale_embeddings")
 
 
 def is_number(value) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_window(value) -> bool:
+    return value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,21 +85,31 @@ class ModelConfig:
         num_kv_heads: G, heads of keys and values, each shared by H / G heads of queries; None: one each, G = H.
         head_dim: d, how wide each head is; None: D / H.
         norm: "rmsnorm" or "layernorm".
-        norm_placement: "pre" normalises what a sublayer reads, "post" the stream after it has added to it.
+        norm_placement: "pre" normalises what a sublayer reads, "post" the stream after it has added to it; "parallel"
+            is as "pre", but both sublayers of a block read the same stream, each through its own norm, "shared"
+            through one for both.
         norm_eps: ε of the norms.
         qk_norm: whether queries and keys are normalised, head by head, before they are compared.
+        score_divisor: what the products of queries and keys are divided by; None: √d.
+        windows: how many tokens a query sees, itself the last of them, None all before it, layer by layer; they begin
+            anew where there are more layers.
         position: how order gets in: "rope" turns queries and keys, "sinusoidal" and "learned" add a vector a position
             to the embeddings, "none" leaves it to the causal mask.
         rope_theta: base of the rotary angles.
         rope_layout: which dimensions turn together: "adjacent" ones (2i, 2i + 1) or "half_split" (i, i + d_head / 2).
+        rotary_dim: r, how many of each head's dimensions turn: the first r / 2 pairs; None: all do.
+        rotary_layers: whether queries and keys turn, layer by layer; they begin anew where there are more layers.
         rope_scaling: how the rotary frequencies are slowed for contexts longer than were trained on.
         ffn: "swiglu", or two layers with "relu", "gelu" or its approximation "gelu_tanh" between them.
         bias: whether the blocks' linear maps have biases.
         qkv_bias: whether those that make queries, keys and values have them even if the others do not.
+        unbiased_qkv: whether these have none even if the others do.
+        unembedding_bias: whether a number a token is added to its logit.
         dropout: probability of dropping an element of the embedding or of a sublayer's output while training.
         attention_dropout: the same for an element of the attention pattern.
         tie_embeddings: whether the unembedding is the embedding table itself.
         scale_embeddings: whether embeddings are multiplied by √D as they are read.
+        embedding_multiplier: what else they are multiplied by then.
 
     Raises:
         ValueError: a field is out of its range; the message says which and what was wanted.
@@ -113,22 +127,57 @@ class ModelConfig:
     norm_placement: str = "pre"
     norm_eps: float = 1e-5
     qk_norm: bool = False
+    score_divisor: float | None = None
+    windows: tuple[int | None, ...] = (None,)
     position: str = "rope"
     rope_theta: float = 10000.0
     rope_layout: str = "adjacent"
+    rotary_dim: int | None = None
+    rotary_layers: tuple[bool, ...] = (True,)
     rope_scaling: RopeScaling | None = None
     ffn: str = "swiglu"
     bias: bool = False
     qkv_bias: bool = False
+    unbiased_qkv: bool = False
+    unembedding_bias: bool = False
     dropout: float = 0.0
     attention_dropout: float = 0.0
     tie_embeddings: bool = False
     scale_embeddings: bool = False
+    embedding_multiplier: float = 1.0
 
     @property
     def d_head(self) -> int:
         """d: `head_dim`, or D / H where it is None."""
         return self.head_dim or self.d_model // self.num_heads
+
+    @property
+    def turned_dims(self) -> int:
+        """r: `rotary_dim`, or d where it is None."""
+        return self.rotary_dim or self.d_head
+
+    @property
+    def divisor(self) -> float:
+        """`score_divisor`, or √d where it is None."""
+        return self.score_divisor or math.sqrt(self.d_head)
+
+    @property
+    def embedding_scale(self) -> float:
+        """What embeddings are multiplied by as they are read, in all."""
+        return self.embedding_multiplier * (math.sqrt(self.d_model) if self.scale_embeddings else 1.0)
+
+    def window(self, layer: int) -> int | None:
+        """How many tokens a query of a layer sees, itself the last; None: all before it."""
+        return self.windows[layer % len(self.windows)]
+
+    def rotates(self, layer: int) -> bool:
+        """Whether a layer turns queries and keys by their positions."""
+        return self.position == "rope" and self.rotary_layers[layer % len(self.rotary_layers)]
+
+    @property
+    def has_qkv_bias(self) -> bool:
+        """Whether the maps that make queries, keys and values have biases."""
+        return (self.bias or self.qkv_bias) and not self.unbiased_qkv
 
     @property
     def kv_heads(self) -> int:
@@ -163,6 +212,8 @@ class ModelConfig:
                 known=", ".join(sorted(known)),
             )
         try:
+            listed = {name: values[name] for name in ("windows", "rotary_layers") if isinstance(values.get(name), list)}
+            values = values | {name: tuple(each) for name, each in listed.items()}
             if isinstance(scaling := values.get("rope_scaling"), dict):
                 values = values | {"rope_scaling": RopeScaling(**scaling)}
             return cls(**values)
@@ -171,7 +222,7 @@ class ModelConfig:
 
     def __post_init__(self):
         sizes = ["vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff"]
-        sizes += [name for name in ("num_kv_heads", "head_dim") if getattr(self, name) is not None]
+        sizes += [name for name in ("num_kv_heads", "head_dim", "rotary_dim") if getattr(self, name) is not None]
         for name in sizes:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
@@ -193,10 +244,19 @@ class ModelConfig:
             value = getattr(self, name)
             if not is_number(value) or not 0 <= value < 1:
                 raise ModelError("{name} must be a number in [0, 1), got {got!r}", name=name, got=value)
-        for name in ("rope_theta", "norm_eps"):
+        numbers = "rope_theta", "norm_eps", "embedding_multiplier"
+        for name in (*numbers, *["score_divisor"] * (self.score_divisor is not None)):
             value = getattr(self, name)
             if not is_number(value) or not 0 < value < math.inf:
                 raise ModelError("{name} must be a positive number, got {got!r}", name=name, got=value)
+        if not isinstance(self.windows, tuple) or not self.windows or not all(map(is_window, self.windows)):
+            raise ModelError(
+                "windows must be a list of positive integers, or null where a layer has none, got {got!r}",
+                got=self.windows,
+            )
+        turning = self.rotary_layers
+        if not isinstance(turning, tuple) or not turning or not all(isinstance(each, bool) for each in turning):
+            raise ModelError("rotary_layers must be a list of true or false, got {got!r}", got=turning)
         if self.rope_scaling is not None and not isinstance(self.rope_scaling, RopeScaling):
             raise ModelError("rope_scaling must be a RopeScaling or None, got {got!r}", got=self.rope_scaling)
         if self.head_dim is None and self.d_model % self.num_heads:
@@ -213,5 +273,11 @@ class ModelConfig:
             )
         if self.position == "rope" and self.d_head % 2:
             raise ModelError("RoPE needs an even head width, got {got}", got=self.d_head)
+        if self.position == "rope" and (self.turned_dims % 2 or self.turned_dims > self.d_head):
+            raise ModelError(
+                "rotary_dim must be even and at most the head width {width}, got {got}",
+                width=self.d_head,
+                got=self.rotary_dim,
+            )
         if self.position == "sinusoidal" and self.d_model % 2:
             raise ModelError("sinusoidal positions need an even d_model, got {got}", got=self.d_model)

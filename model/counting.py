@@ -17,6 +17,18 @@ class Row:
     count: int
 
 
+# whether queries, keys and values have biases, and whether the output has -> how those of attention are counted
+BIASES = {
+    (True, True): "L ((H + 2 G) d + D)",
+    (True, False): "L (H + 2 G) d",
+    (False, True): "L D",
+    (False, False): "0",
+}
+
+
+NORMS_A_BLOCK = {"pre": 2, "post": 2, "parallel": 2, "shared": 1}
+
+
 def parameter_table(config: ModelConfig) -> list[Row]:
     """Parameters by component; the counts add up to all parameters of `TransformerLM(config)`.
 
@@ -25,16 +37,16 @@ def parameter_table(config: ModelConfig) -> list[Row]:
     c, d = config, config.d_head
     V, C, D, L, H, G, F = c.vocab_size, c.context_length, c.d_model, c.num_layers, c.num_heads, c.kv_heads, c.d_ff
     norm, norm_formula = (2 * D, "2 D") if c.norm == "layernorm" else (D, "D")
-    num_norms = 2 * L + (c.norm_placement == "pre")
+    num_norms = NORMS_A_BLOCK[c.norm_placement] * L + (c.norm_placement != "post")
     matrices = 3 if c.ffn == "swiglu" else 2
-    attention_biases = (H + 2 * G) * d * (c.bias or c.qkv_bias) + D * c.bias
+    attention_biases = (H + 2 * G) * d * c.has_qkv_bias + D * c.bias
     rows = [
         Row("token embedding", "V D", V * D),
         Row("position embedding", "C D", C * D * (c.position == "learned")),
         Row("attention matrices", "2 L D d (H + G)", 2 * L * D * d * (H + G)),
         Row(
             "attention biases",
-            "L ((H + 2 G) d + D)" if c.bias else "L (H + 2 G) d",
+            BIASES[c.has_qkv_bias, c.bias],
             L * attention_biases,
         ),
         Row("query and key norms", f"2 L {norm_formula.replace('D', 'd')}", c.qk_norm * 2 * L * norm * d // D),
@@ -44,7 +56,8 @@ def parameter_table(config: ModelConfig) -> list[Row]:
     ]
     rows = [row for row in rows if row.count]
     unembedding = Row("unembedding", "tied: 0", 0) if c.tie_embeddings else Row("unembedding", "V D", V * D)
-    return [*rows, unembedding]
+    bias = [Row("unembedding bias", "V", V)] * c.unembedding_bias
+    return [*rows, unembedding, *bias]
 
 
 def num_parameters(config: ModelConfig) -> int:
@@ -62,10 +75,18 @@ def flops_table(config: ModelConfig, num_positions: int) -> list[Row]:
     matrices = 3 if c.ffn == "swiglu" else 2
     return [
         Row("attention projections", "4 L D d (H + G)", 4 * L * D * c.d_head * (H + G)),
-        Row("attention scores and weighted values", "4 L H d K", 4 * L * H * c.d_head * K),
+        Row("attention scores and weighted values", *scores_and_values(c, K)),
         Row("feed-forward", f"2 · {matrices} L D F", 2 * matrices * L * D * F),
         Row("unembedding", "2 V D", 2 * V * D),
     ]
+
+
+def scores_and_values(config: ModelConfig, num_positions: int) -> tuple[str, int]:
+    """The formula and its result: where some layers see fewer of the K positions, what all see together is written."""
+    windows = [config.window(layer) or num_positions for layer in range(config.num_layers)]
+    seen = sum(min(window, num_positions) for window in windows)
+    formula = "4 L H d K" if seen == config.num_layers * num_positions else f"4 H d {seen}"
+    return formula, 4 * config.num_heads * config.d_head * seen
 
 
 def kv_cache_bytes_per_token(config: ModelConfig, bytes_per_number: int = 4) -> int:

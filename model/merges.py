@@ -4,6 +4,35 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 
+@dataclass(frozen=True, eq=False)
+class MergeRules:
+    """Which neighbouring pieces a byte-pair encoding joins (Sennrich et al. 2016), and in which order.
+
+    Attributes:
+        ids: bytes of each piece -> its id.
+        ranks: two pieces -> the rank of their merge; None where any two are joined that make a piece together, whose
+            id is the rank, as `tiktoken` does.
+        of_characters: whether a text is cut into characters first, as by SentencePiece, and not into bytes.
+    """
+
+    ids: Mapping[bytes, int]
+    ranks: Mapping[tuple[bytes, bytes], int] | None = None
+    of_characters: bool = False
+
+    def rank(self, left: bytes, right: bytes) -> int | None:
+        """Of two neighbours' merge: the lowest is made first; None where they stay apart."""
+        return self.ids.get(left + right) if self.ranks is None else self.ranks.get((left, right))
+
+    def begun(self, text: bytes) -> tuple[bytes, ...]:
+        """The pieces before any merge."""
+        if self.of_characters:
+            try:
+                return tuple(character.encode() for character in text.decode())
+            except UnicodeDecodeError:  # part of a character, which no merge has
+                pass
+        return tuple(bytes([byte]) for byte in text)
+
+
 @dataclass(frozen=True)
 class MergeStep:
     """One merge.
@@ -12,33 +41,33 @@ class MergeStep:
         pieces: the whole text after it, piece by piece.
         place: of the piece it made, among `pieces`.
         pair: the two pieces it was made of.
-        rank: of the merge, the lowest there was: the id of the token it made.
+        token_id: of the piece it made.
     """
 
     pieces: tuple[bytes, ...]
     place: int
     pair: tuple[bytes, bytes]
-    rank: int
+    token_id: int
 
 
-def merge_steps(text: bytes, ranks: Mapping[bytes, int]) -> list[MergeStep]:
-    """What turns single bytes into tokens: of all neighbours that make a token together, those that make the one of
-    the lowest rank become it, the leftmost of equals, until no two do (Sennrich et al. 2016, as `tiktoken` applies it).
+def merge_steps(text: bytes, rules: MergeRules) -> list[MergeStep]:
+    """What turns the first pieces into tokens: of all neighbours that a merge joins, those of the lowest rank are, the
+    leftmost of equals, until no two do.
 
     The last step's `pieces` are the tokens; a text of no merges has no steps.
 
     Args:
         text: a word: within it all neighbours may be merged.
-        ranks: bytes of each ordinary token -> its id.
     """
-    pieces = tuple(bytes([byte]) for byte in text)
+    pieces = rules.begun(text)
     steps = []
     while True:
-        joined = [left + right for left, right in zip(pieces, pieces[1:], strict=False)]
-        known = [(ranks[piece], place) for place, piece in enumerate(joined) if piece in ranks]
+        ranks = [rules.rank(*pair) for pair in zip(pieces, pieces[1:], strict=False)]
+        known = [(rank, place) for place, rank in enumerate(ranks) if rank is not None]
         if not known:
             return steps
-        rank, place = min(known)
+        _rank, place = min(known)
         pair = pieces[place], pieces[place + 1]
-        pieces = (*pieces[:place], joined[place], *pieces[place + 2 :])
-        steps.append(MergeStep(pieces, place, pair, rank))
+        made = pair[0] + pair[1]
+        pieces = (*pieces[:place], made, *pieces[place + 2 :])
+        steps.append(MergeStep(pieces, place, pair, rules.ids[made]))

@@ -61,6 +61,19 @@ def readable(path: Path, most_bytes: float = math.inf) -> Path:
     return path
 
 
+def read_json(path: Path) -> dict:
+    """The object in a file; ModelError where there is none."""
+    try:
+        found = json.loads(readable(path, MOST_CONFIG_BYTES).read_text(encoding="utf-8"))
+    except ModelError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise ModelError("its {file} is no JSON: {why}", file=path.name, why=error) from None
+    if not isinstance(found, dict):
+        raise ModelError("its {file} is no JSON: {why}", file=path.name, why="no object")
+    return found
+
+
 def read_config(path: Path) -> ModelConfig:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))

@@ -11,7 +11,7 @@ from typing import ClassVar
 import tiktoken
 
 from model.errors import ModelError
-from model.merges import merge_steps
+from model.merges import MergeRules, merge_steps
 
 END_OF_TEXT = "<|endoftext|>"
 
@@ -37,6 +37,7 @@ class Tokenizer:
     """
 
     beginning: ClassVar[tuple[int, ...]] = ()  # ids that the model expects before every text
+    adds_space: ClassVar[bool] = False  # before a text, as some that came with other models do
 
     def __init__(self, ranks: dict[bytes, int], special_tokens: Sequence[str] = (END_OF_TEXT,)):
         first = max(ranks.values()) + 1
@@ -57,6 +58,11 @@ class Tokenizer:
     def vocab_size(self) -> int:
         return self.encoding.n_vocab
 
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Ids after which a text is over."""
+        return (self.end_of_text,)
+
     def encode(self, text: str, special: Collection[str] = ()) -> list[int]:
         """Token ids of the text, in which only the special tokens among `special` are read as such.
 
@@ -68,6 +74,10 @@ class Tokenizer:
         if not special:
             return self.encoding.encode_ordinary(text)
         return self.encoding.encode(text, allowed_special=set(special), disallowed_special=())
+
+    def encode_continuation(self, text: str) -> list[int]:
+        """The ids of a text that goes on from another."""
+        return self.encode(text)
 
     def encode_iterable(self, pieces: Iterable[str], special: Collection[str] = ()) -> Iterator[int]:
         """The ids of all pieces joined, as they become certain, wherever the text is cut into pieces.
@@ -92,6 +102,10 @@ class Tokenizer:
         """
         return b"".join(map(self.token_bytes, ids)).decode("utf-8", errors="replace")
 
+    def decode_continuation(self, ids: Sequence[int]) -> str:
+        """The text of ids that go on from others; errors as `decode`."""
+        return self.decode(ids)
+
     def token_bytes(self, token_id: int) -> bytes:
         """The exact bytes a token stands for.
 
@@ -104,9 +118,15 @@ class Tokenizer:
             raise ValueError(f"token ids are integers from 0 to {self.vocab_size - 1}, got {token_id!r}") from None
 
     @cached_property
-    def merged_bytes(self) -> tuple[bytes, ...]:
-        """The bytes of every ordinary id: single bytes, then what each merge made, in the order they are applied."""
-        return tuple(sorted(self._ranks, key=self._ranks.__getitem__))
+    def bytes_of_ids(self) -> tuple[bytes | None, ...]:
+        """`token_bytes` of every id; None of a special token."""
+        ordinary = {token_id: token for token, token_id in self._ranks.items()}
+        return tuple(ordinary.get(token_id) for token_id in range(self.vocab_size))
+
+    @cached_property
+    def merge_rules(self) -> MergeRules:
+        """Which pieces are joined, and in which order."""
+        return MergeRules(self._ranks)
 
     @cached_property
     def merges(self) -> tuple[tuple[bytes, bytes], ...]:
@@ -116,9 +136,9 @@ class Tokenizer:
             ValueError: a token cannot be made by merges, so that no text has it.
         """
         pairs = []
-        for token in self.merged_bytes:
+        for token in sorted(self._ranks, key=self._ranks.__getitem__):
             if len(token) > 1:
-                steps = merge_steps(token, self._ranks)
+                steps = merge_steps(token, self.merge_rules)
                 if not steps or steps[-1].pieces != (token,):
                     raise ValueError(f"no merge makes the token {token!r}")
                 pairs.append(steps[-1].pair)

@@ -5,7 +5,6 @@ Shapes, here and in every layer:
     F neurons of the feed-forward (in RoPE: pairs of dimensions, d / 2), V vocabulary.
 """
 
-import math
 from functools import cached_property
 
 import torch
@@ -32,22 +31,21 @@ class TransformerLM(nn.Module):
         super().__init__()
         self.config = config
         self.token_embedding = Embedding(config.vocab_size, config.d_model)
-        self.embedding_scale = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
         self.position_embedding = self.rope = None
         if config.position == "rope":
             self.rope = RotaryPositionalEmbedding(
-                config.rope_theta, config.d_head, config.context_length, config.rope_scaling
+                config.rope_theta, config.d_head, config.context_length, config.rope_scaling, config.rotary_dim
             )
         elif config.position in POSITION_EMBEDDINGS:
             self.position_embedding = POSITION_EMBEDDINGS[config.position](config.context_length, config.d_model)
             self.position_embed = Tap()
         self.embed = Tap()
         self.dropout = Dropout(config.dropout)
-        self.blocks = nn.ModuleList(BLOCKS[config.norm_placement](config) for _ in range(config.num_layers))
+        self.blocks = nn.ModuleList(BLOCKS[config.norm_placement](config, layer) for layer in range(config.num_layers))
         # Post-norm blocks leave the stream normalised.
-        pre = config.norm_placement == "pre"
-        self.final_norm = NORMS[config.norm](config.d_model, config.norm_eps) if pre else Tap()
-        self.lm_head = Linear(config.d_model, config.vocab_size)
+        post = config.norm_placement == "post"
+        self.final_norm = Tap() if post else NORMS[config.norm](config.d_model, config.norm_eps)
+        self.lm_head = Linear(config.d_model, config.vocab_size, config.unembedding_bias)
         self.logits = Tap()
         if config.tie_embeddings:
             self.tie_embeddings()
@@ -99,8 +97,8 @@ class TransformerLM(nn.Module):
     def embed_tokens(self, token_ids: Tensor, token_positions: Tensor) -> Tensor:
         """(B, T) token ids and (B or 1, T) positions -> (B, T, D): where the residual stream begins."""
         x = self.token_embedding(token_ids)
-        if self.embedding_scale != 1:
-            x = x * self.embedding_scale
+        if self.config.embedding_scale != 1:
+            x = x * self.config.embedding_scale
         if self.position_embedding is not None:
             x = (x + self.position_embed(self.position_embedding(token_positions))).to(x.dtype)  # waves have float32
         return self.embed(x)

@@ -1,18 +1,14 @@
-"""Small models, tokenizers and checkpoints that every test can use."""
+"""What all tests need before the first is found."""
 
 import gc
-from pathlib import Path
 
 import pytest
-import torch
 
-from model.checkpoint import save_checkpoint
-from model.config import ModelConfig
-from model.tokenizer import Tokenizer
-from model.transformer_lm import TransformerLM
-from tests import specimens
 
-torch.set_num_threads(1)  # the models are tiny: a second thread only waits, and for long where cores are shared
+def pytest_configure(config: pytest.Config):
+    """The process that hands tests out to others runs none: nobody waits until it, too, has imported torch."""
+    if config.getoption("dist", "no") == "no":
+        config.pluginmanager.import_plugin("tests.fixtures")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -25,35 +21,3 @@ def pytest_collection():
     finally:
         gc.freeze()
         gc.enable()
-
-
-@pytest.fixture(scope="session")
-def tiny_tokenizer() -> Tokenizer:
-    return specimens.tokenizer()
-
-
-@pytest.fixture(scope="session")
-def tiny_config() -> ModelConfig:
-    return specimens.config()
-
-
-@pytest.fixture
-def tiny_lm(tiny_config) -> TransformerLM:
-    """A fresh model with the same random weights every time, in eval mode."""
-    torch.manual_seed(0)
-    return TransformerLM(tiny_config).eval()
-
-
-@pytest.fixture
-def checkpoints_folder(tmp_path, monkeypatch) -> Path:
-    """An empty folder in the place of `checkpoints/`."""
-    folder = tmp_path / "checkpoints"
-    folder.mkdir()
-    monkeypatch.setattr("model.checkpoint.CHECKPOINTS", folder)
-    return folder
-
-
-@pytest.fixture
-def tiny_checkpoint(checkpoints_folder, tiny_lm, tiny_tokenizer) -> Path:
-    """The folder of the only checkpoint, named "tiny"; its weights are exactly `tiny_lm`'s."""
-    return save_checkpoint(tiny_lm, tiny_tokenizer, "tiny", dtype=torch.float32)

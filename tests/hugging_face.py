@@ -6,6 +6,8 @@ not care in which order dimensions are listed, so the models agree once each hea
 gains of their norms, are listed in Hugging Face's order: first the even ones, then the odd ones.
 """
 
+from __future__ import annotations  # transformers imports a model where its class is first named, for seconds
+
 import os
 
 import torch

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache, partial
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -14,7 +15,6 @@ from explorer.tracing.trace import Trace
 from explorer.tracing.training import Training
 from model.config import ModelConfig, RopeScaling
 from model.tokenizer import Tokenizer
-from model.training.bpe import train_bpe
 from model.transformer_lm import TransformerLM
 
 SENTENCES = [
@@ -23,6 +23,9 @@ SENTENCES = [
     "“Wait,” said the owl, “until the lake is still: then the moon comes down to you.”",
 ]
 TEXT = "Once upon a time there was <b>a fox</b> &amp; the moon.\n\tשלום 🌙 é"  # all kinds of characters
+
+DATA = Path(__file__).parent / "data"
+STORIES = DATA / "stories260K" / "stories260K.bin"  # a real one, made elsewhere
 
 TIED = {"tie_embeddings": True, "scale_embeddings": True}
 SLOWED = {"rope_scaling": RopeScaling(kind="linear", factor=4)}
@@ -33,7 +36,12 @@ STYLES = {
     "gpt": {"norm": "layernorm", "position": "sinusoidal", "ffn": "relu", "bias": True},
     "learned": {"position": "learned", "ffn": "gelu_tanh", "qkv_bias": True} | TIED,
     "grouped": {"d_model": 48, "num_heads": 6, "num_kv_heads": 3, "qk_norm": True, "rope_layout": "half_split"}
+    | {"embedding_multiplier": 3.0, "rotary_layers": (False, True)}
     | SLOWED,
+    "parallel": {"norm": "layernorm", "norm_placement": "parallel", "ffn": "gelu", "bias": True}
+    | {"rotary_dim": 4, "rope_layout": "half_split"},
+    "local": {"position": "learned", "norm": "layernorm", "ffn": "gelu_tanh", "bias": True, "unbiased_qkv": True}
+    | {"score_divisor": 1.0, "windows": (None, 8), "norm_placement": "shared", "unembedding_bias": True},
     "post": {"norm": "layernorm", "norm_placement": "post", "ffn": "gelu"},
 }
 CORE = ("rope", "gpt")  # the styles of the bundled checkpoints
@@ -90,8 +98,8 @@ KINDS_EDITS = "~".join(
 
 @cache
 def tokenizer() -> Tokenizer:
-    """The 256 bytes, 43 merges and the end-of-text token."""
-    return train_bpe(SENTENCES, vocab_size=300)
+    """The 256 bytes, 43 merges learnt from `SENTENCES`, and the end-of-text token."""
+    return Tokenizer.load(DATA / "tiny.tiktoken")
 
 
 def config() -> ModelConfig:
@@ -104,9 +112,10 @@ def config() -> ModelConfig:
 @cache
 def models() -> dict[str, TransformerLM]:
     """A model of each style."""
-    torch.manual_seed(0)
-    lms = {style: TransformerLM(replace(config(), **choices)).eval() for style, choices in STYLES.items()}
-    for lm in lms.values():
+    lms = {}
+    for style, choices in STYLES.items():
+        torch.manual_seed(sum(style.encode()))
+        lms[style] = lm = TransformerLM(replace(config(), **choices)).eval()
         for parameter in lm.parameters():
             if parameter.ndim == 1:  # gains that are 1 and biases that are 0 would hide their absence
                 torch.nn.init.normal_(parameter, mean=parameter.mean().item(), std=0.2)
@@ -189,7 +198,12 @@ def kinds_edited_trace_of(style: str, length: int = 12) -> Trace:
     return _edited(style, length, KINDS_EDITS.format(other=other))
 
 
+def known_edits(lm: TransformerLM, text: str) -> list[Intervention]:
+    """Those of some edits that the model has the values for: some kinds of blocks have fewer."""
+    return [edit for edit in parse_edits(text) if edit.tap in lm.taps]
+
+
 def _edited(style: str, length: int, edits: str) -> Trace:
     baseline = trace_of(style, length)
-    changed = capture(models()[style], baseline.token_ids, parse_edits(edits), tokenizer=tokenizer())
+    changed = capture(models()[style], baseline.token_ids, known_edits(models()[style], edits), tokenizer=tokenizer())
     return replace(changed, baseline=baseline)

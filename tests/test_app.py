@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from app import parse_arguments
+from app import hub_names, parse_arguments
 from explorer.state.settings import LIMITS
+from explorer.tracing.offered_models import ANY_NAME
 
 
 def test_without_arguments_only_the_page_limits_what_is_written():
@@ -35,6 +36,29 @@ def test_a_server_may_be_given_names_and_told_what_to_tell():
     options = parse_arguments(["--allowed-hosts", "lab.example", "*.school.example", "--log-level", "debug"])
     assert (options.allowed_hosts, options.log_level) == (["lab.example", "*.school.example"], "debug")
     assert (parse_arguments([]).allowed_hosts, parse_arguments([]).log_level) == ([], "info")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "names"),
+    [
+        ([], {}, ANY_NAME),
+        (["--host", "127.0.0.1"], {}, ANY_NAME),
+        (["--no-open"], {}, ()),
+        (["--host", "0.0.0.0"], {}, ()),
+        (["--share"], {}, ()),
+        ([], {"SPACE_ID": "somebody/explorer"}, ()),
+        ([], {"GRADIO_SERVER_NAME": "0.0.0.0"}, ()),
+        (["--host", "0.0.0.0", "--models", "a/b,c/d"], {}, {"a/b", "c/d"}),
+        (["--models", "a/b"], {"SPACE_ID": "somebody/explorer"}, {"a/b"}),
+        (["--models", "a/b", "--no-open"], {}, ()),
+    ],
+)
+def test_visitors_open_any_model_only_where_nobody_else_is_served(monkeypatch, arguments, environment, names):
+    for name in ("SPACE_ID", "GRADIO_SERVER_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert hub_names(parse_arguments(arguments)) == names
 
 
 @pytest.mark.exhaustive

@@ -5,6 +5,7 @@ import builtins
 import re
 import string
 from collections.abc import Iterator
+from functools import cache
 
 MARKS = {"_": 1, "N_": 1, "ngettext": 2}  # how many of the first arguments are messages
 FIELD = re.compile(r"{[^{}]*}")
@@ -20,7 +21,7 @@ def unmarked(source: str) -> list[str]:
     Docstrings, entries of logs and exceptions of Python's own, which are told to programmers, are none, nor is
     code that is cited.
     """
-    tree = ast.parse(source)
+    tree = _parsed(source)
     hidden = {id(node) for part in _unseen(tree) for node in ast.walk(part)}
     return [text for node in ast.walk(tree) if id(node) not in hidden for text in _texts(node) if is_prose(text)]
 
@@ -28,7 +29,7 @@ def unmarked(source: str) -> list[str]:
 def misused(source: str) -> list[str]:
     """Marks that Babel does not read, that name other values than they are given, or that leave a translator with less
     than a sentence; and other things that are called as the mark is."""
-    tree = ast.parse(source)
+    tree = _parsed(source)
     marked = [node for node in ast.walk(tree) if _is_marked(node)]
     found = [
         ast.unparse(call)
@@ -47,9 +48,14 @@ def misused(source: str) -> list[str]:
 
 def messages(source: str) -> set[str | tuple[str, ...]]:
     """What marks that hold nothing but literals mark, as catalogues have it: singular and plural as a pair."""
-    calls = [node for node in ast.walk(ast.parse(source)) if _is_marked(node) and _is_literal(node)]
+    calls = [node for node in ast.walk(_parsed(source)) if _is_marked(node) and _is_literal(node)]
     each = (tuple(message.value for message in call.args[: MARKS[call.func.id]]) for call in calls)
     return {message if len(message) > 1 else message[0] for message in each}
+
+
+@cache
+def _parsed(source: str) -> ast.Module:
+    return ast.parse(source)
 
 
 def is_prose(text: str) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.heads import without_first
+from explorer.architecture.attention import visible
 from explorer.language import N_
 from explorer.tracing.trace import Trace
 
@@ -35,8 +36,9 @@ def attention_cell(trace: Trace, layer: int, head: int, query: int, key: int) ->
     q, keys = compared_vectors(trace, layer, head)
     q, keys = q[query], keys[: query + 1]  # (d,), (query + 1, d)
     dots = keys @ q
-    scores = dots / np.sqrt(len(q))
-    exps = np.exp(scores - scores.max())
+    scores = dots / trace.config.divisor
+    seen = visible(trace.config, layer, len(trace))[query, : query + 1]
+    exps = np.exp(np.where(seen, scores - scores[seen].max(), -np.inf))
     weight = exps[key] / exps.sum()
     captured = trace[f"blocks.{layer}.attn.pattern"][head, query, key]
     return AttentionCell(dots[key], scores[key], exps[key], exps.sum(), weight, abs(weight - captured))
@@ -89,7 +91,7 @@ def written_lengths(trace: Trace, layer: int, head: int) -> np.ndarray:
 def score_by_dimension(trace: Trace, layer: int, head: int, query: int, key: int) -> np.ndarray:
     """(d,) qᵢ kᵢ / √d, which add up to the score."""
     q, keys = compared_vectors(trace, layer, head)
-    return q[query] * keys[key] / np.sqrt(q.shape[1])
+    return q[query] * keys[key] / trace.config.divisor
 
 
 def compared_vectors(trace: Trace, layer: int, head: int) -> tuple[np.ndarray, np.ndarray]:
@@ -107,7 +109,7 @@ class Stages:
     Attributes:
         dots: (T,) q·k.
         scores: (T,) q·k / √d.
-        allowed: (T,) booleans, False for keys after the query, which the mask hides.
+        allowed: (T,) booleans, False for keys that the mask hides: after the query, and before the layer's window.
         weights: (T,) softmax of the allowed scores; they sum to 1.
         lengths: (T,) ‖W_O v‖ of each key.
     """
@@ -122,9 +124,9 @@ class Stages:
 def stages(trace: Trace, layer: int, head: int, query: int) -> Stages:
     scores = trace[f"blocks.{layer}.attn.scores"][head, query]
     return Stages(
-        dots=scores * np.sqrt(trace.config.d_head),
+        dots=scores * trace.config.divisor,
         scores=scores,
-        allowed=np.arange(len(trace)) <= query,
+        allowed=visible(trace.config, layer, len(trace))[query],
         weights=trace[f"blocks.{layer}.attn.pattern"][head, query],
         lengths=written_lengths(trace, layer, head),
     )

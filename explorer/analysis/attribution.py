@@ -6,8 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.edits import as_edited, put_in, puts_in
-from explorer.analysis.norms import centred, norm_scale, normalised, shift_of, unembedding
-from explorer.architecture.stream import block_output, stream_taps
+from explorer.analysis.norms import centred, norm_scale, normalised, shift_of, unembedding, unembedding_bias
+from explorer.architecture.shifts import has_shifts
+from explorer.architecture.stream import (
+    added_at,
+    before_value,
+    block_output,
+    input_of,
+    layout,
+    stream_norms,
+    stream_taps,
+)
 from explorer.tracing.trace import Trace
 
 
@@ -25,7 +34,7 @@ class Attribution:
         heads: (L, H), of every head's z through its columns of W_O.
         biases: (L,), of W_O's bias.
         feed_forward: (L,).
-        shift: of the β of all norms.
+        shift: of the β of all norms, and of the unembedding's bias.
         logit: the captured one, or difference.
         changes: of what edits put into the stream besides.
     """
@@ -60,9 +69,11 @@ def attribution(trace: Trace, position: int, token_id: int, rival_id: int | None
     as the edits on the way to the logit leave them."""
     config, weights = trace.config, trace.weights
     read, logit = unembedding(trace, token_id, position), float(trace["logits"][position, token_id])
+    shift = float(unembedding_bias(trace, token_id, position)[0])
     if rival_id is not None:
         read = read - unembedding(trace, rival_id, position)
         logit = logit - float(trace["logits"][position, rival_id])
+        shift -= float(unembedding_bias(trace, rival_id, position)[0])
 
     def value(name: str) -> np.ndarray:
         return trace[name][..., position, :].astype(np.float64)
@@ -70,7 +81,7 @@ def attribution(trace: Trace, position: int, token_id: int, rival_id: int | None
     def sum_of(*names: str) -> Callable[[], np.ndarray]:
         return lambda: sum(map(value, names))
 
-    changes = shift = 0.0
+    changes = 0.0
 
     def before(name: str, read: np.ndarray, unchanged: Callable[[], np.ndarray]) -> np.ndarray:
         """What is read before the edits of a value, of what is read after them; `unchanged` gives the value before."""
@@ -89,25 +100,33 @@ def attribution(trace: Trace, position: int, token_id: int, rival_id: int | None
 
     heads = np.zeros((config.num_layers, config.num_heads))
     biases, feed_forward = np.zeros((2, config.num_layers))
-    read = before_norm("final_norm", block_output(config, config.num_layers - 1), read)
-    for layer in reversed(range(config.num_layers)):
-        block, middle = f"blocks.{layer}", "resid_mid" if config.norm_placement == "pre" else "attn_norm"
-        if config.norm_placement == "post":
-            read = before_norm(f"{block}.ffn_norm", f"{block}.resid_post", read)
-        read = before(f"{block}.resid_post", read, sum_of(f"{block}.{middle}", f"{block}.ffn.out"))
-        feed_forward[layer] = value(f"{block}.ffn.out") @ read
-        if config.norm_placement == "post":
-            read = before_norm(f"{block}.attn_norm", f"{block}.resid_mid", read)
-        read = before(f"{block}.resid_mid", read, sum_of(f"{block}.resid_pre", f"{block}.attn.out"))
-        z, table = value(f"{block}.attn.z"), weights[f"{block}.attn.o_proj.weight"]  # (H, d), (D, H d)
-        bias = weights.get(f"{block}.attn.o_proj.bias", np.zeros_like(read))
+
+    def of_attention(layer: int, read: np.ndarray) -> None:
+        block = f"blocks.{layer}.attn"
+        z, table = value(f"{block}.z"), weights[f"{block}.o_proj.weight"]  # (H, d), (D, H d)
+        bias = weights.get(f"{block}.o_proj.bias", np.zeros_like(read))
         written = table @ z.reshape(-1) + bias
-        out = before(f"{block}.attn.out", read, lambda written=written: written)  # (D,)
+        out = before(f"{block}.out", read, lambda: written)  # (D,)
         heads[layer] = (z * (out @ table).reshape(z.shape)).sum(-1)
         biases[layer] = bias @ out
-        read = before(f"{block}.resid_pre", read, sum_of(block_output(config, layer - 1)))
+
+    def of_feed_forward(layer: int, read: np.ndarray) -> None:
+        feed_forward[layer] = value(f"blocks.{layer}.ffn.out") @ read
+
+    parts = {"attn": of_attention, "ffn": of_feed_forward}
+    read = before_norm("final_norm", block_output(config, config.num_layers - 1), read)
+    sums, norms = layout(config).sums, stream_norms(config)
+    for layer in reversed(range(config.num_layers)):
+        for place in reversed(layout(config).stream):
+            name = f"blocks.{layer}.{place}"
+            if place in norms:
+                read = before_norm(name, input_of(config, name), read)
+                continue
+            read = before(name, read, sum_of(before_value(config, name), *added_at(config, name)))
+            for sublayer in sums.get(place, ()):
+                parts[sublayer](layer, read)
     row = weights["token_embedding.weight"][trace.token_ids[position]].astype(np.float64)
-    row = row * (np.sqrt(config.d_model) if config.scale_embeddings else 1.0)
+    row = row * config.embedding_scale
     position_row = value("position_embed") if "position_embed" in trace else np.zeros_like(row)
     at_embed = value("embed") @ read
     put = changes
@@ -120,15 +139,15 @@ def attribution(trace: Trace, position: int, token_id: int, rival_id: int | None
 def by_kind(trace: Trace, taken: Attribution) -> dict[str, float]:
     """What each kind of part that the model has adds, all layers together.
 
-    Kinds are "token", "position", "attention", W_O's biases with it, "feed_forward", "shift", the β of the norms, and
-    "changes", what edits of a run put in besides.
+    Kinds are "token", "position", "attention", W_O's biases with it, "feed_forward", "shift", the β of the norms and
+    the unembedding's bias, and "changes", what edits of a run put in besides.
     """
     sums = {"token": taken.token} | ({"position": taken.positions} if "position_embed" in trace else {})
     sums |= {
         "attention": float(taken.heads.sum() + taken.biases.sum()),
         "feed_forward": float(taken.feed_forward.sum()),
     }
-    sums |= {"shift": taken.shift} if trace.config.norm == "layernorm" else {}
+    sums |= {"shift": taken.shift} if has_shifts(trace.config) else {}
     return sums | ({"changes": taken.changes} if is_put_in(trace) else {})
 
 

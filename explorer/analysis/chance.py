@@ -6,6 +6,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from explorer.analysis.heads import targets_of, without_first
+from explorer.architecture.attention import first_visible
 from explorer.tracing.trace import Trace
 
 TRIES, AT_ONCE, SEED = 100, 20, 0
@@ -19,14 +20,15 @@ class Chance:
     """What heads score that look nowhere in particular.
 
     Attributes:
-        even: the score of a head whose every query spreads its attention evenly over the keys it sees.
+        even: (L,) the score of a head of each layer whose every query spreads its attention evenly over the keys it
+            sees.
         within: (L, H) what each head stays within in 19 of 20 tries, in which all weights of each of its rows turn
             a random number of places around the keys that the row sees: it is as sharp, but looks anywhere. The mean
             over all such turns is `even`. None of "spread", which does not ask where a head looks.
         queries: how many the score is a mean over.
     """
 
-    even: float
+    even: np.ndarray
     within: np.ndarray | None
     queries: int
 
@@ -47,31 +49,51 @@ KNOWN: WeakKeyDictionary[Trace, dict[tuple[str, bool], Chance | None]] = WeakKey
 
 
 def work_out(trace: Trace, name: str, hide_first: bool) -> Chance | None:
+    layers = range(trace.config.num_layers)
     if name == "spread":
-        return Chance(even_spread(len(trace), hide_first), None, len(trace) - 1) if len(trace) > 1 else None
+        if len(trace) < 2:
+            return None
+        return Chance(np.array([even_spread(trace, i, hide_first) for i in layers]), None, len(trace) - 1)
     targets = targets_of(trace, name)
     rows = np.flatnonzero(targets[1:].any(-1)) + 1  # the queries that count, as in `head_scores`
     if not len(rows):
         return None
-    first = int(hide_first)
     targets = targets[rows]  # (Q, T)
-    targets[:, :first] = False
-    seen = rows[:, None] + 1 - first  # (Q, 1) how many keys each query sees
+    targets[:, : int(hide_first)] = False
     patterns = trace.stack("blocks.*.attn.pattern")
     patterns = (without_first(patterns) if hide_first else patterns)[..., rows, :]  # (L, H, Q, T)
-    flat = patterns.reshape(-1, targets.size).astype(np.float32)
-    place = np.arange(len(trace)) - first  # (T,)
+    even, within = [], []
+    for layer in layers:
+        first = np.array([max(int(hide_first), first_visible(trace.config, layer, query)) for query in rows])[:, None]
+        even.append(evenly(targets, rows, first))
+        within.append(turned_within(patterns[layer], targets, rows, first))
+    return Chance(np.array(even), np.stack(within), len(rows))
+
+
+def evenly(targets: np.ndarray, rows: np.ndarray, first: np.ndarray) -> float:
+    """The score of a row that is even over the keys from `first` (Q, 1) to the query."""
+    in_sight = targets & (np.arange(targets.shape[1]) >= first)
+    return float((in_sight.sum(-1) / np.maximum(rows + 1 - first[:, 0], 1)).mean())
+
+
+def turned_within(patterns: np.ndarray, targets: np.ndarray, rows: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """(H,) what most tries stay within, of one layer's patterns (H, Q, T), whose rows see the keys from `first` on."""
+    seen = np.maximum(rows[:, None] + 1 - first, 1)  # (Q, 1) how many keys each query sees
+    flat = patterns.reshape(len(patterns), -1).astype(np.float32)
+    place = np.arange(targets.shape[1]) - first  # (Q, T)
     random, tries = np.random.default_rng(SEED), []
     for _ in range(TRIES // AT_ONCE):
         turns = random.integers(seen, size=(AT_ONCE, len(rows), 1))
-        turned = np.take_along_axis(targets[None], (place - turns) % seen + first, -1)  # (AT_ONCE, Q, T)
-        turned &= (place >= 0) & (place < seen)
+        turned = np.take_along_axis(targets[None], (place - turns) % seen + np.minimum(first, rows[:, None]), -1)
+        turned &= (place >= 0) & (place < seen)  # (AT_ONCE, Q, T)
         tries.append(flat @ turned.reshape(AT_ONCE, -1).T.astype(np.float32) / len(rows))
-    within = np.quantile(np.concatenate(tries, axis=-1), SHARE, axis=-1, method="inverted_cdf")
-    return Chance(float((targets.sum(-1) / seen[:, 0]).mean()), within.reshape(patterns.shape[:2]), len(rows))
+    return np.quantile(np.concatenate(tries, axis=-1), SHARE, axis=-1, method="inverted_cdf")
 
 
-def even_spread(tokens: int, hide_first: bool) -> float:
+def even_spread(trace: Trace, layer: int, hide_first: bool) -> float:
     """The "spread" of a head that spreads its attention evenly: 1, or a little less where the first key is left out."""
-    keys = np.arange(2, tokens + 1)  # that each query but the first sees
-    return float((np.log2(keys - hide_first) / np.log2(keys)).mean())
+    queries = np.arange(1, len(trace))
+    first = np.array([first_visible(trace.config, layer, query) for query in queries])
+    keys = queries + 1 - first
+    counted = keys - (hide_first & (first == 0))  # of those that each sees
+    return float((np.log2(np.maximum(counted, 1)) / np.log2(np.maximum(keys, 2))).mean())

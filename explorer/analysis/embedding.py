@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.edits import after_edits
+from explorer.architecture.stream import block_output
 from explorer.tracing.trace import Trace
 
 
@@ -14,7 +15,7 @@ class EmbeddingParts:
 
     Attributes:
         row: (D,) of the token's id in the embedding table.
-        scale: what it is multiplied by, √D or 1.
+        scale: what it is multiplied by.
         position: (D,) what is added for its position, None where nothing is.
         total: (D,) row · scale + position, recomputed, and what the run's edits make of that.
         error: largest difference of `total` from the captured embedding.
@@ -29,7 +30,7 @@ class EmbeddingParts:
 
 def embedding_parts(trace: Trace, query: int) -> EmbeddingParts:
     row = trace.weights["token_embedding.weight"][trace.token_ids[query]]  # (D,)
-    scale = float(np.sqrt(trace.config.d_model)) if trace.config.scale_embeddings else 1.0
+    scale = trace.config.embedding_scale
     position = trace["position_embed"][query] if "position_embed" in trace else None
     sums = trace.weights["token_embedding.weight"][list(trace.token_ids)].astype(np.float64) * scale  # (T, D)
     if position is not None:
@@ -57,9 +58,7 @@ def stream_at(trace: Trace, depth: int) -> np.ndarray:
     """(T, D), the residual stream after `depth` blocks: 0 is the embedding, L what the final norm reads."""
     if depth < trace.config.num_layers:
         return trace[f"blocks.{depth}.resid_pre"]
-    if trace.config.norm_placement == "post":
-        return trace["final_norm"]  # the stream itself: the last block has normalised it
-    return trace[f"blocks.{depth - 1}.resid_post"]
+    return trace[block_output(trace.config, depth - 1)]
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.edits import as_edited
-from explorer.analysis.norms import centred, norm_scale, unembed
-from explorer.architecture.stream import norms_from, taps_from
+from explorer.analysis.norms import centred, norm_scale, unembed_part
+from explorer.architecture.stream import norms_from, read_by, sum_with, taps_from
 from explorer.tracing.trace import Trace
 
 
@@ -79,8 +79,7 @@ class Neuron:
 
 def neuron(trace: Trace, layer: int, number: int, query: int) -> Neuron:
     block = f"blocks.{layer}.ffn"
-    # In a post-norm block the norm before the feed-forward is attention's, which comes after attention.
-    read = f"blocks.{layer}.{'ffn_norm' if trace.config.norm_placement == 'pre' else 'attn_norm'}"
+    read = read_by(trace.config, layer, "ffn")
     x = trace[read][query].astype(np.float64)
 
     def projected(name: str) -> float:
@@ -137,11 +136,11 @@ def pushed(trace: Trace, layer: int, number: int, query: int) -> np.ndarray:
     """
     direction = trace.weights[f"blocks.{layer}.ffn.down_proj.weight"][:, number].astype(np.float64)  # (D,)
     direction = as_edited(trace, f"blocks.{layer}.ffn.out", direction, query)
-    first = f"blocks.{layer}.resid_post"
+    first = sum_with(trace.config, layer, "ffn")
     norms = dict(norms_from(trace.config, first))
     for tap in taps_from(trace.config, first):
         if tap in norms:
             direction = centred(trace, direction, tap) * trace.weights[f"{tap}.weight"]
             direction = direction / norm_scale(trace, trace[norms[tap]][query], tap)
         direction = as_edited(trace, tap, direction, query)
-    return unembed(trace, direction, query)
+    return unembed_part(trace, direction, query)

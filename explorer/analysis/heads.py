@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from explorer.architecture.attention import first_visible
 from explorer.language import N_
 from explorer.tracing.trace import Trace
 
@@ -31,7 +32,7 @@ def head_scores(trace: Trace, name: str, hide_first: bool = False) -> np.ndarray
     earlier positions of the query's own token, over queries that have some; "induction" to the position after the last
     of those, over queries for which that is not their own (Elhage et al. 2021; Olsson et al. 2022), as
     `model.training.head_scores` has it. "spread" is the entropy of the row over that of an even one,
-    log₂(q + 1). NaN where no query counts.
+    log₂ of how many tokens the query sees; a window of one alone spreads by 0. NaN where no query counts.
 
     Args:
         hide_first: leave attention to the first token out and let the rest sum to 1: many heads rest there.
@@ -39,14 +40,20 @@ def head_scores(trace: Trace, name: str, hide_first: bool = False) -> np.ndarray
     patterns = trace.stack("blocks.*.attn.pattern").astype(np.float64)  # (L, H, T, T)
     if hide_first:
         patterns = without_first(patterns)
-    queries = np.arange(1, len(trace))
     if name == "spread":
         rows = patterns[..., 1:, :]
         logs = np.log2(rows, out=np.zeros_like(rows), where=rows > 0)
-        return mean(-(rows * logs).sum(-1) / np.log2(queries + 1))
+        return mean(-(rows * logs).sum(-1) / np.log2(num_visible(trace)[:, None, 1:]))
     targets = targets_of(trace, name)[1:]  # (T - 1, T)
     counts = targets.any(-1)
     return mean((patterns[..., 1:, :] * targets).sum(-1)[..., counts])
+
+
+def num_visible(trace: Trace) -> np.ndarray:
+    """(L, T) how many tokens a query of each layer sees; at least 2 but of the first, as nothing else can be spread."""
+    layers, queries = range(trace.config.num_layers), np.arange(len(trace))
+    seen = np.stack([queries + 1 - [first_visible(trace.config, i, query) for query in queries] for i in layers])
+    return np.maximum(seen, np.minimum(queries + 1, 2))
 
 
 def targets_of(trace: Trace, name: str) -> np.ndarray:

@@ -6,8 +6,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from explorer.analysis.norms import apply_norm, unembed, unembedding
+from explorer.analysis.norms import apply_norm, unembed, unembedding, unembedding_bias
 from explorer.analysis.residual import stages
+from explorer.architecture.stream import depth_taps
 from explorer.language import N_
 from explorer.tracing.trace import Trace
 
@@ -56,26 +57,24 @@ class Readings:
 
 
 def depths(trace: Trace) -> tuple[str, ...]:
-    """Where the lens reads, 2 L + 1 places: the embedding, then after each sublayer."""
+    """Where the lens reads, S places: the embedding, then after each sum."""
     return tuple(stage.name for stage in stages(trace, normed=False))
 
 
 def streams(trace: Trace, positions: slice) -> np.ndarray:
-    """(2 L + 1, n, D): what the unembedding would read at each depth if the rest of the model were skipped.
+    """(S, n, D): what the unembedding would read at each depth if the rest of the model were skipped.
 
-    In a pre-norm model that is the stream through the final norm. In a post-norm model it is the stream itself, which
+    In most models that is the stream through the final norm. In a post-norm model it is the stream itself, which
     each sublayer leaves normalised (`attn_norm`, `ffn_norm`) and the unembedding reads as the last one left it; no norm
     stands between the embedding and what reads it, so that is read as it is too.
     """
-    after = ("resid_mid", "resid_post") if trace.config.norm_placement == "pre" else ("attn_norm", "ffn_norm")
-    blocks = (f"blocks.{layer}.{name}" for layer in range(trace.config.num_layers) for name in after)
-    names = ["blocks.0.resid_pre", *blocks]
+    names = depth_taps(trace.config)
     places = np.arange(len(trace))[positions]
     return apply_norm(trace, "final_norm", np.stack([trace[name][positions] for name in names]), positions=places)
 
 
 def readings(trace: Trace, shown: range) -> Readings:
-    """The distribution at every depth after the positions `shown`: (2 L + 1, n, ...). The last few are kept."""
+    """The distribution at every depth after the positions `shown`: (S, n, ...). The last few are kept."""
     known = READINGS.setdefault(trace, {})
     if (found := known.get(shown)) is None:
         parts = [Readings.of(logits) for logits in logits_of(trace, shown)]
@@ -97,12 +96,13 @@ def logits_of(trace: Trace, shown: range) -> Iterator[np.ndarray]:
 
 
 def tracked(trace: Trace, shown: range, token_id: int) -> np.ndarray:
-    """(2 L + 1, n), the probability of one token at every depth, after the positions `shown`."""
+    """(S, n), the probability of one token at every depth, after the positions `shown`."""
     x = streams(trace, slice(shown.start, shown.stop))
-    logits = np.einsum("snd,nd->sn", x, unembedding(trace, token_id, np.array(shown)))
+    at = np.array(shown)
+    logits = np.einsum("snd,nd->sn", x, unembedding(trace, token_id, at)) + unembedding_bias(trace, token_id, at)[:, 0]
     return np.exp(logits - readings(trace, shown).log_total)
 
 
 def ranks(trace: Trace, shown: range, token_id: int) -> np.ndarray:
-    """(2 L + 1, n), the rank of one token at every depth: 1 + the number of likelier ones."""
+    """(S, n), the rank of one token at every depth: 1 + the number of likelier ones."""
     return np.stack([(logits > logits[:, [token_id]]).sum(-1) + 1 for logits in logits_of(trace, shown)])

@@ -8,7 +8,7 @@ from explorer.analysis.attribution import Attribution, attribution
 from explorer.analysis.edits import as_edited
 from explorer.analysis.norms import norm_scale
 from explorer.analysis.residual import stages
-from explorer.architecture.stream import input_of
+from explorer.architecture.stream import SUBLAYERS, all_norms, input_of, written_by
 from explorer.tracing.trace import Trace
 
 
@@ -19,8 +19,7 @@ class Overview:
     Attributes:
         token, positions: ‖embedding‖₂ of the token, and of the position that is added to it, 0 where none is.
         stream: (S,) ‖residual stream‖₂ at its `stages`: those of a post-norm model's norms too.
-        divisors: (L, 2) what the norms of attention and of feed-forward divide by.
-        last_divisor: what the final norm divides by; in a post-norm model there is none.
+        divisors: what each norm of the model divides by, in the order of the data's way.
         writes: (L, 2) ‖what attention and feed-forward add to the stream‖₂.
         head_writes: (L, H) ‖z W_Oᵀ‖₂ of each head's z and its columns of W_O.
         adds: (L, 2) what attention, W_O's bias with it, and feed-forward add to the logit.
@@ -30,8 +29,7 @@ class Overview:
     token: float
     positions: float
     stream: np.ndarray
-    divisors: np.ndarray
-    last_divisor: float | None
+    divisors: dict[str, float]
     writes: np.ndarray
     head_writes: np.ndarray
     adds: np.ndarray
@@ -40,13 +38,13 @@ class Overview:
 
 def overview(trace: Trace, position: int, token_id: int, rival_id: int | None = None) -> Overview:
     """Of the run at `position` and the logit of a token after it, less that of its rival if there is one."""
-    layers, post = range(trace.config.num_layers), trace.config.norm_placement == "post"
+    config, layers = trace.config, range(trace.config.num_layers)
 
     def length(name: str) -> float:
         return float(np.linalg.norm(trace[name][position].astype(np.float64)))
 
     def divisor(name: str) -> float:
-        return float(norm_scale(trace, trace[input_of(trace.config, name)][position], name))
+        return float(norm_scale(trace, trace[input_of(config, name)][position], name))
 
     def head_lengths(layer: int) -> np.ndarray:
         z = trace[f"blocks.{layer}.attn.z"][:, position].astype(np.float64)  # (H, d)
@@ -61,9 +59,8 @@ def overview(trace: Trace, position: int, token_id: int, rival_id: int | None = 
         token=float(np.linalg.norm(embedding)),
         positions=length("position_embed") if added else 0.0,
         stream=np.array([length(stage.tap) for stage in stages(trace)]),
-        divisors=np.array([[divisor(f"blocks.{layer}.{part}_norm") for part in ("attn", "ffn")] for layer in layers]),
-        last_divisor=None if post else divisor("final_norm"),
-        writes=np.array([[length(f"blocks.{layer}.{part}.out") for part in ("attn", "ffn")] for layer in layers]),
+        divisors={norm: divisor(norm) for norm in all_norms(config)},
+        writes=np.array([[length(written_by(config, layer, part)) for part in SUBLAYERS] for layer in layers]),
         head_writes=np.stack([head_lengths(layer) for layer in layers]),
         adds=np.stack([parts.heads.sum(-1) + parts.biases, parts.feed_forward], axis=-1),
         parts=parts,

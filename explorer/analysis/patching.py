@@ -47,11 +47,13 @@ class Agreement:
 
 
 def agreement(exact: np.ndarray, estimate: np.ndarray, count: int = 3) -> Agreement:
-    """Of two maps (L, P)."""
-    varies = all(np.isfinite(values).all() and np.ptp(values) > 0 for values in (exact, estimate))
-    correlation = float(np.corrcoef(exact.ravel(), estimate.ravel())[0, 1]) if varies else float("nan")
+    """Of two maps (L, P), as far as both are defined."""
+    is_defined = np.isfinite(exact) & np.isfinite(estimate)
+    both = exact[is_defined], estimate[is_defined]
+    varies = all(values.size and np.ptp(values) > 0 for values in both)
+    correlation = float(np.corrcoef(*both)[0, 1]) if varies else float("nan")
     errors = np.nan_to_num(estimate - exact)
-    order = np.argsort(-np.abs(errors), axis=None, kind="stable")[:count]
+    order = np.argsort(-np.where(is_defined, np.abs(errors), -1), axis=None, kind="stable")[:count]
     worst = tuple((int(i), int(j)) for i, j in zip(*np.unravel_index(order, errors.shape), strict=True))
     return Agreement(correlation, worst, tuple(float(errors[place]) for place in worst))
 

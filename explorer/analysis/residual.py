@@ -5,15 +5,26 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.norms import apply_norm, norm_scale
-from explorer.architecture.stream import input_of
+from explorer.architecture.stream import (
+    before_value,
+    input_of,
+    layout,
+    norms_of,
+    sublayers,
+    sum_with,
+    written_by,
+)
 from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
+from model.config import ModelConfig
 
 SUBLAYERS = {"attn": N_("attention"), "ffn": N_("feed-forward")}  # of a block, in their order -> as shown
-STAGES = {  # places along a layer -> templates of what they are called; the norms' those of a post-norm model
-    "resid_mid": N_("{layer} attention"),
+UPDATES = {"attn": N_("{layer} attention"), "ffn": N_("{layer} feed-forward")}  # what each adds, by its layer
+STAGES = {  # what a place along a layer is -> the template of what it is called: a sum with these, or a norm
+    ("attn",): UPDATES["attn"],
+    ("ffn",): UPDATES["ffn"],
+    ("attn", "ffn"): N_("{layer} attention + feed-forward"),
     "attn_norm": N_("{layer} attention norm"),
-    "resid_post": N_("{layer} feed-forward"),
     "ffn_norm": N_("{layer} feed-forward norm"),
 }
 
@@ -34,13 +45,14 @@ class Stage:
 
 
 def stages(trace: Trace, normed: bool = True) -> list[Stage]:
-    """The embedding, then the stream after each sublayer: 2 L + 1 places.
+    """The embedding, then the stream after each sublayer: 2 L + 1 places, or L + 1 where both are added at once.
 
     In a post-norm model each sum is then normalised, and that goes on: with `normed`, 2 L more places.
     """
-    places = STAGES if normed and trace.config.norm_placement == "post" else ("resid_mid", "resid_post")
+    sums = layout(trace.config).sums
+    places = [place for place in layout(trace.config).stream if place in sums or (normed and place != "resid_pre")]
     blocks = (
-        Stage(look_up(STAGES[place], layer=layer), f"blocks.{layer}.{place}", layer)
+        Stage(look_up(STAGES[sums.get(place, place)], layer=layer), f"blocks.{layer}.{place}", layer)
         for layer in range(trace.config.num_layers)
         for place in places
     )
@@ -62,26 +74,37 @@ class ResidualNorms:
     """Lengths along the depth of the model.
 
     Attributes:
-        stages: the names of the 2 L + 1 places: the embedding, then after each sublayer.
-        stream: (2 L + 1, T), ‖residual stream‖₂ of every token there; in a post-norm model, before it is normalised.
+        stages: the names of the S places: the embedding, then after each sum.
+        stream: (S, T), ‖residual stream‖₂ of every token there; in a post-norm model, before it is normalised.
+        names: of the 2 L sublayers.
+        places: (2 L,) which of the stages each sublayer's update leads to.
         updates: (2 L, T), ‖what each sublayer added‖₂, attention and feed-forward in turn.
     """
 
     stages: tuple[str, ...]
     stream: np.ndarray
+    names: tuple[str, ...]
+    places: np.ndarray
     updates: np.ndarray
 
     @property
     def median(self) -> np.ndarray:
-        """(2 L + 1,) of all tokens' streams."""
+        """(S,) of all tokens' streams."""
         return np.median(self.stream, axis=1)
 
 
 def residual_norms(trace: Trace) -> ResidualNorms:
-    names = tuple(stage.name for stage in stages(trace, normed=False))
-    updates = [trace[f"blocks.{layer}.{part}.out"] for layer in range(trace.config.num_layers) for part in SUBLAYERS]
-    lengths = (np.linalg.norm(vectors, axis=-1) for vectors in (stream(trace, normed=False), updates))
-    return ResidualNorms(names, *lengths)
+    config, every = trace.config, stages(trace, normed=False)
+    taps = [stage.tap for stage in every]
+    places = np.array([taps.index(sum_with(config, *sublayer)) for sublayer in sublayers(config)])
+    updates = [trace[written_by(config, *sublayer)] for sublayer in sublayers(config)]
+    lengths = [np.linalg.norm(vectors, axis=-1) for vectors in (stream(trace, normed=False), updates)]
+    return ResidualNorms(tuple(stage.name for stage in every), lengths[0], update_names(config), places, lengths[1])
+
+
+def update_names(config: ModelConfig) -> tuple[str, ...]:
+    """Of the 2 L sublayers, as shown."""
+    return tuple(look_up(UPDATES[sublayer], layer=layer) for layer, sublayer in sublayers(config))
 
 
 @dataclass(frozen=True)
@@ -89,11 +112,11 @@ class Updates:
     """What the 2 L sublayers add to the stream at one token, attention and feed-forward in turn.
 
     Attributes:
-        names: as in `stages`.
+        names: of the sublayers.
         lengths: (2 L,) ‖update‖₂.
         before: (2 L,) ‖stream‖₂ that each is added to.
         cosines: (2 L,) of the angle between update and stream: 1 writes along it, -1 against it, 0 at right angles.
-        error: largest difference of a stream plus its update from the captured next stream.
+        error: largest difference of a stream plus its updates from the captured next stream.
     """
 
     names: tuple[str, ...]
@@ -104,17 +127,18 @@ class Updates:
 
 
 def updates(trace: Trace, query: int) -> Updates:
-    ends = stages(trace, normed=False)[1:]
-    outs = [f"blocks.{layer}.{part}.out" for layer in range(trace.config.num_layers) for part in SUBLAYERS]
-    added = np.stack([trace[out][query] for out in outs], dtype=np.float64)
-    # What an update is added to is the last stage there is before its sum: in a post-norm model, a normalised one.
-    taps = [stage.tap for stage in stages(trace)]
-    before = np.stack([trace[taps[taps.index(end.tap) - 1]][query] for end in ends], dtype=np.float64)
-    after = np.stack([trace[end.tap][query] for end in ends])
+    config = trace.config
+    ends = [sum_with(config, *sublayer) for sublayer in sublayers(config)]
+    added = np.stack([trace[written_by(config, *sublayer)][query] for sublayer in sublayers(config)], dtype=np.float64)
+    before = np.stack([trace[before_value(config, end)][query] for end in ends], dtype=np.float64)
+    sums = {end: trace[before_value(config, end)][query].astype(np.float64) for end in ends}
+    for end, update in zip(ends, added, strict=True):
+        sums[end] = sums[end] + update
+    error = max(float(np.abs(total - trace[end][query]).max()) for end, total in sums.items())
     lengths, sizes = np.linalg.norm(added, axis=-1), np.linalg.norm(before, axis=-1)
     products, scale = (added * before).sum(-1), lengths * sizes
     cosines = np.divide(products, scale, out=np.zeros_like(scale), where=scale > 0).clip(-1, 1)
-    return Updates(tuple(e.name for e in ends), lengths, sizes, cosines, float(np.abs(before + added - after).max()))
+    return Updates(update_names(config), lengths, sizes, cosines, error)
 
 
 def similarity(trace: Trace, query: int) -> np.ndarray:
@@ -167,9 +191,12 @@ class NormReading:
     error: float
 
 
-def norm_reading(trace: Trace, layer: int, sublayer: str) -> NormReading:
-    """Of the norm of a layer's "attn" or "ffn"."""
-    name = f"blocks.{layer}.{sublayer}_norm"
+def norm_readings(trace: Trace, layer: int) -> list[NormReading]:
+    """Of a layer's norms, in the order of the data's way."""
+    return [norm_reading(trace, name) for name in norms_of(trace.config, layer)]
+
+
+def norm_reading(trace: Trace, name: str) -> NormReading:
     before = input_of(trace.config, name)
     x = trace[before]
     error = float(np.abs(apply_norm(trace, name, x, positions=np.arange(len(trace))) - trace[name]).max())

@@ -36,21 +36,27 @@ class RotatedPairs:
     error: float
 
 
+def angles_of(trace: Trace, layer: int) -> np.ndarray:
+    """(T, F) by which a layer turns every position's pairs, radians: 0 where it turns nothing."""
+    angles = trace["rope.angles"]
+    return angles if trace.config.rotates(layer) else np.zeros_like(angles)
+
+
 def rotated_pairs(trace: Trace, vector: str, layer: int, head: int, position: int) -> RotatedPairs:
     """The pairs of "q" or "k" at a position."""
     before, after = (
         in_pairs(trace.of_head(f"blocks.{layer}.attn.{name}", head)[position], trace.config.rope_layout)
         for name in (vector, f"{vector}_rot")
     )
-    angles = trace["rope.angles"][position]  # (F,)
+    angles = angles_of(trace, layer)[position]  # (F,)
     turned = (before[:, 0] + 1j * before[:, 1]) * np.exp(1j * angles)
     error = np.abs(turned - (after[:, 0] + 1j * after[:, 1])).max()
     return RotatedPairs(before, after, angles, float(error))
 
 
-def frequencies(trace: Trace) -> np.ndarray:
-    """(F,) radians a position by which each pair turns, read off the captured angles; NaN of a single token."""
-    angles = trace["rope.angles"].astype(np.float64)  # (T, F)
+def frequencies(angles: np.ndarray) -> np.ndarray:
+    """(F,) radians a position by which each pair turns, read off captured angles (T, F); NaN of a single token."""
+    angles = angles.astype(np.float64)
     steps = len(angles) - 1
     return (angles[-1] - angles[0]) / steps if steps else np.full(angles.shape[1], np.nan)
 
@@ -65,16 +71,17 @@ def matches(trace: Trace, layer: int, head: int, query: int, key: int) -> np.nda
         rotated_pairs(trace, vector, layer, head, position).before.astype(np.float64) @ (1, 1j)
         for vector, position in (("q", query), ("k", key))
     )
-    return q * k.conj() / np.sqrt(trace.config.d_head)
+    return q * k.conj() / trace.config.divisor
 
 
 def score_by_pair(trace: Trace, layer: int, head: int, query: int, key: int) -> np.ndarray:
     """(F,) |q||k| cos(φ + Δω) / √d of each pair at its distance in the run, which add up to the score."""
-    turned = trace["rope.angles"][query].astype(np.float64) - trace["rope.angles"][key]  # (F,) Δω
+    angles = angles_of(trace, layer)
+    turned = angles[query].astype(np.float64) - angles[key]  # (F,) Δω
     return (matches(trace, layer, head, query, key) * np.exp(1j * turned)).real
 
 
 def score_by_distance(trace: Trace, layer: int, head: int, query: int, key: int, distances: np.ndarray) -> np.ndarray:
     """(n,) the score that the same q and k, before rotation, would have at other distances (n,) in positions."""
-    turned = np.outer(distances, np.nan_to_num(frequencies(trace)))  # (n, F)
+    turned = np.outer(distances, np.nan_to_num(frequencies(angles_of(trace, layer))))  # (n, F)
     return (matches(trace, layer, head, query, key) * np.exp(1j * turned)).real.sum(-1)

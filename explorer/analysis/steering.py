@@ -3,7 +3,6 @@ predictions when it is added, example by example."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -13,10 +12,12 @@ from explorer.state.errors import UserError
 from explorer.state.interventions import Add, Intervention, Recipe
 from explorer.state.prompt_lists import PROMPT_LISTS, PromptLists
 from explorer.tracing.jobs import Job, Pieces, worked_out
+from explorer.tracing.models import tokenizer_of
 from explorer.tracing.trace import Trace
 from model.counting import num_parameters
 from model.tokenizer import Tokenizer
 
+MOST_CHARACTERS = 10_000  # of two lists that somebody writes: more than the tokens that a recipe may have
 ALPHA = 0.3  # lengths of the stream that are added where a run adds nothing
 
 
@@ -27,9 +28,33 @@ def recipe_of(trace: Trace, lists: PromptLists) -> Recipe:
     return Recipe.of_means(layer, *both)
 
 
+def recipe_of_texts(trace: Trace, layer: int, texts: Sequence[str], others: Sequence[str]) -> Recipe:
+    """From the mean of the stream after a layer over some texts to that over others.
+
+    Raises:
+        UserError: a list is empty or too long, a text is longer than what the model sees, both lists have one mean, or
+            the tokenizer is unknown.
+    """
+    if not tokenizer(trace):
+        raise UserError(_("This model’s tokenizer is not one that cuts texts here: take another direction."))
+    if (characters := sum(map(len, (*texts, *others)))) > MOST_CHARACTERS:
+        told = _("both lists together have at most {most:,} characters, got {got:,}: leave some prompts out")
+        raise UserError(told.format(most=MOST_CHARACTERS, got=characters))
+    recipe = Recipe.of_means(layer, *([encoded(trace, text) for text in each] for each in (texts, others)))
+    recipe.check(trace.config)
+    trace.direction(recipe)  # it may be 0
+    return recipe
+
+
+def texts_of(trace: Trace, recipe: Recipe) -> tuple[list[str], ...]:
+    """Of a recipe's two lists; none of other kinds."""
+    own = tokenizer(trace)
+    return tuple([own.decode(list(prompt)) for prompt in each] for each in recipe.lists)
+
+
 def lists_of(trace: Trace) -> dict[str, PromptLists]:
     """The lists that there are by the texts of their recipes; none of a trace whose tokenizer is unknown."""
-    return {str(recipe_of(trace, each)): each for each in PROMPT_LISTS} if trace.token_bytes else {}
+    return {str(recipe_of(trace, each)): each for each in PROMPT_LISTS} if tokenizer(trace) else {}
 
 
 def chosen_direction(trace: Trace, text: str) -> Recipe:
@@ -43,13 +68,14 @@ def chosen_direction(trace: Trace, text: str) -> Recipe:
 
 
 def encoded(trace: Trace, text: str) -> list[int]:
-    """Token ids of a text."""
-    return _tokenizer(tuple(trace.token_bytes)).encode(text)
+    """Token ids of a text, after what the model expects before every text."""
+    own = tokenizer(trace)
+    return [*own.beginning, *own.encode(text)]
 
 
-@lru_cache(4)
-def _tokenizer(token_bytes: tuple[bytes, ...]) -> Tokenizer:
-    return Tokenizer({merged: token_id for token_id, merged in enumerate(token_bytes)})
+def tokenizer(trace: Trace) -> Tokenizer | None:
+    """Of the model that ran; None where it is unknown."""
+    return tokenizer_of(trace.model) if trace.token_bytes else None
 
 
 def depths(trace: Trace) -> list[str]:
@@ -118,9 +144,11 @@ def effects(trace: Trace, recipe: Recipe, layer: int, token_id: int, rival_id: i
         NotYet: it is asked for in an answer of the page, and not there.
     """
     lists = lists_of(trace)
-    own = lists.get(str(recipe))
+    own = next(
+        (each for text, each in lists.items() if recipe.lists and Recipe.parse(text).lists == recipe.lists), None
+    )
     if own:
-        token_id, rival_id = (encoded(trace, text)[0] for text in (own.towards, own.away))
+        token_id, rival_id = (tokenizer(trace).encode_continuation(text)[0] for text in (own.towards, own.away))
     texts = own.examples if own else tuple(text for each in lists.values() for text in each.examples)
     edit = added(trace, recipe, layer)
     edit = Add(edit.tap, edit.amount, by=edit.by)  # everywhere: an example has other positions than the run

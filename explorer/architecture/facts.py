@@ -1,5 +1,6 @@
 """A model's kind and size in words."""
 
+from explorer.architecture.attention import still_layers
 from explorer.language import N_, _, look_up, ngettext
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
@@ -27,18 +28,47 @@ NAMES = {
 }
 
 
+PLACEMENTS = {
+    "post": N_("{norm} (post-norm)"),
+    "parallel": N_("{norm} (attention and feed-forward side by side)"),
+    "shared": N_("{norm} (one for attention and feed-forward side by side)"),
+}
+
+
+BIASES = {  # whether the blocks' linear maps have them, and whether those of q, k and v do
+    (True, True): N_("biases"),
+    (True, False): N_("biases, none of q, k, v"),
+    (False, True): N_("q, k, v biases"),
+}
+
+
 def kind(config: ModelConfig) -> str:
     """What a model is built of, as in "RMSNorm · RoPE · SwiGLU"."""
     norm, position, ffn = (look_up(NAMES[choice]) for choice in (config.norm, config.position, config.ffn))
-    if config.norm_placement == "post":
-        norm = _("{norm} (post-norm)", norm=norm)
+    if config.norm_placement in PLACEMENTS:
+        norm = look_up(PLACEMENTS[config.norm_placement], norm=norm)
+    if config.position == "rope" and config.turned_dims < config.d_head:
+        position = _(
+            "{position} of {turned} of {width} dimensions",
+            position=position,
+            turned=config.turned_dims,
+            width=config.d_head,
+        )
     if config.position == "rope" and config.rope_scaling:
         position = _("{position} slowed {factor:g}×", position=position, factor=config.rope_scaling.factor)
+    if still := still_layers(config):
+        layers = config.num_layers
+        position = _("{position} in {some} of {all} layers", position=position, some=layers - len(still), all=layers)
     parts = [norm, position, ffn]
+    if any(config.windows):
+        seen = ", ".join(f"{window}" if window else _("all") for window in config.windows)
+        parts.append(_("sees {seen} tokens, layer by layer", seen=seen))
     if config.qk_norm:
         parts.append("QK-norm")
-    if config.bias or config.qkv_bias:
-        parts.append(_("biases") if config.bias else _("q, k, v biases"))
+    if config.bias or config.has_qkv_bias:
+        parts.append(look_up(BIASES[config.bias, config.has_qkv_bias]))
+    if config.unembedding_bias:
+        parts.append(_("unembedding with a bias"))
     return " · ".join(parts)
 
 

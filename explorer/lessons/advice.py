@@ -90,7 +90,7 @@ def dull_ending(trace: Trace) -> Advice | None:
 def ending(trace: Trace, token_id: int) -> str:
     """Template of what is told of a token that ends the text, the line or the clause; "" where it goes on."""
     text = trace.vocabulary[token_id]
-    if trace.token_bytes and token_id >= len(trace.token_bytes):
+    if trace.token_bytes and trace.token_bytes[token_id] is None:
         return _("The likeliest next token is the end of the text (the model’s probability {probability}).")
     if text.strip(" ").startswith("\n"):
         return _("The likeliest next token is a line break (the model’s probability {probability}).")

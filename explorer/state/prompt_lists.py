@@ -76,4 +76,29 @@ PROMPT_LISTS = (
             "Lily found a key.",
         ),
     ),
+    PromptLists(
+        N_("asked, not said"),
+        (
+            '"Why are you sad?" asked Tom.',
+            '"What is that?" asked Lily. "Where is it?"',
+            '"Can I help you?" asked the bird. "Who are you?"',
+            '"Do you want to play?" asked Ben.',
+        ),
+        (
+            '"I am sad," said Tom.',
+            '"That is a ball," said Lily. "It is here."',
+            '"I will help you," said the bird. "I am a bird."',
+            '"I want to play," said Ben.',
+        ),
+        " asked",
+        " said",
+        (
+            '"Hello, little bird," Tom',
+            '"Is it far?" Lily',
+            '"I like you," the cat',
+            'The boy looked up. "Mom," he',
+            '"Look at this!" Sara',
+            '"Please," the bear',
+        ),
+    ),
 )

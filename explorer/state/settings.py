@@ -78,6 +78,11 @@ class GenerationSettings:
             )
         return self
 
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """What each token is drawn by, as arguments of `generate`."""
+        return {name: value for name, value in asdict(self).items() if name not in ("max_new_tokens", "stop_strings")}
+
     def as_dict(self) -> dict[str, Any]:
         """Also the arguments of `generate`, which needs a tokenizer, too, if there are `stop_strings`."""
         return asdict(self)

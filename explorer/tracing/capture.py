@@ -10,17 +10,18 @@ import torch
 
 from explorer.state.interventions import Intervention
 from explorer.tracing.ablation import ablate
-from explorer.tracing.donation import ready
+from explorer.tracing.donation import ready, taken_by
 from explorer.tracing.going_on import write
 from explorer.tracing.gradients import STEPS, token_contributions, units_of
 from explorer.tracing.hooks import hooked
 from explorer.tracing.intervening import edited
 from explorer.tracing.jobs import Job
 from explorer.tracing.mean_stream import mean_stream
-from explorer.tracing.models import Offer, Weights, asked, offer
+from explorer.tracing.models import Offer, Weights, asked, offer, reads_with
 from explorer.tracing.outcome import outcome
 from explorer.tracing.patching.asked import ASKED
 from explorer.tracing.patching.contrast import Contrast
+from explorer.tracing.patching_question import DIRECTIONS
 from explorer.tracing.token_checks import check_tokens
 from explorer.tracing.trace import Trace
 from model.counting import num_parameters
@@ -68,12 +69,14 @@ def capture(
         lm(torch.tensor([token_ids], device=lm.device))
     values = {name: as_array(output)[0] for name, output in outputs.items()}
     vocabulary = tokenizer.vocabulary if tokenizer else ids_as_text(config.vocab_size)
-    token_bytes = tokenizer.merged_bytes if tokenizer else ()
     ids = tuple(token_ids)
     dtype = str(outputs["logits"].dtype).removeprefix("torch.")
     model = offer(lm, offered)
-    known = {"model": model, "dtype": dtype, "training": asked(model)[1].training}
-    return Trace(config, ids, vocabulary, values, Weights(model), token_bytes, edits, **known)
+    known = {"edits": edits, "model": model, "dtype": dtype, "training": asked(model)[1].training}
+    if tokenizer:
+        reads_with(lm, tokenizer)
+        known |= {"token_bytes": tokenizer.bytes_of_ids, "merge_rules": tokenizer.merge_rules}
+    return Trace(config, ids, vocabulary, values, Weights(model), **known)
 
 
 def offered(lm: TransformerLM) -> Offer:
@@ -116,10 +119,13 @@ def changed(lm: TransformerLM, *contrast: Any) -> np.ndarray:
     else of the clean one.
 
     Args:
-        contrast: clean and corrupted ids, answer, wrong answer and direction of a `Contrast`, and the intervention.
+        contrast: clean and corrupted ids, answer, wrong answer, partners both ways and direction of a `Contrast`, and
+            the intervention.
     """
-    *asked, edit = contrast
-    runs = Contrast(lm, *asked)
-    taken = replace(edit, source=capture(lm, runs.donor_ids))
+    *asked, partners, direction, edit = contrast
+    runs = Contrast(lm, *asked, direction, partners=partners[DIRECTIONS.index(direction)])
+    donor = capture(lm, runs.donor_ids)
+    partners = tuple(range(len(donor))) if runs.partners is None else runs.partners
+    taken = replace(edit, source=taken_by(partners, donor[edit.tap], tuple(runs.recipient_ids)))
     logits = capture(lm, runs.recipient_ids, [taken])["logits"]
     return runs.measure_all(torch.tensor(logits)[None])[:, 0].numpy()

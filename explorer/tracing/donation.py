@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from explorer.language import _
-from explorer.state.alignment import Alignment, aligned
+from explorer.state.alignment import Alignment, Partners, aligned
 from explorer.state.errors import UserError
 from explorer.state.interventions import FromOther, Intervention, PatchMean, axis
 from explorer.state.interventions.axes import HEADS, KV_HEADS
@@ -94,7 +94,12 @@ def donation(
     if isinstance(edit, PatchMean):
         mean = value.mean(axis=-2, keepdims=True, dtype=np.float64).astype(np.float32)
         return Donation(np.repeat(mean, len(prompt), axis=-2), prompt)
-    places = np.array([-1 if partner is None else partner for partner in alignment.partners])
+    return taken_by(alignment.partners, value, prompt)
+
+
+def taken_by(partners: Partners, value: np.ndarray, prompt: tuple[int, ...]) -> Donation:
+    """Of another run's value (…, T, N) what a prompt's positions take that have partners there."""
+    places = np.array([-1 if partner is None else partner for partner in partners])
     return Donation(np.where((places < 0)[:, None], np.nan, value[..., places, :]).astype(np.float32), prompt)
 
 
@@ -119,11 +124,7 @@ def check_donor(edit: FromOther, config: ModelConfig, tokens: tuple[str, ...], d
     if alignment.kind == "none":
         raise UserError(_("no token of the other run stands for one of this: put two tokens together first"))
     if edit.tap.endswith(BY_QUERY_AND_KEY) and not (alignment.is_identity and alignment.length == len(tokens)):
-        told = _(
-            "a pattern goes over only between prompts of as many tokens, position by position, and these have {own} "
-            "and {others}: take z, q or k of the head"
-        )
-        raise UserError(told.format(own=len(tokens), others=alignment.length))
+        raise UserError(whole_patterns_alone(len(tokens), alignment.length))
     _check_positions(edit, alignment)
     return alignment
 
@@ -150,6 +151,15 @@ def _sizes(config: ModelConfig, tap: str) -> tuple[int, ...]:
 
 def _times(sizes: tuple[int, ...]) -> str:
     return " × ".join(map(str, sizes))
+
+
+def whole_patterns_alone(own: int, others: int) -> str:
+    return _(
+        "a pattern goes over only between prompts of as many tokens, position by position, and these have {own} "
+        "and {others}: take z, q or k of the head",
+        own=own,
+        others=others,
+    )
 
 
 def no_other() -> str:

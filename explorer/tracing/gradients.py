@@ -11,11 +11,11 @@ from explorer.tracing.hooks import hooked
 from explorer.tracing.intervening import edited
 from explorer.tracing.jobs import Pieces
 from explorer.tracing.outcome import logits_after
-from explorer.tracing.work import go_on
+from explorer.tracing.work import go_on, tokens_at_once
 from model.transformer_lm import TransformerLM
 
 STEPS = 50  # of the path from the baseline to the embeddings
-TOKENS_AT_ONCE = 512  # read in one piece
+TIMES = 3  # as much as a pass takes one with gradients
 
 
 def slopes(
@@ -50,15 +50,14 @@ def slopes(
 def mean_embedding(lm: TransformerLM, x: Tensor, length: int) -> Tensor:
     """(T, D) at `embed`, of tokens that say nothing: the mean of all the vocabulary's embeddings, where the model adds
     positions with those of the tokens."""
-    config = lm.config
-    mean = lm.token_embedding.weight.detach().float().mean(0) * (config.d_model**0.5 if config.scale_embeddings else 1)
+    mean = lm.token_embedding.weight.detach().float().mean(0) * lm.config.embedding_scale
     rows = mean.expand(length, -1)
     if "position_embed" not in lm.taps:
         return rows.to(x.dtype)
     added = {}
     with hooked([lm.taps["position_embed"]], lambda module, inputs, value: added.update(rows=value)):
         lm(torch.zeros(1, length, dtype=torch.long, device=lm.device))
-    return (rows + added["rows"].reshape(-1, length, config.d_model)[0]).to(x.dtype)
+    return (rows + added["rows"].reshape(-1, length, lm.config.d_model)[0]).to(x.dtype)
 
 
 def token_contributions(
@@ -96,7 +95,7 @@ def token_contributions(
     done, total = 1, torch.zeros_like(x)
     yield done
     shares = (torch.arange(steps, device=lm.device, dtype=x.dtype) + 0.5) / steps
-    for part in shares.split(max(1, TOKENS_AT_ONCE // length)):
+    for part in shares.split(max(1, tokens_at_once(lm.config, TIMES) // length)):
         go_on(tokens=len(part) * length)
         path = baseline + part[:, None, None] * (x - baseline)
         total = total + slopes(lm, ids, *asked, embeddings=path)[2].sum(0)

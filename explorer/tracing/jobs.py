@@ -23,7 +23,8 @@ class Job:
         pieces: begins it; gives how many units are done after each piece, of at most a tenth of a second, and returns
             the result: an array, or a mapping of arrays. No hook may stay on a model between two pieces.
         units: how many there are in all.
-        products: that it takes, multiplications with additions: about the weights times the tokens that are read.
+        products: that it takes, multiplications with additions: about the weights times the tokens that are read; 0 of
+            one whose time is not that of products.
     """
 
     question: Hashable
@@ -44,7 +45,8 @@ class Job:
     def took(self, seconds: float):
         """It was timed: the next are told by it."""
         global _speed
-        _speed = self.products / max(seconds, 1e-3)
+        if self.products:
+            _speed = self.products / max(seconds, 1e-3)
 
 
 class NotYet(Exception):

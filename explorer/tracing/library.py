@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import replace
 from typing import Any
 from weakref import WeakMethod
@@ -16,19 +16,14 @@ from explorer.tracing.capture import capture, offered
 from explorer.tracing.donation import ready
 from explorer.tracing.freed_memory import give_back
 from explorer.tracing.lru import LRU
+from explorer.tracing.memory_left import bytes_of_weights, check_room
 from explorer.tracing.models import Offer, identity_of, named, offer
+from explorer.tracing.offered_models import OfferedModels
 from explorer.tracing.trace import Trace
 from explorer.tracing.training import training_of
 from explorer.tracing.translation import translated
 from explorer.tracing.work import go_on
-from model.checkpoint import (
-    CheckpointError,
-    checkpoint_folder,
-    is_checkpoint,
-    list_checkpoints,
-    load_checkpoint,
-    version,
-)
+from model.checkpoint import CheckpointError, checkpoint_folder, load_checkpoint, version
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
@@ -46,6 +41,10 @@ class Library:
         device: "cpu", "cuda", "mps", or "auto" for the first that is there of cuda, mps, cpu.
         most_model_bytes: of the models kept; the one unused longest goes first.
         most_trace_bytes: likewise for traces.
+        hub_names: of models of the Hugging Face Hub that may be asked for.
+
+    Attributes:
+        offered: which models there are.
     """
 
     def __init__(
@@ -53,7 +52,9 @@ class Library:
         device: str = "auto",
         most_model_bytes: int = MOST_MODEL_BYTES,
         most_trace_bytes: int = MOST_TRACE_BYTES,
+        hub_names: Collection[str] = (),
     ):
+        self.offered = OfferedModels(hub_names)
         self.device = pick_device() if device == "auto" else device
         self._models = LRU(most_model_bytes, size=lambda model: bytes_of(model[0]))
         self._traces = LRU(most_trace_bytes, size=lambda trace: trace.num_bytes)
@@ -62,29 +63,31 @@ class Library:
 
     @property
     def checkpoints(self) -> list[str]:
-        return list_checkpoints()
+        """Names of all models that may be asked for."""
+        return self.offered.names
 
     def model(self, checkpoint: str) -> tuple[TransformerLM, Tokenizer]:
-        """The model and tokenizer of a checkpoint in `checkpoints/`, as its files are now.
+        """The model, in float32, and the tokenizer of a checkpoint, as its files are now.
 
         Raises:
-            CheckpointError: it is not one of `checkpoints` (a path, say, is never opened) or cannot be loaded.
+            CheckpointError: there is none of that name (see `OfferedModels.place`), or it cannot be loaded.
         """
-        if not is_checkpoint(checkpoint):
-            told = _("there is no checkpoint {name!r}; there are: {names}")
-            raise CheckpointError(told.format(name=checkpoint, names=", ".join(self.checkpoints)))
         identity = self._identity(checkpoint)
         return self._models.get((identity,), lambda: self._load(identity))
 
     def _identity(self, checkpoint: str) -> tuple:
-        return checkpoint, version(checkpoint), self.device
+        return checkpoint, version(self.offered.place(checkpoint)), self.device
 
     def _load(self, identity: tuple) -> tuple[TransformerLM, Tokenizer]:
         (checkpoint, as_asked, device), began = identity, time.monotonic()
+        place = self.offered.place(checkpoint)
+        if self.offered.is_from_elsewhere(checkpoint):
+            takes, _left = check_room(checkpoint, bytes_of_weights(place), self.device)
+            LOG.info("loading %s: its weights take up to %.0f MB of memory", checkpoint, takes / 1e6)
         try:
-            lm, tokenizer = load_checkpoint(checkpoint, device)
+            lm, tokenizer = load_checkpoint(place, device, torch.float32)
         finally:
-            if version(checkpoint) != as_asked:
+            if version(place) != as_asked:
                 told = _("checkpoint {name!r} is being written: ask again in a moment", name=checkpoint)
                 raise CheckpointError(told) from None
 
@@ -115,7 +118,7 @@ class Library:
     def _offered(self, lm: TransformerLM) -> Offer:
         """Also how the model came about, and its training's others; without keeping the library, which keeps it."""
         checkpoint, *_rest = identity_of(lm)
-        training = training_of(checkpoint, self.checkpoints, checkpoint_folder(checkpoint))
+        training = training_of(checkpoint, self.checkpoints, checkpoint_folder(self.offered.place(checkpoint)))
         held = WeakMethod(self.held)
 
         def read(*question: Any) -> tuple[TransformerLM, Trace]:

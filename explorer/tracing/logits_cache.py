@@ -63,8 +63,8 @@ class LogitsCache:
         new = torch.tensor([token_ids[len(earlier) :]], device=lm.device)
         values = {"logits": np.concatenate([earlier, as_array(lm(new, cache)[0])])}  # (T, V)
         model = self.library.identity(lm)
-        bytes_ = tokenizer.merged_bytes
-        return Trace(lm.config, token_ids, tokenizer.vocabulary, values, Weights(model), bytes_, model=model), cache
+        known = {"token_bytes": tokenizer.bytes_of_ids, "merge_rules": tokenizer.merge_rules, "model": model}
+        return Trace(lm.config, token_ids, tokenizer.vocabulary, values, Weights(model), **known), cache
 
 
 def beginning(trace: Trace, length: int) -> Trace:

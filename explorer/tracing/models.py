@@ -29,7 +29,8 @@ class Offer:
         token_contributions: (model, token ids, edits, position, token id, rival id or None) -> the job that finds what
             each token contributes (see `explorer.tracing.gradients`).
         mean_stream: (model, layer, prompts) -> (D,), see `explorer.tracing.mean_stream`.
-        write: (model, token ids, edits, count) -> as many ids that it goes on with (see `explorer.tracing.going_on`).
+        write: (model, token ids, edits, count, settings) -> as many ids that it goes on with (see
+            `explorer.tracing.going_on`).
         patching: what is asked of values of one run in another, by name (see `explorer.tracing.patching.asked`).
         training: how the model came about; None where nobody knows.
         read: (checkpoint, token ids, edits) -> another model of the same training, and what it computes.
@@ -49,6 +50,7 @@ class Offer:
 _LOCK = threading.RLock()
 _MODELS: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
 _IDENTITIES: WeakKeyDictionary[Any, Hashable] = WeakKeyDictionary()
+_TOKENIZERS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _OFFERS: WeakKeyDictionary[Any, Offer] = WeakKeyDictionary()
 
 
@@ -71,6 +73,18 @@ def identity_of(lm: Any) -> Hashable:
         if lm not in _IDENTITIES:
             named(lm, uuid.uuid4().hex)
         return _IDENTITIES[lm]
+
+
+def reads_with(lm: Any, tokenizer: Any):
+    """The model's tokenizer is known from now on."""
+    with _LOCK:
+        _TOKENIZERS[lm] = tokenizer
+
+
+def tokenizer_of(identity: Hashable) -> Any:
+    """Of a model; None where it is gone, or no tokenizer of it was told."""
+    lm = living(identity)
+    return None if lm is None else _TOKENIZERS.get(lm)
 
 
 def offer(lm: Any, make: Callable[[Any], Offer]) -> Hashable:

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from explorer.state.alignment import Partners
 from explorer.state.interventions import Intervention
 from explorer.tracing.jobs import RESULTS, Job, worked_out
 from explorer.tracing.models import asked
@@ -24,8 +25,10 @@ class PatchingQuestion:
     Errors are those of `explorer.activation_patching`; the long ones raise NotYet in an answer of the page.
 
     Attributes:
-        clean, corrupted: ids of two prompts of as many tokens.
+        clean, corrupted: ids of two prompts.
         answer, wrong: ids of the tokens that are right and wrong after the clean one.
+        partners: in either of DIRECTIONS, of each position of the run that values are put into the other run's whose
+            value it gets; None where each gets that of the same position.
     """
 
     model: Hashable
@@ -33,10 +36,25 @@ class PatchingQuestion:
     corrupted: tuple[int, ...]
     answer: int
     wrong: int
+    partners: tuple[Partners | None, Partners | None] = (None, None)
 
     @property
     def _contrast(self) -> tuple:
-        return self.clean, self.corrupted, self.answer, self.wrong
+        return self.clean, self.corrupted, self.answer, self.wrong, self.partners
+
+    @property
+    def by_position(self) -> bool:
+        """Whether all values go over, position by position."""
+        return self.partners == (None, None)
+
+    def put_at(self, direction: str) -> Partners:
+        """Of each position of the clean prompt that of the run that values are put into; None where none is."""
+        partners = self.partners[DIRECTIONS.index(direction)]
+        if partners is None:
+            return tuple(range(len(self.clean)))
+        if direction == "noise":
+            return tuple(None if partner is None else at for at, partner in enumerate(partners))
+        return tuple(partners.index(at) if at in partners else None for at in range(len(self.clean)))
 
     def _ask(self, name: str, *what):
         lm, offer = asked(self.model)
@@ -45,7 +63,12 @@ class PatchingQuestion:
     def _job(self, name: str, *what, nodes: int, passes: float) -> Job:
         """A job of so many nodes, which takes as much as so many passes over the prompt."""
         weights = sum(weight.size for weight in asked(self.model)[1].weights.values())
-        return Job((name, self, *what), lambda: self._ask(name, *what), nodes, passes * weights * len(self.clean))
+        return Job(
+            (name, self, *what),
+            lambda: self._ask(name, *what),
+            nodes,
+            passes * weights * max(len(self.clean), len(self.corrupted)),
+        )
 
     @cached_property
     def unpatched(self) -> np.ndarray:
@@ -55,8 +78,9 @@ class PatchingQuestion:
     def parts(self) -> dict[str, np.ndarray]:
         """Part -> (2, M, L, P): of every node each metric of the run it alone was put into, in both DIRECTIONS."""
         config = asked(self.model)[0].config
-        places = 3 * len(self.clean) + 3 * config.num_heads + 2 * config.kv_heads
-        nodes = 2 * config.num_layers * places
+        heads = (2 + self.by_position) * config.num_heads + 2 * config.kv_heads
+        places = 3 * (len(self.clean) + len(self.corrupted)) + 2 * heads
+        nodes = config.num_layers * places
         return worked_out(self._job("parts", nodes=nodes, passes=nodes * 0.6))
 
     def neurons(self, layer: int) -> np.ndarray:
@@ -76,6 +100,20 @@ class PatchingQuestion:
         """(L, P) effects by gradients."""
         key = "estimate", self, direction, part, metric
         return RESULTS.get(key, lambda: self._ask("estimate", direction, part, metric))
+
+    def summed(self, direction: str, part: str, metric: str, layer: int, place: int) -> np.ndarray:
+        """(2, N) steps and slopes: the products of them sum to the change that a node's estimate is a share of.
+
+        Args:
+            place: of a head, or a position of the clean prompt that something goes over to.
+        """
+        at = self.put_at(direction)[place] if part in BY_POSITION else place
+        return self._ask("summed", direction, part, metric, layer, at)
+
+    def path(self, direction: str, receiver: Receiver, layer: int, head: int) -> np.ndarray:
+        """(M,) of one sending head, run by itself."""
+        key = "path", self, direction, receiver, layer, head
+        return RESULTS.get(key, lambda: self._ask("path", direction, receiver, layer, head))
 
     def changed(self, direction: str, edit: Intervention) -> np.ndarray:
         """(M,) every metric of the recipient as an ordinary changed run, by hooks of another kind."""

@@ -87,7 +87,8 @@ class Runs:
             tokenizer.vocabulary == other_tokenizer.vocabulary
         ):  # the same ids, even where it would cut the text otherwise
             return replace(other, prompt=run.prompt, generated=run.generated, dropped=run.dropped)
-        prompt, generated = (translated(ids, tokenizer, other_tokenizer) for ids in (run.prompt, run.generated))
+        prompt = translated(run.prompt, tokenizer, other_tokenizer)
+        generated = translated(run.generated, tokenizer, other_tokenizer, goes_on=True)
         if not prompt:
             raise UserError(_("The prompt is empty. Type a few words for the model to continue."))
         return replace(other, prompt=prompt, generated=generated)
@@ -102,7 +103,7 @@ class Runs:
     def text(self, run: Run) -> tuple[str, str]:
         """The prompt and the generated text."""
         _lm, tokenizer = self.model(run.checkpoint)
-        return tokenizer.decode(run.prompt), tokenizer.decode(run.generated)
+        return tokenizer.decode(run.prompt), tokenizer.decode_continuation(run.generated)
 
     def version(self, checkpoint: str) -> str:
         """Tells a checkpoint's files from what they are once they were written anew, as in "llama-fables@0f3c9a12"."""

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from explorer.state.interventions import Intervention, Prompts, Recipe
+from explorer.state.settings import GenerationSettings
 from explorer.tracing.directions import direction
 from explorer.tracing.jobs import worked_out
 from explorer.tracing.models import ablated, asked, outcome_of
 from explorer.tracing.training import Training
 from model.config import ModelConfig
+from model.merges import MergeRules
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +30,8 @@ class Trace:
         vocabulary: the text of every token id, as shown.
         values: name -> float32 array without a batch axis, in the order they were computed.
         weights: name -> float32 array of the model that ran, not to be written to, for as long as that lives.
-        token_bytes: the bytes of every token id that merges make, in their order; none where the tokenizer is unknown.
+        token_bytes: the bytes of every token id, None of a special token; none where the tokenizer is unknown.
+        merge_rules: how the tokenizer builds tokens; None where it has no merges, or is unknown.
         edits: changes that the run followed.
         baseline: the same tokens without the edits, to compare with; None where there are none.
         model: identity of the model that ran (see `explorer.tracing.models`); None where none did.
@@ -41,7 +44,8 @@ class Trace:
     vocabulary: Sequence[str]
     values: Mapping[str, np.ndarray]
     weights: Mapping[str, np.ndarray] = field(default_factory=dict)
-    token_bytes: Sequence[bytes] = ()
+    token_bytes: Sequence[bytes | None] = ()
+    merge_rules: MergeRules | None = None
     edits: tuple[Intervention, ...] = ()
     baseline: "Trace | None" = None
     model: Hashable = None
@@ -142,10 +146,10 @@ class Trace:
 
         return direction(self.config, lambda name: self.weights[name].astype(np.float64), recipe, mean_stream)
 
-    def written(self, count: int) -> tuple[int, ...]:
+    def written(self, count: int, settings: GenerationSettings) -> tuple[int, ...]:
         """The ids of tokens that this run's model goes on with, see `explorer.tracing.going_on`."""
         lm, offered = asked(self.model)
-        return offered.write(lm, self.token_ids, self.edits, count)
+        return offered.write(lm, self.token_ids, self.edits, count, settings)
 
     def text(self, token_ids: Iterable[int]) -> str:
         """Of tokens."""

@@ -9,9 +9,16 @@ from explorer.language import N_, _, look_up
 WHY_NONE = N_("no token of this prompt occurs twice")
 
 
+def evenly(by_chance: Chance) -> str:
+    """What heads would score that look at all that they see alike; of layers that see different tokens from what to
+    what."""
+    least, most = number(by_chance.even.min()), number(by_chance.even.max())
+    return least if least == most else _("{least} to {most}", least=least, most=most)
+
+
 def told(by_chance: Chance, exceeds: np.ndarray) -> list[list[str]]:
     """What hovering over each head tells of chance."""
-    even = _("attention spread evenly would score {even}", even=number(by_chance.even))
+    even = _("attention spread evenly would score {even}", even=evenly(by_chance))
     if by_chance.within is None:
         return [[even] * exceeds.shape[1]] * len(exceeds)
     return [

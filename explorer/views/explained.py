@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from explorer.analysis.attribution import Attribution, by_kind
 from explorer.analysis.next_token import ranking
+from explorer.architecture.shifts import has_shifts, short
 from explorer.explain.analysed.attribution import sum_of_parts
 from explorer.explain.notation import number, quoted
 from explorer.language import N_, _, look_up
@@ -18,7 +19,7 @@ KINDS = {  # of parts, as `by_kind` has them -> as shown
     "position": N_("position"),
     "attention": N_("attention"),
     "feed_forward": N_("feed-forward"),
-    "shift": N_("β of the norms"),
+    "shift": "{shifts}",
     "changes": N_("changes"),
 }
 
@@ -45,7 +46,9 @@ def logit_of(trace: Trace, token_id: int, rival_id: int | None, written: Callabl
 
 def sum_of_kinds(trace: Trace, taken: Attribution) -> str:
     """As in "embedding 0.21 + attention 1.5 + feed-forward 3.02"."""
-    return " + ".join(f"{look_up(KINDS[kind])} {number(part)}" for kind, part in by_kind(trace, taken).items())
+    shifts = short(trace.config) if has_shifts(trace.config) else ""
+    parts = by_kind(trace, taken).items()
+    return " + ".join(f"{look_up(KINDS[kind], shifts=shifts)} {number(part)}" for kind, part in parts)
 
 
 SUM = (

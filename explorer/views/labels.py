@@ -21,12 +21,19 @@ def whose(config: ModelConfig, value: np.ndarray, head: int) -> str:
     return _("head {head}", head=head) if len(value) == config.num_heads else shared_head(config, head)
 
 
-def compared(config: ModelConfig) -> str:
-    """What the scores are products of, as in "the normalised and turned q and k"."""
-    turned = config.position == "rope"
+def compared(config: ModelConfig, layer: int) -> str:
+    """What the scores of a layer are products of, as in "the normalised and turned q and k"."""
+    turned = config.rotates(layer)
     if config.qk_norm:
         return _("the normalised and turned q and k") if turned else _("the normalised q and k")
     return _("the turned q and k") if turned else _("q and k")
+
+
+def masked_keys(config: ModelConfig, layer: int) -> str:
+    """Which keys the mask of a layer hides."""
+    if window := config.window(layer):
+        return _("masked: {window} keys up to the query", window=window)
+    return _("masked: no key after the query")
 
 
 def dimensions_of_pair(config: ModelConfig) -> str:

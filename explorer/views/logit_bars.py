@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from explorer.analysis.attribution import Attribution, is_put_in
+from explorer.architecture import shifts
 from explorer.language import _
 from explorer.tracing.trace import Trace
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL
@@ -27,8 +28,8 @@ def components(
             yield _("{layer} bias", layer=layer), taken.biases[layer], ATTENTION, told, layer
         told = _("the feed-forward of layer {layer}", layer=layer)
         yield _("{layer} feed-forward", layer=layer), taken.feed_forward[layer], FEED_FORWARD, told, layer
-    if trace.config.norm == "layernorm":
-        yield "β", taken.shift, NORM, _("the shift β of the norms"), None
+    if shifts.has_shifts(trace.config):
+        yield shifts.signs(trace.config), taken.shift, NORM, shifts.words(trace.config), None
     if is_put_in(trace) if changes is None else changes:
         yield _("changes"), taken.changes, RESIDUAL, _("what the changes of the run put in"), None
 
@@ -39,6 +40,6 @@ def parts_in_order(trace: Trace, changes: bool | None = None) -> list[tuple[str,
     bias = "blocks.0.attn.o_proj.bias" in trace.weights
     each = ("heads", *["bias"] * bias, "feed_forward")
     first = ("token", *["position"] * ("position_embed" in trace))
-    last = [*["shift"] * (trace.config.norm == "layernorm"), *["changes"] * changes]
+    last = [*["shift"] * shifts.has_shifts(trace.config), *["changes"] * changes]
     layers = [(part, layer) for layer in range(trace.config.num_layers) for part in each]
     return [*((part, 0) for part in first), *layers, *((part, 0) for part in last)]

@@ -6,7 +6,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from explorer.state.interventions import Recipe
 from explorer.state.selection import Selection
+from explorer.state.settings import GenerationSettings
 from explorer.tracing.trace import Trace
 from explorer.views.checks import Inspect, Marking
 from explorer.views.two_runs.pair import Pair
@@ -107,6 +109,9 @@ class View:
         what_ifs: what of the run can be changed here.
         needs_one_of: more such values, of which one suffices.
         compares: whether its formula is about two runs, a `Comparison` in the trace's place.
+        written: (trace, selection, settings of the generation panel) -> what is written on; "" for nothing.
+        recipe: (trace, selection) -> which direction in the stream it is about, where lists of prompts can be written
+            to make one of.
         in_full: (trace, selection) -> of a step of the simple page, where the full one goes further: in words, and as
             a change of the selection.
     """
@@ -122,6 +127,8 @@ class View:
     what_ifs: tuple[WhatIf, ...] = ()
     needs_one_of: tuple[str, ...] = ()
     compares: bool = False
+    written: Callable[[Trace, Selection, GenerationSettings], str] | None = None
+    recipe: Callable[[Trace, Selection], Recipe] | None = None
     in_full: Callable[[Trace, Selection], tuple[str, dict[str, Any]]] | None = None
 
     def applies_to(self, trace: Trace) -> bool:

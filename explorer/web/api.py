@@ -82,15 +82,15 @@ class Api:
         ).checked()
         run = self.opening.run_of(checkpoint or self.default_checkpoint, prompt)
         lm, tokenizer = self.opening.runs.model(run.checkpoint)
-        ends = {"stop_tokens": {tokenizer.end_of_text}, "tokenizer": tokenizer}
+        ends = {"stop_tokens": tokenizer.ends, "tokenizer": tokenizer}
         end, steps = time.monotonic() + self.limits.seconds, []
         for step in generate_tokens(lm, run.prompt, num_dropped=run.dropped, **ends, **settings.as_dict()):
             steps.append(step)
             if len(steps) == self.limits.tokens or time.monotonic() >= end:
                 break
-        ids = [step.token_id for step in steps if step.token_id != tokenizer.end_of_text]
+        ids = [step.token_id for step in steps if step.token_id not in tokenizer.ends]
         return {
-            "text": up_to_stop(tokenizer.decode(ids), steps[-1].stopped_by),
+            "text": up_to_stop(tokenizer.decode_continuation(ids), steps[-1].stopped_by),
             "tokens": [
                 {"token": tokenizer.vocabulary[s.token_id], "id": s.token_id, "probability": s.probability}
                 for s in steps

@@ -47,7 +47,7 @@ class Page:
 
     def build(self) -> gr.Blocks:
         opening = Opening(Runs(self.library))
-        placed = self.library.checkpoints, self.checkpoint, Endpoints(opening.runs).functions
+        placed = self.library.offered, self.checkpoint, Endpoints(opening.runs).functions
         with SpokenBlocks(title=TITLE, analytics_enabled=False, fill_width=True) as blocks:
             self.layout = Layout(*placed)
             self.events = Events(self.layout, opening, self.checkpoint)
@@ -125,6 +125,7 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Generati
         buttons.undo.click,
         *asking,
         layout.picker.input,
+        layout.open_model.input,
         *(button.click for button, _ in layout.examples),
     ]
     gr.on(stopping, None, cancels=making)  # before the events that ask: Gradio takes a trigger's in order
@@ -137,6 +138,8 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Generati
     gr.on(asking, events.on_prompt, **ask)
     with_own = page_script("[prompt, checkpoint, await page.beginWith(checkpoint)]", "prompt, checkpoint")
     layout.picker.input(events.on_model, **ask | {"js": with_own})
+    opened = {"inputs": [layout.prompt, layout.open_model, layout.state], "js": with_own}
+    layout.open_model.input(events.on_model, **ask | opened)
     for button, text in layout.examples:
         button.click(lambda text=text: text, None, layout.prompt, **quiet).then(events.on_prompt, **ask)
     layout.advice.apply(lambda offer: offer, layout.advice, layout.prompt, **quiet).then(events.on_prompt, **ask)

@@ -7,20 +7,23 @@ from typing import Any
 
 from explorer.state.selection import FULL_TABS, SIMPLE_TABS
 
-ABOUT = ("tune", "token", "pick", "show")  # what a change of the state asks for, by importance; the last for everything
+# What a change of the state asks for, by importance; the last for everything.
+ABOUT = ("tune", "token", "pick", "view", "show")
 PARTS = range(3)  # of an answer: what is seen at once, the rest, what vouches for it
 
 ADVICE, BRANCHES, BRIEF, CHANGES, PICKER, PLAYBACK = "advice", "branches", "brief", "changes", "picker", "playback"
-GUESS, IN_FULL, PROBLEM, STORY, STRIP = "guess", "in-full", "problem", "story", "strip"
+GUESS, IN_FULL, OPEN_MODEL, PROBLEM, STORY, STRIP = "guess", "in-full", "open-model", "problem", "story", "strip"
 WHY, STAND_INS = "why-token", "stand-ins"
 RUNS, SERIES, STRIP_B = "runs", "series", "strip-b"
 NEXT_TOKEN, NEXT_TOKEN_WORDS = "next-token", "next-token-words"
-WORDS, FORMULA, CHOOSERS, WHAT_IFS = "words", "formula", "choosers", "what-ifs"  # what a tab has besides its pictures
+# What a tab has besides its pictures.
+WORDS, FORMULA, CHOOSERS, WHAT_IFS = "words", "formula", "choosers", "what-ifs"
+LISTS, WRITTEN = "lists", "written"
 MARK = "-mark"  # after a picture's id: what vouches for it
 
 
 def in_tab(view: str, name: str) -> str:
-    """The id of a picture of a tab, or of one of `WORDS`, `FORMULA`, `CHOOSERS`, `WHAT_IFS`."""
+    """The id of a picture of a tab, or of what it has besides."""
     return f"{view}-{name}"
 
 

@@ -10,14 +10,21 @@ from model.layers.softmax import softmax
 
 
 def causal_mask(
-    num_queries: int, num_keys: int, padding: Tensor | None = None, device: torch.device | str = "cpu"
+    num_queries: int,
+    num_keys: int,
+    padding: Tensor | None = None,
+    device: torch.device | str = "cpu",
+    window: int | None = None,
 ) -> Tensor:
     """(Q, K) booleans, True where a query may look: at its own position and before.
 
-    The queries are the last `num_queries` of the `num_keys` positions. With `padding`, (B, K) booleans that are False
-    where a position holds no token, none may look there: (B, 1, Q, K).
+    With a window, at that many positions, its own the last of them ("local" attention: Child et al. 2019). The queries
+    are the last `num_queries` of the `num_keys` positions. With `padding`, (B, K) booleans that are False where a
+    position holds no token, none may look there: (B, 1, Q, K).
     """
-    allowed = torch.ones(num_queries, num_keys, dtype=torch.bool, device=device).tril(num_keys - num_queries)
+    last = num_keys - num_queries  # where the first query itself stands
+    allowed = torch.ones(num_queries, num_keys, dtype=torch.bool, device=device).tril(last)
+    allowed = allowed if window is None else allowed.triu(last - window + 1)
     return allowed if padding is None else allowed & padding[:, None, None, :]
 
 
@@ -26,8 +33,10 @@ def padding_mask(lengths: Tensor, num_keys: int) -> Tensor:
     return torch.arange(num_keys, device=lengths.device) < lengths[:, None]
 
 
-def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-    """softmax(Q Kᵀ / √d) V, masked (Vaswani et al. 2017, eq. 1).
+def scaled_dot_product_attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, divisor: float | None = None
+) -> Tensor:
+    """softmax(Q Kᵀ / √d) V, masked (Vaswani et al. 2017, eq. 1); √d, or another divisor.
 
     Args:
         q: queries (..., Q, d).
@@ -39,12 +48,13 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor |
         (..., Q, d), for each query the average of the values weighted by its attention pattern; 0 where it may look
         nowhere.
     """
-    return attention_pattern(attention_scores(q, k), mask) @ v
+    return attention_pattern(attention_scores(q, k, divisor), mask) @ v
 
 
-def attention_scores(q: Tensor, k: Tensor) -> Tensor:
-    """Q Kᵀ / √d: (..., Q, d), (..., K, d) -> (..., Q, K)."""
-    return (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)  # scaling q touches fewer numbers than scaling the scores
+def attention_scores(q: Tensor, k: Tensor, divisor: float | None = None) -> Tensor:
+    """Q Kᵀ / √d, or by another divisor: (..., Q, d), (..., K, d) -> (..., Q, K)."""
+    divisor = divisor or math.sqrt(q.shape[-1])
+    return (q / divisor) @ k.transpose(-2, -1)  # scaling q touches fewer numbers than scaling the scores
 
 
 def attention_pattern(scores: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -62,7 +72,15 @@ def attention_pattern(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     return torch.softmax(scores + penalty, dim=-1)
 
 
-def fused_attention(q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None = None, dropout: float = 0.0) -> Tensor:
+def fused_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    padding: Tensor | None = None,
+    dropout: float = 0.0,
+    divisor: float | None = None,
+    window: int | None = None,
+) -> Tensor:
     """Causal `scaled_dot_product_attention` by PyTorch's fused kernel, which never forms the scores.
 
     Args:
@@ -71,9 +89,14 @@ def fused_attention(q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None = No
         v: values (B, G, K, d).
         padding: (B, K) booleans, True where a position holds a token; None: everywhere.
         dropout: probability of dropping an element of the pattern.
+        divisor: of the scores; None: √d.
+        window: how many positions a query sees; None: all up to its own.
     """
     num_queries, num_keys = q.shape[-2], k.shape[-2]
-    shared = {"dropout_p": dropout, "enable_gqa": q.shape[1] != k.shape[1]}
+    shared = {"dropout_p": dropout, "enable_gqa": q.shape[1] != k.shape[1], "scale": 1 / divisor if divisor else None}
+    if window is not None and window < num_keys:
+        mask = causal_mask(num_queries, num_keys, padding, q.device, window)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, **shared)
     if padding is None and num_queries == num_keys:
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, **shared)
     if padding is None and num_queries == 1:

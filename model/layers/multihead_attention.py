@@ -1,5 +1,6 @@
 """Multi-head causal self-attention."""
 
+import math
 from collections.abc import Callable
 
 from torch import Tensor, nn
@@ -29,23 +30,29 @@ class MultiHeadSelfAttention(nn.Module):
         num_kv_heads: int | None = None,
         head_dim: int | None = None,
         bias: bool = False,
-        qkv_bias: bool = False,
+        qkv_bias: bool | None = None,
         qk_norm: Callable[[int], nn.Module] | None = None,
+        score_divisor: float | None = None,
+        window: int | None = None,
+        rotates: bool = True,
         rope_layout: str = "adjacent",
         dropout: float = 0.0,
         attention_dropout: float = 0.0,
     ):
-        """The arguments are fields of `ModelConfig`, but for `qk_norm`: from a width to the norm of that width."""
+        """The arguments are fields of `ModelConfig`, but for `qk_norm`, from a width to the norm of that width, and
+        `window` and `rotates`: the layer's own."""
         super().__init__()
+        qkv_bias = bias if qkv_bias is None else qkv_bias
         d_head = head_dim or d_model // num_heads
         self.num_heads, self.num_kv_heads = num_heads, num_kv_heads or num_heads
-        self.q_proj = Linear(d_model, num_heads * d_head, bias or qkv_bias)
-        self.k_proj = Linear(d_model, self.num_kv_heads * d_head, bias or qkv_bias)
-        self.v_proj = Linear(d_model, self.num_kv_heads * d_head, bias or qkv_bias)
+        self.q_proj = Linear(d_model, num_heads * d_head, qkv_bias)
+        self.k_proj = Linear(d_model, self.num_kv_heads * d_head, qkv_bias)
+        self.v_proj = Linear(d_model, self.num_kv_heads * d_head, qkv_bias)
         self.o_proj = Linear(num_heads * d_head, d_model, bias)
         self.q_norm = qk_norm(d_head) if qk_norm else nn.Identity()
         self.k_norm = qk_norm(d_head) if qk_norm else nn.Identity()
-        self.rotate = ROTATIONS[rope_layout]
+        self.score_divisor, self.window = score_divisor or math.sqrt(d_head), window
+        self.rotate = ROTATIONS[rope_layout] if rotates else unturned
         self.pattern_dropout = Dropout(attention_dropout)
         self.dropout = Dropout(dropout)
         self.q, self.k, self.v = Tap(), Tap(), Tap()
@@ -83,12 +90,19 @@ class MultiHeadSelfAttention(nn.Module):
     def attend(self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None = None) -> Tensor:
         """softmax(q kᵀ / √d) v over the tokens up to each query's own position: (B, H, T, d)."""
         if not (self.scores.is_watched or self.pattern.is_watched):
-            return fused_attention(q, k, v, padding, self.pattern_dropout.p if self.training else 0.0)
+            dropout = self.pattern_dropout.p if self.training else 0.0
+            return fused_attention(q, k, v, padding, dropout, self.score_divisor, self.window)
         k, v = repeat_heads(k, self.num_heads), repeat_heads(v, self.num_heads)
-        scores = self.scores(attention_scores(q, k))  # (B, H, T, K)
-        looks_everywhere = q.shape[-2] == 1 and padding is None  # the last position, alone
-        mask = None if looks_everywhere else causal_mask(q.shape[-2], k.shape[-2], padding, q.device)
+        scores = self.scores(attention_scores(q, k, self.score_divisor))  # (B, H, T, K)
+        in_sight = self.window is None or k.shape[-2] <= self.window
+        looks_everywhere = q.shape[-2] == 1 and padding is None and in_sight  # the last position, alone
+        mask = None if looks_everywhere else causal_mask(q.shape[-2], k.shape[-2], padding, q.device, self.window)
         return self.pattern_dropout(self.pattern(attention_pattern(scores, mask))) @ v
+
+
+def unturned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Of layers that do not turn queries and keys, in models of which others do."""
+    return x
 
 
 def split_heads(x: Tensor, num_heads: int) -> Tensor:

@@ -12,29 +12,42 @@ from model.tap import Tap
 class RotaryPositionalEmbedding(PositionTable):
     """Rotate each pair of dimensions of a query or key by an angle that grows with its position.
 
-    Pair i of a vector at position m turns by the angle m · θ⁻²ⁱᐟᵈ, so that the product of a rotated query and a
-    rotated key depends on the two positions only through their difference (Su et al. 2021, eq. 34).
+    Pair i of a vector at position m turns by the angle m · θ⁻²ⁱᐟʳ, r = d where all dimensions turn, so that the product
+    of a rotated query and a rotated key depends on the two positions only through their difference (Su et al. 2021,
+    eq. 34).
 
     Args:
         theta: the base θ; larger means slower rotation.
         d_head: width of a head, even.
         context_length: number of positions.
         scaling: how the frequencies are slowed for longer contexts.
+        rotary_dim: r, how many dimensions turn; None: all.
 
     Raises:
         ValueError: `d_head` is odd, so that it has no pairs.
     """
 
-    def __init__(self, theta: float, d_head: int, context_length: int, scaling: RopeScaling | None = None):
+    def __init__(
+        self,
+        theta: float,
+        d_head: int,
+        context_length: int,
+        scaling: RopeScaling | None = None,
+        rotary_dim: int | None = None,
+    ):
         super().__init__(context_length, d_head // 2)
         if d_head % 2:
             raise ValueError(f"RoPE rotates pairs of dimensions: d_head must be even, got {d_head}")
-        self.theta, self.d_head, self.scaling = theta, d_head, scaling
+        self.theta, self.d_head, self.scaling, self.rotary_dim = theta, d_head, scaling, rotary_dim
         self.angles = Tap()
         self.fill()
 
+    def frequencies(self, theta: float | None = None) -> Tensor:
+        """(F,) radians a position in float64, with F = d_head / 2; or as they were with another θ."""
+        return rotary_frequencies(theta or self.theta, self.d_head, self.scaling, self.rotary_dim)
+
     def rows(self, positions: Tensor) -> Tensor:
-        frequencies = rotary_frequencies(self.theta, self.d_head, self.scaling)  # (F,) with F = d_head / 2
+        frequencies = self.frequencies()
         return torch.outer(positions, frequencies)  # (C, F), radians
 
     def forward(self, positions: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,8 +8,20 @@ from torch import Tensor
 from model.config import RopeScaling
 
 
-def rotary_frequencies(theta: float, d_head: int, scaling: RopeScaling | None = None) -> Tensor:
-    """ωᵢ = θ⁻²ⁱᐟᵈ, slowed by `scaling`: radians a position for every pair, (d_head / 2,) in float64."""
+def rotary_frequencies(
+    theta: float, d_head: int, scaling: RopeScaling | None = None, rotary_dim: int | None = None
+) -> Tensor:
+    """ωᵢ = θ⁻²ⁱᐟʳ, slowed by `scaling`: radians a position for every pair, (d_head / 2,) in float64.
+
+    Of the r = `rotary_dim` dimensions that turn, all where it is None; the pairs after the first r / 2 stand still,
+    ω = 0 (GPT-NeoX: Black et al. 2022, §2.1.1).
+    """
+    turning = slowed_frequencies(theta, rotary_dim or d_head, scaling)
+    return torch.cat((turning, turning.new_zeros(d_head // 2 - len(turning))))
+
+
+def slowed_frequencies(theta: float, d_head: int, scaling: RopeScaling | None) -> Tensor:
+    """The same where all dimensions turn."""
     exponents = torch.arange(0, d_head, 2, dtype=torch.float64, device="cpu") / d_head  # not every device has float64
     frequencies = theta**-exponents
     if scaling is None:

@@ -24,24 +24,12 @@ class TransformerBlock(nn.Module):
     "Pre-norm": the stream itself is never normalised (Xiong et al. 2020, fig. 1b).
     """
 
-    def __init__(self, config: ModelConfig):
+    def __init__(self, config: ModelConfig, layer: int = 0):
         super().__init__()
-        norm = partial(NORMS[config.norm], eps=config.norm_eps)
-        self.attn_norm = norm(config.d_model)
-        self.attn = MultiHeadSelfAttention(
-            config.d_model,
-            config.num_heads,
-            num_kv_heads=config.num_kv_heads,
-            head_dim=config.head_dim,
-            bias=config.bias,
-            qkv_bias=config.qkv_bias,
-            qk_norm=norm if config.qk_norm else None,
-            rope_layout=config.rope_layout,
-            dropout=config.dropout,
-            attention_dropout=config.attention_dropout,
-        )
-        self.ffn_norm = norm(config.d_model)
-        self.ffn = FEED_FORWARDS[config.ffn](config.d_model, config.d_ff, config.bias, config.dropout)
+        self.attn_norm = norm(config)
+        self.attn = attention(config, layer)
+        self.ffn_norm = norm(config)
+        self.ffn = feed_forward(config)
         self.resid_pre, self.resid_mid, self.resid_post = Tap(), Tap(), Tap()
 
     def forward(
@@ -77,4 +65,85 @@ class PostNormBlock(TransformerBlock):
         return self.ffn_norm(self.resid_post(x + self.ffn(x)))
 
 
-BLOCKS = {"pre": TransformerBlock, "post": PostNormBlock}
+class ParallelBlock(nn.Module):
+    """Attention and feed-forward side by side: either reads its own normalised copy of the same stream.
+
+    x + attention(norm x) + feed-forward(norm x) (Wang & Komatsuzaki 2021; GPT-NeoX: Black et al. 2022, §2.1.2).
+    """
+
+    def __init__(self, config: ModelConfig, layer: int = 0):
+        super().__init__()
+        self.attn_norm = norm(config)
+        self.attn = attention(config, layer)
+        self.ffn_norm = norm(config)
+        self.ffn = feed_forward(config)
+        self.resid_pre, self.resid_post = Tap(), Tap()
+
+    def forward(
+        self,
+        x: Tensor,
+        rotation: tuple[Tensor, Tensor] | None = None,
+        padding: Tensor | None = None,
+        cache: KVCache | None = None,
+        layer: int = 0,
+    ) -> Tensor:
+        x = self.resid_pre(x)
+        fetched = self.attn(self.attn_norm(x), rotation, padding, cache, layer)
+        return self.resid_post(x + fetched + self.ffn(self.ffn_norm(x)))
+
+
+class SharedNormBlock(nn.Module):
+    """Attention and feed-forward side by side: both read the same normalised copy of the stream.
+
+    x + attention(y) + feed-forward(y), y = norm x (Wang & Komatsuzaki 2021; Phi: Li et al. 2023).
+    """
+
+    def __init__(self, config: ModelConfig, layer: int = 0):
+        super().__init__()
+        self.attn_norm = norm(config)
+        self.attn = attention(config, layer)
+        self.ffn = feed_forward(config)
+        self.resid_pre, self.resid_post = Tap(), Tap()
+
+    def forward(
+        self,
+        x: Tensor,
+        rotation: tuple[Tensor, Tensor] | None = None,
+        padding: Tensor | None = None,
+        cache: KVCache | None = None,
+        layer: int = 0,
+    ) -> Tensor:
+        x = self.resid_pre(x)
+        y = self.attn_norm(x)
+        fetched = self.attn(y, rotation, padding, cache, layer)
+        return self.resid_post(x + fetched + self.ffn(y))
+
+
+BLOCKS = {"pre": TransformerBlock, "post": PostNormBlock, "parallel": ParallelBlock, "shared": SharedNormBlock}
+
+
+def norm(config: ModelConfig) -> nn.Module:
+    """Of the stream."""
+    return NORMS[config.norm](config.d_model, config.norm_eps)
+
+
+def attention(config: ModelConfig, layer: int) -> MultiHeadSelfAttention:
+    return MultiHeadSelfAttention(
+        config.d_model,
+        config.num_heads,
+        num_kv_heads=config.num_kv_heads,
+        head_dim=config.head_dim,
+        bias=config.bias,
+        qkv_bias=config.has_qkv_bias,
+        qk_norm=partial(NORMS[config.norm], eps=config.norm_eps) if config.qk_norm else None,
+        score_divisor=config.score_divisor,
+        window=config.window(layer),
+        rotates=config.rotates(layer),
+        rope_layout=config.rope_layout,
+        dropout=config.dropout,
+        attention_dropout=config.attention_dropout,
+    )
+
+
+def feed_forward(config: ModelConfig) -> nn.Module:
+    return FEED_FORWARDS[config.ffn](config.d_model, config.d_ff, config.bias, config.dropout)

@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from model.config import ModelConfig
-from model.pretrained.settings import Settings
+from model.pretrained.settings import ACTIVATIONS, Settings
 
 NAMES = {
     "wte": "token_embedding",
@@ -19,7 +19,6 @@ NAMES = {
 }
 PREFIX = "transformer."  # before all names but lm_head, in some files
 COMPUTED = (".attn.bias", ".attn.masked_bias")  # the causal mask
-ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu", "relu": "relu"}
 
 
 def config_of(settings: Settings) -> ModelConfig:
@@ -39,13 +38,13 @@ def config_of(settings: Settings) -> ModelConfig:
         norm="layernorm",
         norm_eps=settings.get("layer_norm_epsilon", 1e-5),
         position="learned",
-        ffn=ACTIVATIONS[settings.only("activation_function", *ACTIVATIONS)],
+        ffn=ACTIVATIONS[settings.only("activation_function", "gelu_new", *ACTIVATIONS)],
         bias=True,
         tie_embeddings=settings.get("tie_word_embeddings", True),
     )
 
 
-def moved(name: str, weight: Tensor) -> dict[str, Tensor]:
+def moved(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
     """What one of the file's weights is of ours: matrices lie the other way round, and queries, keys and values are in
     one."""
     if name.startswith("blocks.") and weight.ndim == 2:

@@ -1,6 +1,5 @@
 """Models of Hugging Face's transformers, from a folder: `config.json`, weights as safetensors, `tokenizer.json`."""
 
-import json
 import math
 import re
 from collections.abc import Iterator
@@ -14,10 +13,10 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.errors import ModelError
-from model.pretrained import gpt2, llama
+from model.pretrained import gpt2, gpt_neo, gpt_neox, granite, llama, opt, phi, phi3, smollm3
 from model.pretrained.settings import Settings
-from model.pretrained.tokenizer import PretrainedTokenizer, read_tokenizer_json
-from model.reading import MOST_CONFIG_BYTES, check_weights, model_of, readable
+from model.pretrained.tokenizer import PretrainedTokenizer, read_tokenizer
+from model.reading import check_weights, model_of, read_json, readable
 from model.transformer_lm import TransformerLM
 
 FAMILIES: dict[str, ModuleType] = {  # model_type -> how its config and weights are read
@@ -26,6 +25,13 @@ FAMILIES: dict[str, ModuleType] = {  # model_type -> how its config and weights 
     "qwen2": llama,
     "qwen3": llama,
     "gpt2": gpt2,
+    "opt": opt,
+    "phi": phi,
+    "phi3": phi3,
+    "granite": granite,
+    "smollm3": smollm3,
+    "gpt_neo": gpt_neo,
+    "gpt_neox": gpt_neox,
 }
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
@@ -45,13 +51,15 @@ def load_hugging_face(folder: Path, dtype: torch.dtype | None = None) -> tuple[T
     settings = Settings(fields)
     config = family.config_of(settings)
     settings.finish()
-    weights = dict(weights_of(folder, family, config))
+    held = getattr(family, "held", lambda name, settings, config: 1.0)
+    found = weights_of(folder, family, config)
+    weights = {name: multiplied(weight, held(name, settings, config)) for name, weight in found}
     check_weights(config, {name: tuple(weight.shape) for name, weight in weights.items()})
     dtypes = {weight.dtype for weight in weights.values()}
     if len(dtypes) > 1 and dtype is None:
         dtype = torch.float32
     lm = model_of(config, {name: converted(name, weight, dtype) for name, weight in weights.items()})
-    return lm, read_tokenizer_json(folder / "tokenizer.json", config.vocab_size, ends_of(folder, fields))
+    return lm, read_tokenizer(folder, config.vocab_size, ends_of(folder, fields))
 
 
 def is_of_transformers(folder: Path) -> bool:
@@ -59,18 +67,6 @@ def is_of_transformers(folder: Path) -> bool:
     with suppress(ModelError):
         return "model_type" in read_json(folder / "config.json")
     return False
-
-
-def read_json(path: Path) -> dict:
-    try:
-        found = json.loads(readable(path, MOST_CONFIG_BYTES).read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, ModelError):
-            raise
-        raise ModelError("its {file} is no JSON: {why}", file=path.name, why=error) from None
-    if not isinstance(found, dict):
-        raise ModelError("its {file} is no JSON: {why}", file=path.name, why="no object")
-    return found
 
 
 def family_of(fields: dict) -> ModuleType:
@@ -92,8 +88,8 @@ def weights_of(folder: Path, family: ModuleType, config: ModelConfig) -> Iterato
                 name = our_name(theirs, family)
                 if name == "lm_head.weight" and config.tie_embeddings:
                     continue
-                move = getattr(family, "moved", lambda name, weight: {name: weight})
-                yield from move(name, file.get_tensor(theirs)).items()
+                move = getattr(family, "moved", lambda name, weight, config: {name: weight})
+                yield from move(name, file.get_tensor(theirs), config).items()
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -123,6 +119,11 @@ def our_name(theirs: str, family: ModuleType) -> str:
     if ours is None or kind not in ("weight", "bias"):
         raise ModelError("its weights hold {name}, which its config has no place for", name=theirs)
     return f"{ours.replace('*', number[1]) if number else ours}.{kind}"
+
+
+def multiplied(weight: Tensor, factor: float) -> Tensor:
+    """The weight times a number, in float32: in the fewer bits that it may be stored in, more would be lost."""
+    return weight if factor == 1 else weight.float() * factor
 
 
 def converted(name: str, stored: Tensor, dtype: torch.dtype | None) -> Tensor:

@@ -1,6 +1,9 @@
 """Llama (Touvron et al. 2023, Dubey et al. 2024) and those built alike: TinyLlama, SmolLM2, Mistral, Qwen2, Qwen3."""
 
-from model.config import ModelConfig, RopeScaling
+from torch import Tensor
+
+from model.config import ModelConfig
+from model.pretrained.rotation import rotation, turning_first
 from model.pretrained.settings import Settings
 
 NAMES = {
@@ -19,22 +22,20 @@ NAMES = {
     "model.norm": "final_norm",
     "lm_head": "lm_head",
 }
+TURNED = ("q_proj", "k_proj", "q_norm", "k_norm")  # what lists the dimensions of queries and keys
 COMPUTED = ("rotary_emb.inv_freq",)  # what older files hold beside the weights
 
 
 def config_of(settings: Settings) -> ModelConfig:
     """The config that a `config.json` of the family stands for; ModelError where it says what is not understood."""
     kind = settings["model_type"]
-    context_length = settings["max_position_embeddings"]
-    if window := window_of(settings):
-        context_length = min(context_length, window)  # within it every token sees all before it
     settings.only("hidden_act", "silu")
     has_biases = settings.only("attention_bias", False, True)
     settings.only("mlp_bias", has_biases)  # the blocks' maps have them all or none, but for Qwen2's
-    theta, scaling = rotation(settings)
+    theta, scaling, rotary_dim = rotation(settings)
     return ModelConfig(
         vocab_size=settings["vocab_size"],
-        context_length=context_length,
+        context_length=settings["max_position_embeddings"],
         d_model=settings["hidden_size"],
         num_layers=settings["num_hidden_layers"],
         num_heads=settings["num_attention_heads"],
@@ -42,9 +43,11 @@ def config_of(settings: Settings) -> ModelConfig:
         num_kv_heads=settings.get("num_key_value_heads"),
         head_dim=settings.get("head_dim"),
         norm_eps=settings.get("rms_norm_eps", 1e-6),
+        windows=windows_of(settings),
         qk_norm=kind == "qwen3",
         rope_theta=theta,
         rope_layout="half_split",
+        rotary_dim=rotary_dim,
         rope_scaling=scaling,
         bias=has_biases,
         qkv_bias=kind == "qwen2",
@@ -52,36 +55,22 @@ def config_of(settings: Settings) -> ModelConfig:
     )
 
 
-def window_of(settings: Settings) -> int | None:
-    """How many tokens back every layer looks at most, of all; None where there is no limit."""
-    layers = settings["num_hidden_layers"]
-    kinds = set(settings.get("layer_types", ["full_attention"] * layers))
+def windows_of(settings: Settings) -> tuple[int | None, ...]:
+    """How many tokens a query sees, layer by layer."""
+    layers, kinds = settings["num_hidden_layers"], {"full_attention": None}
     window, applies = settings.get("sliding_window"), settings.get("use_sliding_window", True)
-    settings.get("max_window_layers")  # layers before it have no window: with one, the smaller context is seen whole
-    if kinds - {"full_attention", "sliding_attention"}:
+    first = settings.get("max_window_layers", 0)  # before it layers have none, where no list of layers says
+    listed = settings.get("layer_types")
+    if window and applies:
+        kinds["sliding_attention"] = window
+        listed = listed or ["full_attention"] * first + ["sliding_attention"] * (layers - first)
+    listed = listed or ["full_attention"] * layers
+    if set(listed) - set(kinds) or len(listed) != layers:
         settings.only("layer_types", ["full_attention"] * layers)
-    return window if applies and window else None
+    return tuple(kinds[kind] for kind in listed)
 
 
-def rotation(settings: Settings) -> tuple[float, RopeScaling | None]:
-    """θ, and how the frequencies are slowed; older files have them as fields of their own."""
-    found = Settings(dict(settings.get("rope_parameters") or settings.get("rope_scaling") or {}))
-    theta = found.get("rope_theta") or settings.get("rope_theta", 10000.0)
-    kind = found.get("rope_type") or found.get("type", "default")
-    scaling = None
-    if kind == "linear":
-        scaling = RopeScaling(kind="linear", factor=found["factor"])
-    elif kind == "llama3":
-        scaling = RopeScaling(
-            kind="llama3",
-            factor=found["factor"],
-            low_frequency_factor=found["low_freq_factor"],
-            high_frequency_factor=found["high_freq_factor"],
-            original_context_length=found["original_max_position_embeddings"],
-        )
-    else:
-        found.only("rope_type", "default")
-        found.only("type", "default")
-    found.get("type")
-    found.finish()
-    return theta, scaling
+def moved(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
+    """What one of the file's weights is of ours."""
+    turned = name.startswith("blocks.") and ".attn." in name and name.split(".")[-2] in TURNED
+    return {name: turning_first(weight, config) if turned else weight}

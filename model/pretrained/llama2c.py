@@ -7,7 +7,7 @@ from pathlib import Path
 
 import tokenizers
 import torch
-from tokenizers import models, normalizers
+from tokenizers import AddedToken, decoders, models, normalizers, processors
 from torch import Tensor
 
 from model.config import ModelConfig
@@ -137,4 +137,8 @@ def read_tokenizer(path: Path, vocab_size: int) -> PretrainedTokenizer:
     bpe = models.BPE(vocab=ids, merges=merges, byte_fallback=True, unk_token=SPECIALS[0])
     tokenizer = tokenizers.Tokenizer(bpe)
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend(SPACE), normalizers.Replace(" ", SPACE)])
+    pieces_to_text = decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)
+    tokenizer.decoder = decoders.Sequence(list(pieces_to_text))
+    tokenizer.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in SPECIALS])
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
     return PretrainedTokenizer(tokenizer, of_marked_spaces, range(len(SPECIALS)), beginning=[1], ends=[2])

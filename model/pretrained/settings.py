@@ -8,14 +8,23 @@ from model.errors import ModelError
 # fmt: off
 WITHOUT_EFFECT = frozenset([
     "_name_or_path", "architectures", "attention_dropout", "attn_pdrop", "auto_map", "bos_token_id",
-    "chunk_size_feed_forward", "dtype", "embd_pdrop", "eos_token_id", "gradient_checkpointing", "id2label",
-    "initializer_range", "is_decoder", "is_encoder_decoder", "keys_to_ignore_at_inference", "label2id", "model_type",
-    "output_attentions", "output_hidden_states", "pad_token_id", "pretraining_tp", "problem_type", "resid_pdrop",
-    "return_dict", "summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type",
-    "summary_use_proj", "task_specific_params", "tokenizer_class", "torch_dtype", "transformers.js_config",
-    "transformers_version", "unk_token_id", "use_cache",
+    "chunk_size_feed_forward", "classifier_dropout", "dropout", "dtype", "embd_pdrop", "embed_dropout",
+    "embedding_dropout", "eos_token_id", "gradient_checkpointing", "hidden_dropout", "id2label", "init_std",
+    "initializer_range", "is_decoder", "is_encoder_decoder", "keys_to_ignore_at_inference", "label2id", "layerdrop",
+    "model_type", "output_attentions", "output_hidden_states", "pad_token_id", "prefix", "pretraining_tp",
+    "problem_type", "resid_dropout", "resid_pdrop", "return_dict", "summary_activation", "summary_first_dropout",
+    "summary_proj_to_labels", "summary_type", "summary_use_proj", "task_specific_params", "tokenizer_class",
+    "torch_dtype", "transformers.js_config", "transformers_version", "unk_token_id", "use_cache",
 ])
 # fmt: on
+
+# An activation's name in a config -> ours.
+ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+}
 
 
 class Settings:

@@ -5,13 +5,16 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import Any
 
 import tokenizers
 
 from model.errors import ModelError
-from model.reading import MOST_TOKENIZER_BYTES, readable
+from model.merges import MergeRules
+from model.reading import MOST_TOKENIZER_BYTES, read_json, readable
 
+TOKENIZER_JSON, VOCAB, MERGES = "tokenizer.json", "vocab.json", "merges.txt"
+SETTINGS, NAMED = "tokenizer_config.json", ("bos_token", "eos_token", "unk_token", "pad_token")
 SPACE = "▁"  # SentencePiece's mark for a space
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # a piece that stands for a byte alone
 PRINTED = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
@@ -19,6 +22,7 @@ PRINTED = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *ra
 BYTE_OF = {chr(byte): byte for byte in PRINTED} | {
     chr(256 + i): byte for i, byte in enumerate(byte for byte in range(256) if byte not in PRINTED)
 }
+CHARACTER_OF = {byte: character for character, byte in BYTE_OF.items()}
 
 
 class PretrainedTokenizer:
@@ -32,8 +36,6 @@ class PretrainedTokenizer:
         ends: ids after which a text is over.
         vocab_size: of the model, which may have more ids than there are pieces; None: as many.
     """
-
-    merged_bytes: ClassVar[tuple[bytes, ...]] = ()  # its merges are of characters, or not told
 
     def __init__(
         self,
@@ -49,7 +51,7 @@ class PretrainedTokenizer:
         self.beginning, self.ends = tuple(beginning), tuple(ends)
         self.vocab_size = vocab_size or tokenizer.get_vocab_size()
         letter = self.encode("a")
-        self._adds_space = bool(letter) and self.token_bytes(letter[0]).startswith(b" ")
+        self.adds_space = bool(letter) and self.token_bytes(letter[0]).startswith(b" ")
 
     @property
     def end_of_text(self) -> int | None:
@@ -63,17 +65,33 @@ class PretrainedTokenizer:
         """The ids of a text, with the space that some put before it, and without `beginning`."""
         return self._tokenizer.encode(text, add_special_tokens=False).ids if text else []
 
+    def encode_continuation(self, text: str) -> list[int]:
+        """The ids of a text that goes on from another, with no space put before it.
+
+        Where the space cannot be told from the text's first token, it stays.
+        """
+        if not self.adds_space:
+            return self.encode(text)
+        if text.startswith(" "):
+            return self.encode(text[1:])
+        ids, before = self.encode(f"\n{text}"), b""
+        for count, token_id in enumerate(ids, start=1):
+            before += self.token_bytes(token_id)
+            if before == b" \n":
+                return ids[count:]
+        return self.encode(text)
+
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids from its beginning: without special tokens, and without a space that was put before it.
 
         Raises:
             ValueError: an id is not in the vocabulary.
         """
-        text = self.continuation(ids)
-        return text[1:] if self._adds_space and text.startswith(" ") else text
+        text = self.decode_continuation(ids)
+        return text[1:] if self.adds_space and text.startswith(" ") else text
 
-    def continuation(self, ids: Sequence[int]) -> str:
-        """The text of ids that follow others, whose first space is their own."""
+    def decode_continuation(self, ids: Sequence[int]) -> str:
+        """The text of ids that go on from others, whose first space is their own; errors as `decode`."""
         found = (b"" if token_id in self._specials else self.token_bytes(token_id) for token_id in ids)
         return b"".join(found).decode("utf-8", errors="replace")
 
@@ -87,6 +105,29 @@ class PretrainedTokenizer:
             raise ValueError(f"token ids are integers from 0 to {self.vocab_size - 1}, got {token_id!r}")
         piece = self._tokenizer.id_to_token(token_id) or ""
         return piece.encode() if token_id in self._specials else self._bytes_of(piece)
+
+    @cached_property
+    def bytes_of_ids(self) -> tuple[bytes | None, ...]:
+        """`token_bytes` of every id; None of a special token."""
+        ids = range(self.vocab_size)
+        return tuple(None if token_id in self._specials else self.token_bytes(token_id) for token_id in ids)
+
+    @cached_property
+    def merge_rules(self) -> MergeRules | None:
+        """Which pieces are joined, and in which order; None of a tokenizer that is no byte-pair encoding."""
+        model = json.loads(self._tokenizer.to_str())["model"]
+        if model["type"] != "BPE":
+            return None
+        pairs = [pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]]
+        ranks = {(self._bytes_of(left), self._bytes_of(right)): rank for rank, (left, right) in enumerate(pairs)}
+        # A piece that stands for a byte alone is no part of a merge: of the same bytes the other has the id.
+        pieces = sorted(model["vocab"].items(), key=lambda piece: BYTE.fullmatch(piece[0]) is None)
+        ids = {self._bytes_of(piece): token_id for piece, token_id in pieces if token_id not in self._specials}
+        return MergeRules(ids, ranks, of_characters=self._bytes_of is of_marked_spaces)
+
+    def to_json(self) -> str:
+        """A `tokenizer.json`, which says of special tokens what the package did before they were read as text."""
+        return self._tokenizer.to_str(pretty=True)
 
     def token_text(self, token_id: int) -> str:
         """How a token is shown: its text, or the hexadecimal values of bytes that are a part of a character."""
@@ -113,6 +154,53 @@ def of_visible_bytes(piece: str) -> bytes:
     return bytes(BYTE_OF[character] for character in piece)
 
 
+def read_tokenizer(folder: Path, vocab_size: int, ends: Sequence[int]) -> PretrainedTokenizer:
+    """The tokenizer of a folder: of `tokenizer.json`, or else of GPT-2's `vocab.json` and `merges.txt`.
+
+    Args:
+        vocab_size: of its model.
+        ends: ids after which a text is over.
+
+    Raises:
+        ModelError: a file cannot be read, or has more tokens than the model.
+    """
+    if (folder / TOKENIZER_JSON).exists() or not (folder / VOCAB).exists():
+        return read_tokenizer_json(folder / TOKENIZER_JSON, vocab_size, ends)
+    for name in (VOCAB, MERGES):
+        readable(folder / name, MOST_TOKENIZER_BYTES)
+    try:
+        bpe = tokenizers.models.BPE.from_file(str(folder / VOCAB), str(folder / MERGES))
+    except Exception as error:  # the package raises no narrower one
+        raise ModelError("its {file} cannot be read: {why}", file=f"{VOCAB}, {MERGES}", why=error) from None
+    tokenizer = tokenizers.Tokenizer(bpe)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    check_size(tokenizer, vocab_size)
+    said = read_json(folder / SETTINGS) if (folder / SETTINGS).exists() else {}
+    specials = {name: tokenizer.token_to_id(text_of(said[name])) for name in NAMED if said.get(name)}
+    begins = said.get("add_bos_token") is True and specials.get("bos_token") is not None
+    known = {token_id for token_id in specials.values() if token_id is not None} | set(ends)
+    beginning = [specials["bos_token"]] if begins else []
+    return PretrainedTokenizer(tokenizer, of_visible_bytes, known, beginning, ends, vocab_size)
+
+
+def text_of(token: Any) -> str:
+    """Of a special token, which files name by its text or by an object that has it."""
+    return str(token.get("content") if isinstance(token, dict) else token)
+
+
+def check_size(tokenizer: tokenizers.Tokenizer, vocab_size: int):
+    if tokenizer.get_vocab_size() > vocab_size:
+        raise ModelError(
+            "the tokenizer has {tokens} tokens, the model {known}", tokens=tokenizer.get_vocab_size(), known=vocab_size
+        )
+
+
+def in_visible_bytes(token: bytes) -> str:
+    """A piece of a byte-level vocabulary."""
+    return "".join(CHARACTER_OF[byte] for byte in token)
+
+
 def read_tokenizer_json(path: Path, vocab_size: int, ends: Sequence[int]) -> PretrainedTokenizer:
     """The tokenizer of a `tokenizer.json`.
 
@@ -130,10 +218,7 @@ def read_tokenizer_json(path: Path, vocab_size: int, ends: Sequence[int]) -> Pre
         raise
     except Exception as error:  # the package raises no narrower one
         raise ModelError("its {file} cannot be read: {why}", file=path.name, why=error) from None
-    if tokenizer.get_vocab_size() > vocab_size:
-        raise ModelError(
-            "the tokenizer has {tokens} tokens, the model {known}", tokens=tokenizer.get_vocab_size(), known=vocab_size
-        )
+    check_size(tokenizer, vocab_size)
     specials = [token["id"] for token in found.get("added_tokens", []) if token.get("special")]
     is_byte_level = '"ByteLevel"' in json.dumps([found.get("pre_tokenizer"), found.get("decoder")])
     with_specials, plain = (tokenizer.encode("a", add_special_tokens=special).ids for special in (True, False))

@@ -1,63 +1,36 @@
 """Learning a byte-pair encoding from text."""
 
-import itertools
-from collections import Counter, defaultdict
+import json
 from collections.abc import Iterable
 
-import regex
+import tokenizers
+from tokenizers import models, pre_tokenizers, trainers
 
-from model.tokenizer import WORD_PATTERN, Tokenizer
+from model.pretrained.tokenizer import of_visible_bytes
+from model.tokenizer import Tokenizer
 
 
 def train_bpe(documents: Iterable[str], vocab_size: int) -> Tokenizer:
-    """Merge the most frequent pair of neighbouring tokens again and again (Sennrich et al. 2016, algorithm 1).
+    """Merge the most frequent pair of neighbouring tokens again and again (Sennrich et al. 2016, algorithm 1), by the
+    `tokenizers` package.
 
     The vocabulary is the 256 bytes, the merges in the order they were made, and `<|endoftext|>`. Pairs never cross
-    the words of `WORD_PATTERN`; of equally frequent pairs the one with the greater bytes is merged.
+    the words of `model.tokenizer.WORD_PATTERN`.
 
     Raises:
         ValueError: `vocab_size` leaves no room for the bytes, or the text has too few distinct pairs to reach it.
     """
     if vocab_size < 257:
         raise ValueError(f"a byte-level vocabulary needs at least 257 tokens, got vocab_size {vocab_size}")
-    find_words = regex.compile(WORD_PATTERN).findall
-    frequency = Counter(word for document in documents for word in find_words(document))
-    words = [[bytes([byte]) for byte in word.encode()] for word in frequency]
-    counts = list(frequency.values())
-
-    pair_counts: Counter = Counter()
-    words_with = defaultdict(set)  # pair -> indices of the words that hold it
-    for index, word in enumerate(words):
-        for pair in itertools.pairwise(word):
-            pair_counts[pair] += counts[index]
-            words_with[pair].add(index)
-
-    vocabulary = [bytes([byte]) for byte in range(256)]
-    while len(vocabulary) < vocab_size - 1:
-        if not pair_counts:
-            raise ValueError(f"the text has only {len(vocabulary) + 1} tokens to learn, fewer than {vocab_size}")
-        best = max(pair_counts, key=lambda pair: (pair_counts[pair], pair))
-        vocabulary.append(best[0] + best[1])
-        for index in words_with.pop(best):
-            word = words[index]
-            merged = merge(word, best)
-            for pair in itertools.pairwise(word):
-                pair_counts[pair] -= counts[index]
-                if pair_counts[pair] <= 0:
-                    del pair_counts[pair]
-            for pair in itertools.pairwise(merged):
-                pair_counts[pair] += counts[index]
-                words_with[pair].add(index)
-            words[index] = merged
+    learner = tokenizers.Tokenizer(models.BPE())
+    learner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)  # with GPT-2's pattern, which is ours
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size - 1, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+    )
+    learner.train_from_iterator(documents, trainer)
+    merges = json.loads(learner.to_str())["model"]["merges"]
+    made = (of_visible_bytes(left) + of_visible_bytes(right) for left, right in merges)
+    vocabulary = list(dict.fromkeys([*(bytes([byte]) for byte in range(256)), *made]))  # two merges may make the same
+    if len(vocabulary) < vocab_size - 1:
+        raise ValueError(f"the text has only {len(vocabulary) + 1} tokens to learn, fewer than {vocab_size}")
     return Tokenizer({token: rank for rank, token in enumerate(vocabulary)})
-
-
-def merge(word: list[bytes], pair: tuple[bytes, bytes]) -> list[bytes]:
-    """The word with every occurrence of the pair, from the left, joined into one token."""
-    merged = []
-    for token in word:
-        if merged and (merged[-1], token) == pair:
-            merged[-1] += token
-        else:
-            merged.append(token)
-    return merged

@@ -5,7 +5,7 @@ import json
 import sys
 from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from model.config import ModelConfig
 from model.initialisation import INITIALISATIONS
@@ -38,20 +38,28 @@ MODEL_HELP = {
     "head_dim": "width of a head; d_model / num_heads unless given",
     "num_kv_heads": "heads of keys and values, shared among the others; num_heads / 8 to num_heads",
     "norm": "rmsnorm or layernorm",
-    "norm_placement": "pre or post: normalise before or after a sublayer; post needs a small learning rate",
+    "norm_placement": "pre or post: normalise before or after a sublayer, post needs a small learning rate; parallel: "
+    "before both sublayers, which read the same; shared: one before both",
     "norm_eps": "what keeps a norm from dividing by 0; 1e-6 to 1e-5",
     "qk_norm": "normalise queries and keys, which steadies large learning rates",
     "position": "rope, sinusoidal, learned or none",
     "rope_theta": "base of the rotary angles; 10,000, up to 1,000,000 for long contexts",
     "rope_scaling": 'slower rotation for longer contexts, {"kind": "linear", "ntk" or "llama3", "factor": 4}',
+    "score_divisor": "what the products of queries and keys are divided by; √(width of a head) unless given",
+    "windows": "how many tokens a query sees, layer by layer, as a JSON list; [null, 256] for every other layer",
+    "rotary_dim": "dimensions of each head that turn; all unless given",
+    "rotary_layers": "whether queries and keys turn, layer by layer, as a JSON list; [true, true, true, false]",
     "rope_layout": "adjacent or half_split pairs of dimensions",
     "ffn": "swiglu, relu, gelu or gelu_tanh",
     "bias": "biases in the blocks' linear maps",
     "qkv_bias": "biases of queries, keys and values, even if the others have none",
+    "unbiased_qkv": "no biases of queries, keys and values, even if the others have them",
+    "unembedding_bias": "a number a token that is added to its logit",
     "dropout": "probability of dropping an element; 0 to 0.2, more when epochs repeat",
     "attention_dropout": "the same for the attention pattern; 0 to 0.2, slow",
     "tie_embeddings": "use the embedding table as unembedding; pays in small models",
     "scale_embeddings": "multiply embeddings by √d_model, as tied ones added to sinusoidal positions want",
+    "embedding_multiplier": "multiply embeddings by a number, besides; 1 to 12",
 }
 
 
@@ -150,11 +158,11 @@ def add_flag(group, f: Field, text: str, default) -> None:
     """A flag of the field's name and type, absent from the result unless given."""
     if default not in (None, False):
         text += f" (default {default})"
-    kind = next((kind for kind in get_args(f.type) if kind is not type(None)), f.type)
+    kind = tuple if get_origin(f.type) is tuple else next(filter(None, get_args(f.type)), f.type)
     if kind is bool:
         how = {"action": argparse.BooleanOptionalAction}
     else:
-        how = {"type": rope_scaling if kind is RopeScaling else kind, "metavar": kind.__name__.upper()}
+        how = {"type": PARSERS.get(kind, kind), "metavar": kind.__name__.upper()}
     help = text.replace("%", "%%")  # argparse formats it with %
     group.add_argument("--" + f.name.replace("_", "-"), default=argparse.SUPPRESS, help=help, **how)
 
@@ -165,6 +173,17 @@ def rope_scaling(text: str) -> RopeScaling:
         return RopeScaling(**json.loads(text))
     except (TypeError, ValueError) as error:
         raise argparse.ArgumentTypeError(f"{text}: {error}") from None
+
+
+def layer_by_layer(text: str) -> tuple:
+    """From a JSON list."""
+    try:
+        return tuple(json.loads(text))
+    except (TypeError, ValueError) as error:
+        raise argparse.ArgumentTypeError(f"{text}: {error}") from None
+
+
+PARSERS = {RopeScaling: rope_scaling, tuple: layer_by_layer}
 
 
 def as_flags(path: Path) -> list[str]:

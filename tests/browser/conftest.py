@@ -8,7 +8,12 @@ import pytest
 from playwright.sync_api import BrowserContext, Playwright, expect, sync_playwright
 
 from explorer.tracing.library import Library
+from explorer.tracing.offered_models import ANY_NAME
 from explorer.web.page import Page
+from model.checkpoint import load_checkpoint
+from model.pretrained.saving import save_hugging_face
+from tests.hub import Hub, reach, serving
+from tests.specimens import STORIES
 
 from .checkpoints import write_checkpoints
 from .person import Person
@@ -43,9 +48,23 @@ def checkpoints(tmp_path_factory, tiny_tokenizer):
 
 
 @pytest.fixture(scope="package")
-def address(checkpoints):
+def hub(tmp_path_factory) -> Iterator[Hub]:
+    """With a model that is not on this machine, and one that needs a licence."""
+    hub, folder = Hub(), tmp_path_factory.mktemp("hub")
+    save_hugging_face(*load_checkpoint(STORIES), folder / "stories")
+    hub.models = {"somebody/stories": folder / "stories", "somebody/gated": folder / "stories"}
+    hub.gated.add("somebody/gated")
+    with pytest.MonkeyPatch.context() as patch, serving(hub) as its_address:
+        reach(patch, its_address, folder / "cache")
+        yield hub
+
+
+@pytest.fixture(scope="package")
+def address(checkpoints, hub):
     """Where the app answers."""
-    blocks = Page(Library("cpu"), "tiny").launch(prevent_thread_lock=True, quiet=True)
+    library = Library("cpu", hub_names=ANY_NAME)
+    library.offered.open(STORIES)
+    blocks = Page(library, "tiny").launch(prevent_thread_lock=True, quiet=True)
     yield blocks.local_url
     blocks.close(verbose=False)
 
@@ -86,42 +105,80 @@ def touchscreen(playwright) -> Iterator[BrowserContext]:
     browser.close()
 
 
+def arrived(profile: BrowserContext, address: str, viewport=DESK, **media) -> Person:
+    """Somebody with a page of their own, who notes what it complains of."""
+    profile.set_offline(False)  # which a test that failed may have left it
+    page = profile.new_page()
+    page.set_viewport_size(viewport)
+    page.emulate_media(**media)
+    page.add_init_script(TELL_ERROR_TOASTS)
+    page.set_default_timeout(PATIENCE)
+    person = Person(page, address)
+    complaints = person.complaints
+    page.on(
+        "console",
+        lambda said: is_complaint(said) and complaints.append(f"{said.text} {said.location}"),
+    )
+    page.on("pageerror", lambda error: complaints.append(error.stack))
+    page.on("dialog", lambda dialog: (complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    page.on("request", lambda request: at_home(request.url) or complaints.append(f"asks {request.url}"))
+    return person
+
+
+def leave(person: Person):
+    if not person.page.is_closed():
+        if at_home(person.page.url):
+            person.page.evaluate("localStorage.clear()")
+            person.page.context.clear_cookies()
+        person.page.close()
+
+
+@pytest.fixture(scope="package")
+def kept_page(profile, address) -> Iterator[list[Person]]:
+    """The person at the page that `regular` keeps open, if any."""
+    kept = []
+    yield kept
+    for person in kept:
+        leave(person)
+
+
 @pytest.fixture
-def newcomer(profile, address) -> Iterator[Callable[..., Person]]:
+def newcomer(profile, address, kept_page) -> Iterator[Callable[..., Person]]:
     """Makes a person with a page of their own; at the end, nobody's page may have complained."""
-    people, complaints = [], []
+    people = []
+    while kept_page:  # what happens to the profile, as going offline, is not to happen to a page that others go on with
+        leave(kept_page.pop())
 
     def arrive(address=address, viewport=DESK, profile=profile, **media) -> Person:
-        profile.set_offline(False)  # which a test that failed may have left it
-        page = profile.new_page()
-        page.set_viewport_size(viewport)
-        page.emulate_media(**media)
-        page.add_init_script(TELL_ERROR_TOASTS)
-        page.set_default_timeout(PATIENCE)
-        page.on(
-            "console",
-            lambda said: is_complaint(said) and complaints.append(f"{said.text} {said.location}"),
-        )
-        page.on("pageerror", lambda error: complaints.append(error.stack))
-        page.on("dialog", lambda dialog: (complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        page.on("request", lambda request: at_home(request.url) or complaints.append(f"asks {request.url}"))
-        people.append(Person(page, address))
+        people.append(arrived(profile, address, viewport, **media))
         return people[-1]
 
     yield arrive
     for person in people:
-        if not person.page.is_closed():
-            if at_home(person.page.url):
-                person.page.evaluate("localStorage.clear()")
-                person.page.context.clear_cookies()
-            person.page.close()
-    assert complaints == []
+        leave(person)
+    assert [complaint for person in people for complaint in person.complaints] == []
 
 
 @pytest.fixture
 def person(newcomer) -> Person:
     """Somebody who looks at the page as it opens."""
     return newcomer().open()
+
+
+@pytest.fixture
+def regular(request, kept_page, profile, address) -> Iterator[Person]:
+    """Somebody at the page as it opens, which others had open before: it goes back to its beginning by itself, in a
+    tenth of the time that opening it takes. For tests that change nothing but the state; one that fails leaves no page
+    to the next."""
+    person = kept_page.pop() if kept_page else arrived(profile, address).open()
+    person.begin_again()
+    failed = request.session.testsfailed
+    yield person
+    if request.session.testsfailed > failed or person.complaints:
+        leave(person)
+    else:
+        kept_page.append(person)
+    assert person.complaints == []
 
 
 def is_complaint(said) -> bool:

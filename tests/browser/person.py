@@ -13,6 +13,13 @@ CELL = """(plot, [x, y]) => {
 }"""
 
 
+BEGIN_AGAIN = """(state) => {
+  document.activeElement.blur();
+  scrollTo(0, 0);
+  sessionStorage.clear();
+  dispatchEvent(new PopStateEvent("popstate", { state: { run: Date.now(), own: {}, state } }));
+}"""
+IS_AS = "Object.keys(given).every((name) => name === 'turn' || String(page.state[name]) === String(given[name]))"
 RAN = "page.state.turn > given && document.querySelectorAll('#strip .chip').length === page.state.prompt.length"
 # Keeps the page's modules for expressions, which are to be no asynchronous functions: `wait_for_function` takes the
 # promise of one for its value, and that is true.
@@ -36,6 +43,8 @@ class Person:
 
     def __init__(self, page: Page, address: str):
         self.page, self.address = page, address
+        self.beginning = None  # the state that the page opened with
+        self.complaints: list[str] = []  # of the page
         page.add_init_script(f"addEventListener('load', {LOAD_MODULES})")
         self.prompt = page.locator("#prompt textarea")
         self.strip = page.locator("#strip .strip")
@@ -56,6 +65,16 @@ class Person:
         for drawing in (self.prediction, self.pattern) if view == "attention" else (self.prediction,):
             expect(drawing).to_have_attribute("data-draws", re.compile(r"\d"))
         return self
+
+    def begin_again(self):
+        """Have all be as the page opened, as the browser's Back has another run be; at first remember how that was."""
+        self.at_rest()
+        if self.beginning is None:
+            self.beginning = self.state
+        self.page.mouse.move(0, 0)
+        self.page.evaluate(BEGIN_AGAIN, self.beginning)
+        self.wait_until(IS_AS, self.beginning)
+        expect(self.at_rest().page.locator(".stale:visible")).to_have_count(0)
 
     def at_rest(self) -> "Person":
         """Once nothing that was asked of Python is still to be answered."""

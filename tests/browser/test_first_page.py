@@ -6,14 +6,17 @@ import pytest
 from playwright.sync_api import expect
 
 from explorer.web.events.run_events import FIRST_PROMPT
+from tests.exhaustive import first_of
 
 
 @pytest.mark.parametrize(
     "seen",
-    [
-        ("pieces", "#pieces-expected .plot", "#guess .guess"),
-        ("overview", "#overview-map .map", "#next-token .distribution"),
-    ],
+    first_of(
+        [
+            ("pieces", "#pieces-expected .plot", "#guess .guess"),
+            ("overview", "#overview-map .map", "#next-token .distribution"),
+        ]
+    ),
 )
 def test_a_captured_example_is_drawn_at_once(newcomer, seen):
     view, *pictures = seen

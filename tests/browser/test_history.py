@@ -43,6 +43,7 @@ def test_back_goes_through_tabs_and_runs_without_a_reload(person):
     assert person.page.evaluate("window.same")
 
 
+@pytest.mark.exhaustive
 def test_clicks_and_sliders_are_no_steps_back(person):
     before = person.page.evaluate("history.length")
     for position in (2, 5):

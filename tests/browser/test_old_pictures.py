@@ -63,6 +63,7 @@ def test_what_a_choice_leaves_as_it_is_is_not_dimmed(person):
         expect(person.page.locator("#attention-heads")).not_to_contain_class("stale")
 
 
+@pytest.mark.exhaustive
 def test_pictures_are_dimmed_while_text_is_written(person):
     person.set_number("new tokens", 4)
     person.at_rest()

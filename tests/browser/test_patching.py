@@ -45,10 +45,18 @@ def test_a_click_on_a_cell_makes_that_patch_the_runs_change_and_another_takes_it
     expect(patcher.page).not_to_have_url(re.compile("patch&|patch$"))
 
 
-def test_prompts_of_unequal_length_are_told(newcomer):
-    person = newcomer().open(view="patching", **LOOK | {"b.prompt": "70.67.68.69"})
-    expect(person.page.locator("[role=tabpanel]:visible")).to_contain_text("as many tokens")
-    expect(heads(person).get_by_role("button", name=re.compile("work it out"))).to_be_hidden()
+def test_of_unequal_prompts_what_has_a_partner_goes_over(newcomer):
+    """B, the clean prompt, has a token more: a click on one of its later tokens takes the value at A's."""
+    person = newcomer().open(view="patching", **LOOK | {"b.prompt": "66.90.67.68"})
+    work_out(person)
+    plot = person.page.locator("#patching-positions_denoise .plot")
+    expect(plot).to_contain_text("not patched")
+    person.click_cell(plot, 3, 1)
+    expect(person.page).to_have_url(re.compile(r"query=2&.*edits=blocks\.1\.resid_pre%402\*patch"))
+    person.at_rest()
+    plot.focus()  # the keyboard says as much: A's token is at another place in the picture
+    plot.press("ArrowLeft")
+    expect(person.page).to_have_url(re.compile("query=1&"))
 
 
 @pytest.mark.exhaustive

@@ -103,6 +103,7 @@ def test_nothing_tells_before_the_guess(newcomer):
     expect(person.page.locator("#steps")).to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_an_empty_prompt_is_told_and_can_be_run_once_it_is_not(newcomer):
     person = newcomer().open(view="")
     person.prompt.fill("")
@@ -116,6 +117,7 @@ def test_an_empty_prompt_is_told_and_can_be_run_once_it_is_not(newcomer):
     expect(run).to_be_hidden()
 
 
+@pytest.mark.exhaustive
 def test_later_visits_have_nothing_to_dismiss(newcomer):
     person = newcomer().open(view="")
     card(person).locator(".see").click()
@@ -163,6 +165,7 @@ def test_the_other_page_waits_until_there_is_something_to_show(newcomer):
     expect(person.page.locator("#overview-map .map")).to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_an_address_that_names_a_tab_opens_it(newcomer):
     for view, mode in (("attention", "Full"), ("looks", "Simple")):
         expect(newcomer().open(view).page.locator("#mode [aria-pressed=true]")).to_have_text(mode)

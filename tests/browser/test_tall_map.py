@@ -50,7 +50,7 @@ def assert_painted(picture: Locator, plan: Plan):
         for sublayer, name in (("attn", "attention"), ("ffn", "feed-forward")):
             added = plan.disc(plan.place(layer, f"add_{sublayer}"), plan.stream)
             places[f"layer {layer}: the stream + what {name}"] = added
-            places[f"layer {layer} {sublayer}_norm"] = plan.disc(*plan.norm(layer, sublayer))
+            places[f"layer {layer} {sublayer}_norm"] = plan.disc(*plan.norm(layer, f"{sublayer}_norm"))
     for says, box in places.items():
         (part,) = (part for part in parts if part["label"].startswith(says))
         assert part["box"] == pytest.approx(box, abs=0.1), says

@@ -63,6 +63,7 @@ def test_hover_focus_and_a_tap_tell_of_this_run(person):
     expect(definition(person)).to_have_text(told(person, query.get_attribute("data-term")))
 
 
+@pytest.mark.exhaustive
 def test_a_meaning_is_told_where_nobody_answers(person):
     term = person.page.locator("[role=tabpanel]:visible .term").first
     expect(term).to_be_visible()

@@ -132,6 +132,7 @@ def test_before_and_after_a_training_step_is_one_click_away(trained):
     expect(trained.page.locator("#compare-words")).to_contain_text("A and B are steps of one training")
 
 
+@pytest.mark.exhaustive
 def test_a_click_in_pictures_of_b_moves_b(newcomer):
     person = newcomer().open("training", checkpoint=name(4), shown="b", **{"b.checkpoint": name(16)})
     plot = person.page.locator("#training-text .plot")
@@ -144,6 +145,7 @@ def test_a_click_in_pictures_of_b_moves_b(newcomer):
     assert (person.state["checkpoint"], person.state["b.checkpoint"]) == (name(4), name(1))
 
 
+@pytest.mark.exhaustive
 def test_other_models_have_no_slider_and_say_what_is_known_of_their_training(newcomer):
     person = newcomer().open("training")
     expect(person.page.locator("#training-formula")).to_contain_text("nothing is known here of how it came about")
@@ -154,6 +156,7 @@ def test_other_models_have_no_slider_and_say_what_is_known_of_their_training(new
     expect(slider(person)).to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_two_models_say_that_their_numbers_are_their_own(newcomer):
     person = newcomer().open("residual", checkpoint=name(4), shown="difference", **{"b.checkpoint": "tiny"})
     expect(person.page.locator("#residual-words")).to_contain_text("A and B are two models")

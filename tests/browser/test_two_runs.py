@@ -168,6 +168,7 @@ def test_another_model_reads_the_same_text_as_it_grows(person):
     expect(person.page.locator("#facts")).to_contain_text("LayerNorm")
 
 
+@pytest.mark.exhaustive
 def test_what_cannot_be_compared_is_told(person):
     compare(person, "???")
     expect(person.page.locator("#runs .aligned")).to_contain_text("only side by side")
@@ -184,7 +185,7 @@ def test_a_prompt_of_nothing_changes_nothing(person):
     expect(person.page.locator("#strip-b")).to_be_hidden()
 
 
-@pytest.mark.parametrize("width", [390, 1024])
+@pytest.mark.parametrize("width", [390, pytest.param(1024, marks=pytest.mark.exhaustive)])
 def test_two_runs_fit_a_small_screen(newcomer, width):
     person = newcomer(viewport={"width": width, "height": 844}).open(**{"b.checkpoint": "tiny", "b.text": OTHER})
     expect(person.page.locator("#strip-b .strip")).to_have_text(OTHER)

@@ -56,6 +56,7 @@ def test_a_prompt_can_be_given_as_text(newcomer):
     expect(person.prompt).to_have_value("The lake is still")
 
 
+@pytest.mark.exhaustive
 def test_a_text_is_kept_where_there_is_no_such_model(newcomer):
     person = newcomer().open(checkpoint="nope", text="The lake is still", view="tokens", temperature=0.3)
     expect(person.strip).to_have_text("The lake is still")
@@ -64,6 +65,7 @@ def test_a_text_is_kept_where_there_is_no_such_model(newcomer):
     person.expect_selected(view="tokens", temperature=0.3, checkpoint="tiny")
 
 
+@pytest.mark.exhaustive
 def test_an_unknown_tab_is_told(newcomer):
     person = newcomer().open(view="nowhere")
     expect(person.warning).to_contain_text("There is no tab")

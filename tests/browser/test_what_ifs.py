@@ -21,8 +21,8 @@ def expect_changes(person: Person, *texts: str):
     )
 
 
-def test_an_edge_is_forbidden_and_allowed_again(person):
-    person.open("experiments", **LOOK)
+def test_an_edge_is_forbidden_and_allowed_again(newcomer):
+    person = newcomer().open("experiments", **LOOK)
     edge = control(person, "position 3 does not see position 1 with head 1 of layer 1; other weights make up")
     edge.check()
     expect_changes(person, "blocks.1.attn.pattern.1@3*mask*1")
@@ -32,8 +32,8 @@ def test_an_edge_is_forbidden_and_allowed_again(person):
 
 
 @pytest.mark.exhaustive
-def test_controls_change_the_chosen_token_alone_where_that_is_asked(person):
-    person.open("experiments", **LOOK)
+def test_controls_change_the_chosen_token_alone_where_that_is_asked(newcomer):
+    person = newcomer().open("experiments", **LOOK)
     mean, only = control(person, "at its mean over the prompt"), control(person, "only at the chosen token")
     mean.check()
     expect_changes(person, "blocks.1.attn.z.1*mean")
@@ -47,8 +47,9 @@ def test_controls_change_the_chosen_token_alone_where_that_is_asked(person):
     expect_changes(person, "blocks.1.attn.z.1@3*mean")
 
 
-def test_one_kind_of_norm_takes_the_place_of_another(person):
-    person.open("residual", **LOOK)
+@pytest.mark.exhaustive
+def test_one_kind_of_norm_takes_the_place_of_another(newcomer):
+    person = newcomer().open("residual", **LOOK)
     as_layer_norm = control(person, "attn_norm of layer 1 as a LayerNorm")
     as_layer_norm.check()
     expect_changes(person, "blocks.1.attn_norm*norm*layernorm")
@@ -58,14 +59,14 @@ def test_one_kind_of_norm_takes_the_place_of_another(person):
 
 
 @pytest.mark.exhaustive
-def test_a_link_to_a_change_at_the_chosen_token_shows_it(person):
-    person.open("experiments", **LOOK, edits="blocks.1.attn.z.1@3*scale*0.5")
+def test_a_link_to_a_change_at_the_chosen_token_shows_it(newcomer):
+    person = newcomer().open("experiments", **LOOK, edits="blocks.1.attn.z.1@3*scale*0.5")
     expect(control(person, "only at the chosen token")).to_be_checked()
     expect(control(person, "head 1 of layer 1 ×")).to_have_value("0.5")
 
 
-def test_a_click_with_shift_silences_one_head_more_and_shows_whether_effects_add_up(person):
-    person.open("experiments", text="Then Zorb", query=1, layer=0, head=0)
+def test_a_click_with_shift_silences_one_head_more_and_shows_whether_effects_add_up(newcomer):
+    person = newcomer().open("experiments", text="Then Zorb", query=1, layer=0, head=0)
     cells = person.page.locator("#experiments-heads .plot")
     together = person.page.locator("#experiments-together_probability")
     expect(cells).to_have_attribute("data-draws", re.compile(r"\d"))
@@ -91,8 +92,8 @@ def test_a_click_with_shift_silences_one_head_more_and_shows_whether_effects_add
     expect_changes(person, "blocks.0.attn.z.1*zero", "blocks.0.attn.z.0*zero")
 
 
-def test_parts_that_stand_in_for_one_another_are_silenced_together_by_a_click(person):
-    person.open("overview", text="Once upon a time", query=3)
+def test_parts_that_stand_in_for_one_another_are_silenced_together_by_a_click(newcomer):
+    person = newcomer().open("overview", text="Once upon a time", query=3)
     person.page.get_by_role("button", name="Which parts stand in for one another?").click()
     pair = person.page.locator("#stand-ins .clauses a").nth(1)
     expect(pair).to_contain_text("one by one")

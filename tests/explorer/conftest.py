@@ -1,5 +1,6 @@
-"""One small model of each kind that the explorer shows, their captured runs, and prompts made to break things."""
+"""One small model of each kind that the explorer shows, and their captured runs."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -12,28 +13,29 @@ from model.checkpoint import save_checkpoint
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 from tests import specimens
+from tests.nasty_prompts import NASTY_PROMPTS
 from tests.specimens import CORE, ROTATING, STYLES
-
-NASTY_PROMPTS = [  # at most 32 tokens each
-    " ",
-    "\n\n\t\r\n",
-    "<b>bold</b> &lt; &amp;lt;",
-    "<img src=x onerror=alert(1)>",
-    "${1+1} {{value}}",
-    "@children %{x} $x$",
-    "\x00\x07\x1b[31m\x7f",
-    "שלום עולם \u202etxt.exe\u2069",
-    "e\u0301 🌙 👩‍👩‍👧",
-    "\ufeff\u200b\u00a0",
-    "<|endoftext|>",
-    "'; DROP TABLE tokens; --",
-    "\U0010ffff\ufffd",
-]
 
 
 def in_turn(styles: Iterable[str]) -> list:
     """Parameters of a fixture: the styles of the bundled checkpoints are in the core suite, others exhaustive."""
     return [pytest.param(style, marks=() if style in CORE else pytest.mark.exhaustive) for style in styles]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]):
+    """Where a test runs over other things besides the bundled styles, these take turns in the core suite, as the axes
+    of `exhaustive.in_turn` do: the first thing with the first style, the next with the next."""
+    tests = defaultdict(lambda: defaultdict(list))  # the items of a test by what they are about besides the style
+    for item in items:
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        if "style" in parameters and not item.get_closest_marker("exhaustive"):
+            about = tuple(id(value) for name, value in parameters.items() if name != "style")
+            tests[item.nodeid.partition("[")[0]][about].append(item)
+    for test in tests.values():
+        for place, of_each_style in enumerate(test.values() if len(test) > 1 else ()):
+            of_each_style.pop(place % len(of_each_style))
+            for item in of_each_style:
+                item.add_marker(pytest.mark.exhaustive)
 
 
 @pytest.fixture(params=in_turn(STYLES))

@@ -125,12 +125,13 @@ def test_a_header_that_claims_another_length(tiny_checkpoint, refused, length):
     refused("tiny")
 
 
+@pytest.mark.parametrize("flips", [40, pytest.param(400, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.tiktoken"])
-def test_flipped_bits_are_refused_or_harmless(tiny_checkpoint, name):
+def test_flipped_bits_are_refused_or_harmless(tiny_checkpoint, name, flips):
     """Where a flip leaves a file that fits, as in the last bit of a weight, it loads."""
     path, rng, refusals = tiny_checkpoint / name, np.random.default_rng(0), 0
     intact = path.read_bytes()
-    for place in rng.integers(min(len(intact), 2500), size=150):
+    for place in rng.integers(min(len(intact), 2500), size=flips):
         flipped = bytearray(intact)
         flipped[place] ^= 1 << rng.integers(8)
         path.write_bytes(flipped)
@@ -138,7 +139,7 @@ def test_flipped_bits_are_refused_or_harmless(tiny_checkpoint, name):
             load_checkpoint("tiny")
         except CheckpointError:
             refusals += 1
-    assert refusals > 75
+    assert refusals > flips / 2
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.tiktoken"])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from model.checkpoint import CheckpointError, is_checkpoint, list_checkpoints, load_checkpoint, save_checkpoint
 from model.config import ModelConfig, RopeScaling
@@ -121,83 +121,8 @@ def test_weights_that_16_bits_cannot_hold_are_not_saved(tiny_checkpoint, tiny_lm
     assert (tiny_checkpoint / "model.safetensors").read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["nothing", "", ".", "..", "../../etc", "/etc/passwd", "~", "a\0b", "x" * 5000, "\ud800", "tiny/config.json", "😀"],
-    ids=lambda name: ascii(name[:12]),
-)
-def test_a_name_that_is_no_checkpoint_is_answered_with_those_there_are(tiny_checkpoint, name):
-    with pytest.raises(CheckpointError, match="there is no checkpoint .*; there are: tiny"):
-        load_checkpoint(name)
-
-
-@pytest.mark.parametrize("name", ["tokenizer.tiktoken", "model.safetensors"])
-def test_a_missing_file_is_named(tiny_checkpoint, name):
-    (tiny_checkpoint / name).unlink()
-    with pytest.raises(CheckpointError, match=f"checkpoint 'tiny' cannot be loaded: .*{name}"):
-        load_checkpoint("tiny")
-
-
-@pytest.mark.parametrize("kept", [0, 5, 100, -1])
-def test_a_truncated_weights_file_is_refused(tiny_checkpoint, kept):
-    path = tiny_checkpoint / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(CheckpointError, match="checkpoint 'tiny' cannot be loaded: "):
-        load_checkpoint("tiny")
-
-
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        ("{", "its config.json is no JSON: Expecting property name"),
-        ("", "its config.json is no JSON: Expecting value"),
-        ("[" * 100_000, "its config.json is no JSON: maximum recursion depth"),
-        (" " * (1 << 20) + "{}", "its config.json cannot be read: it has 1,048,578 bytes, more than 1,048,576"),
-        ("[]", "a model config is an object of named settings, got list"),
-        ("null", "a model config is an object of named settings, got NoneType"),
-        ("{}", "incomplete model config: .*vocab_size"),
-    ],
-    ids=["cut", "empty", "deep", "large", "list", "null", "empty object"],
-)
-def test_a_config_that_is_no_config_is_refused(tiny_checkpoint, config, message):
-    (tiny_checkpoint / "config.json").write_text(config)
-    with pytest.raises(CheckpointError, match=f"checkpoint 'tiny' cannot be loaded: {message}"):
-        load_checkpoint("tiny")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"d_modle": 24}, "unknown model setting d_modle; known are"),
-        ({"d_model": "24"}, "d_model must be a positive integer, got '24'"),
-        ({"rope_theta": float("inf")}, "rope_theta must be a positive number, got inf"),
-        ({"d_ff": 48}, r"blocks.0.ffn.gate_proj.weight should be \(48, 24\) by its config, got \(40, 24\)"),
-        ({"num_layers": 3}, "its weights lack blocks.2.attn_norm.weight"),
-        ({"num_layers": 1}, "its weights hold blocks.1.attn.k_proj.weight, which its config has no place for"),
-        ({"tie_embeddings": True}, "its weights hold lm_head.weight, which its config has no place for"),
-        ({"vocab_size": 299}, "the tokenizer has 300 tokens, the model 299"),
-        ({"vocab_size": 10**30}, "vocab_size must be at most 268,435,456, got 1,000,000,"),
-        ({"context_length": 10**8}, "positions up to 100,000,000 need a table of 400,000,000 numbers"),
-    ],
-    ids=lambda value: str(value)[:30],
-)
-def test_a_config_that_does_not_fit_the_other_files_is_refused(tiny_checkpoint, change, message):
-    config = json.loads((tiny_checkpoint / "config.json").read_text())
-    (tiny_checkpoint / "config.json").write_text(json.dumps(config | change))
-    with pytest.raises(CheckpointError, match=f"checkpoint 'tiny' cannot be loaded: {message}"):
-        load_checkpoint("tiny")
-
-
 def test_the_config_file_holds_every_setting(tiny_checkpoint, tiny_config):
-    assert json.loads((tiny_checkpoint / "config.json").read_text()) == asdict(tiny_config)
-
-
-def test_weights_missing_from_the_file_are_named(tiny_checkpoint):
-    weights = load_file(tiny_checkpoint / "model.safetensors")
-    del weights["final_norm.weight"]
-    save_file(weights, tiny_checkpoint / "model.safetensors")
-    with pytest.raises(CheckpointError, match="its weights lack final_norm.weight"):
-        load_checkpoint("tiny")
+    assert json.loads((tiny_checkpoint / "config.json").read_text()) == json.loads(json.dumps(asdict(tiny_config)))
 
 
 @pytest.mark.parametrize("tie_embeddings", [False, True])

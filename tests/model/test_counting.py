@@ -14,6 +14,8 @@ MODELS = [
     {"norm": "layernorm", "position": "sinusoidal", "ffn": "relu", "bias": True},
     {"norm": "layernorm", "position": "learned", "ffn": "gelu", "bias": True, "norm_placement": "post"},
     {"num_kv_heads": 1, "qkv_bias": True, "qk_norm": True, "head_dim": 10},
+    {"norm_placement": "shared", "unembedding_bias": True, "tie_embeddings": True},
+    {"bias": True, "unbiased_qkv": True, "windows": (None, 5)},
     {"norm": "layernorm", "qk_norm": True, "bias": True, "num_kv_heads": 1},
 ]
 
@@ -24,8 +26,8 @@ def component(name: str) -> str:
         return "query and key norms" if ".q_norm" in name or ".k_norm" in name else "norms"
     if "embedding" in name:
         return name.split(".")[0].replace("_", " ")
-    if name == "lm_head.weight":
-        return "unembedding"
+    if name.startswith("lm_head."):
+        return "unembedding" if name.endswith("weight") else "unembedding bias"
     kind = "matrices" if name.endswith("weight") else "biases"
     return f"{'attention' if '.attn.' in name else 'feed-forward'} {kind}"
 

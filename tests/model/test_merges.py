@@ -3,9 +3,9 @@ from itertools import pairwise
 import pytest
 
 from model.checkpoint import load_checkpoint
-from model.merges import merge_steps
+from model.merges import MergeRules, merge_steps
 from model.tokenizer import Tokenizer
-from model.training.bpe import merge
+from tests.byte_pairs import merge
 
 BYTES = [bytes([byte]) for byte in range(256)]
 WORDS = ["the", " the", " moon", " wanted", " “", " nothing", " 🌙", "aaaaa", "é", " thethe", "x"]
@@ -17,8 +17,17 @@ def tokenizer(request, tiny_tokenizer) -> Tokenizer:
 
 
 @pytest.fixture(scope="module")
-def ranks(tokenizer) -> dict[bytes, int]:
-    return {token: rank for rank, token in enumerate(tokenizer.merged_bytes)}
+def tokens(tokenizer) -> tuple[bytes, ...]:
+    return tuple(token for token in tokenizer.bytes_of_ids if token is not None)
+
+
+@pytest.fixture(scope="module")
+def rules(tokenizer) -> MergeRules:
+    return tokenizer.merge_rules
+
+
+def learnt(*made: bytes) -> MergeRules:
+    return MergeRules({token: token_id for token_id, token in enumerate([*BYTES, *made])})
 
 
 def in_order_of_learning(text: bytes, tokens: tuple[bytes, ...]) -> list[bytes]:
@@ -31,59 +40,58 @@ def in_order_of_learning(text: bytes, tokens: tuple[bytes, ...]) -> list[bytes]:
     return word
 
 
-def test_every_token_is_built_by_its_merges(tokenizer, ranks):
-    for token_id, token in enumerate(tokenizer.merged_bytes):
-        steps = merge_steps(token, ranks)
+def test_every_token_is_built_by_its_merges(tokens, rules):
+    for token_id, token in enumerate(tokens):
+        steps = merge_steps(token, rules)
         assert len(steps) == len(token) - 1
         if steps:
             assert steps[-1].pieces == (token,)
-            assert steps[-1].rank == token_id
+            assert steps[-1].token_id == token_id
 
 
-def test_every_merge_is_that_of_the_lowest_rank(tokenizer, ranks):
-    for token in tokenizer.merged_bytes[256:]:
+def test_every_merge_is_that_of_the_lowest_rank(tokens, rules):
+    for token in tokens[256:]:
         before = tuple(bytes([byte]) for byte in token)
-        for step in merge_steps(token, ranks):
+        for step in merge_steps(token, rules):
             joined = [b"".join(pair) for pair in pairwise(before)]
-            assert step.rank == min(ranks[piece] for piece in joined if piece in ranks)
+            assert step.token_id == min(rules.ids[piece] for piece in joined if piece in rules.ids)
             assert step.pair == before[step.place : step.place + 2]
             assert step.pieces[step.place] == b"".join(step.pair)
-            assert ranks[step.pieces[step.place]] == step.rank
+            assert rules.ids[step.pieces[step.place]] == step.token_id
             assert (*step.pieces[: step.place], *step.pair, *step.pieces[step.place + 1 :]) == before
             before = step.pieces
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_a_word_becomes_the_tokens_that_tiktoken_makes_of_it(tokenizer, ranks, word):
+def test_a_word_becomes_the_tokens_that_tiktoken_makes_of_it(tokenizer, rules, word):
     text = word.encode()
-    steps = merge_steps(text, ranks)
+    steps = merge_steps(text, rules)
     pieces = steps[-1].pieces if steps else tuple(bytes([byte]) for byte in text)
-    assert [ranks[piece] for piece in pieces] == tokenizer.encode(word)
+    assert [rules.ids[piece] for piece in pieces] == tokenizer.encode(word)
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_it_is_what_the_merges_make_in_the_order_they_were_learned(tokenizer, ranks, word):
+def test_it_is_what_the_merges_make_in_the_order_they_were_learned(tokens, rules, word):
     text = word.encode()
-    steps = merge_steps(text, ranks)
+    steps = merge_steps(text, rules)
     pieces = steps[-1].pieces if steps else [bytes([byte]) for byte in text]
-    assert list(pieces) == in_order_of_learning(text, tokenizer.merged_bytes)
+    assert list(pieces) == in_order_of_learning(text, tokens)
 
 
 def test_steps_of_a_word_by_hand():
-    ranks = {token: rank for rank, token in enumerate([*BYTES, b"he", b" t", b" the", b"er"])}
-    steps = merge_steps(b" ther", ranks)
+    rules = learnt(b"he", b" t", b" the", b"er")
+    steps = merge_steps(b" ther", rules)
     assert [step.pieces for step in steps] == [
         (b" ", b"t", b"he", b"r"),  # "he" was learned before " t" and before "er"
         (b" t", b"he", b"r"),
         (b" the", b"r"),
     ]
-    assert [(step.rank, step.place) for step in steps] == [(256, 2), (257, 0), (258, 0)]
+    assert [(step.token_id, step.place) for step in steps] == [(256, 2), (257, 0), (258, 0)]
     assert [step.pair for step in steps] == [(b"h", b"e"), (b" ", b"t"), (b" t", b"he")]
 
 
 def test_of_equals_the_leftmost_is_merged_first():
-    ranks = {token: rank for rank, token in enumerate([*BYTES, b"aa"])}
-    assert [step.pieces for step in merge_steps(b"aaaaa", ranks)] == [
+    assert [step.pieces for step in merge_steps(b"aaaaa", learnt(b"aa"))] == [
         (b"aa", b"a", b"a", b"a"),
         (b"aa", b"aa", b"a"),
     ]
@@ -91,4 +99,20 @@ def test_of_equals_the_leftmost_is_merged_first():
 
 @pytest.mark.parametrize("text", [b"", b"x", b"\xff\xfe", b"xyz"])
 def test_what_no_merge_applies_to_has_no_steps(text):
-    assert merge_steps(text, {token: rank for rank, token in enumerate(BYTES)}) == []
+    assert merge_steps(text, learnt()) == []
+
+
+def test_pairs_with_ranks_of_their_own_come_in_that_order_whatever_their_ids():
+    ids = {token: token_id for token_id, token in enumerate([*BYTES, b"ab", b"bc", b"abc"])}
+    rules = MergeRules(ids, {(b"b", b"c"): 0, (b"a", b"bc"): 1, (b"a", b"b"): 2})
+    steps = merge_steps(b"abc", rules)
+    assert [(step.pieces, step.token_id) for step in steps] == [((b"a", b"bc"), 257), ((b"abc",), 258)]
+    assert merge_steps(b"abc", MergeRules(ids, {(b"a", b"b"): 0}))[-1].pieces == (b"ab", b"c")  # no pair makes the rest
+
+
+def test_merges_of_characters_begin_with_characters():
+    ids = {piece.encode(): token_id for token_id, piece in enumerate([" ", "é", "t", " é", " ét"])}
+    rules = MergeRules(ids, {(b" ", "é".encode()): 0, (" é".encode(), b"t"): 1}, of_characters=True)
+    assert rules.begun(" ét".encode()) == (b" ", "é".encode(), b"t")
+    assert [step.pieces for step in merge_steps(" ét".encode(), rules)] == [(" é".encode(), b"t"), (" ét".encode(),)]
+    assert rules.begun(b"\xc3") == (b"\xc3",)  # part of a character

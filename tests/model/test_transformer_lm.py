@@ -7,7 +7,6 @@ import torch.nn.functional as F
 
 from model.config import CHOICES
 from model.kv_cache import KVCache
-from model.layers.attention import padding_mask
 from model.layers.softmax import softmax
 from model.transformer_lm import TransformerLM
 from tests.exhaustive import in_turn
@@ -189,69 +188,6 @@ def test_positions_are_in_order_unless_they_are_given(make_lm, token_ids, positi
     assert torch.equal(lm(token_ids, token_positions=in_order[None]), lm(token_ids))
     torch.testing.assert_close(lm(token_ids, token_positions=in_order.expand(2, -1)), lm(token_ids))
     assert (lm(token_ids, token_positions=in_order.flip(0)[None]) - lm(token_ids)).abs().max() > 0.1
-
-
-POSITIONS = [{"position": position} for position in CHOICES["position"]]
-POSITIONS.append({"rope_layout": "half_split", "num_kv_heads": 1, "qk_norm": True})
-
-
-def left_padded(token_ids: torch.Tensor, length: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Both sequences, of the second only the first `length` tokens, ending together: ids, padding and positions."""
-    width = token_ids.shape[1]
-    ids = torch.stack((token_ids[0], token_ids[1].roll(width - length)))
-    padding = padding_mask(torch.tensor([width, length]), width).flip(1)
-    positions = torch.arange(width) - torch.tensor([[0], [width - length]])
-    return ids, padding, positions.clamp(min=0)
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("watched", [[], ["blocks.0.attn.pattern", "blocks.1.attn.scores"]], ids=["fused", "watched"])
-@pytest.mark.parametrize("choices", POSITIONS, ids=str)
-def test_padded_sequences_read_as_they_do_alone(make_lm, token_ids, hooked, choices, watched):
-    lm = make_lm(**choices)
-    whole, short = lm(token_ids[:1]), lm(token_ids[1:, :8])
-    with hooked(lm, dict.fromkeys(watched, lambda module, inputs, output: None)):
-        right = lm(token_ids, padding=padding_mask(torch.tensor([20, 8]), 20))
-        ids, padding, positions = left_padded(token_ids, 8)
-        left = lm(ids, token_positions=positions, padding=padding)
-    for both, tokens in ((right, slice(0, 8)), (left, slice(12, 20))):
-        torch.testing.assert_close(both[:1], whole, atol=1e-4, rtol=1e-4)
-        torch.testing.assert_close(both[1:, tokens], short, atol=1e-4, rtol=1e-4)
-        assert both.isfinite().all()
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("choices", POSITIONS, ids=str)
-def test_a_left_padded_batch_is_continued_in_the_cache(make_lm, token_ids, choices):
-    """Prompts of 16 and 4 tokens, and then four more for each."""
-    lm = make_lm(**choices)
-    ids, padding, positions = left_padded(token_ids, 8)
-    cache, parts = KVCache(lm.config, batch_size=2), []
-    for part in ([*range(16)], [16], [17], [18, 19]):
-        end = part[-1] + 1
-        parts.append(lm(ids[:, part], cache, token_positions=positions[:, part], padding=padding[:, :end]))
-    logits = torch.cat(parts, dim=1)
-    torch.testing.assert_close(logits[:1], lm(token_ids[:1]), atol=1e-4, rtol=1e-4)
-    torch.testing.assert_close(logits[1:, 12:], lm(token_ids[1:, :8]), atol=1e-4, rtol=1e-4)
-
-
-def test_left_padding_without_a_mask_or_without_positions_is_noticed(make_lm, token_ids):
-    lm = make_lm(position="learned")
-    ids, padding, positions = left_padded(token_ids, 8)
-    short = lm(token_ids[1:, :8])
-    for half in ({"token_positions": positions}, {"padding": padding}):
-        assert (lm(ids, **half)[1:, 12:] - short).abs().max() > 0.1
-
-
-def test_training_on_a_padded_batch_gives_gradients_that_are_numbers(make_lm, token_ids):
-    ids, padding, positions = left_padded(token_ids, 8)
-    for watched in (False, True):
-        lm = make_lm()
-        if watched:
-            lm.blocks[0].attn.pattern.register_forward_hook(lambda module, inputs, output: None)
-        lm(ids, token_positions=positions, padding=padding)[padding].logsumexp(-1).mean().backward()
-        assert all(parameter.grad.isfinite().all() for parameter in lm.parameters())
-        assert lm.blocks[0].attn.q_proj.weight.grad.abs().max() > 0
 
 
 @torch.no_grad()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from explorer.explain.notation import number, products, summed
+from explorer.explain.notation import factor, number, products, summed
 from explorer.explain.working import Input, Working
 from explorer.language import _
 
@@ -41,10 +41,12 @@ def cosine(a: Read, b: Read, names: tuple[str, str] = ("a", "b")) -> Working:
     )
 
 
-def product(symbols: str, a: np.ndarray, b: np.ndarray, inputs: tuple[Input, ...]) -> Working:
-    """a·b."""
-    value = float(a @ b)
-    return Working(symbols, lambda: f"{products(a, b)} = {number(value)}", value, inputs)
+def product(
+    symbols: str, a: np.ndarray, b: np.ndarray, inputs: tuple[Input, ...], plus: float | None = None
+) -> Working:
+    """a·b, and a number that is added to it."""
+    value, added = float(a @ b) + (plus or 0.0), "" if plus is None else f" + {factor(plus)}"
+    return Working(symbols, lambda: f"{products(a, b)}{added} = {number(value)}", value, inputs)
 
 
 def mean(symbols: str, terms: Sequence[float] | np.ndarray, inputs: tuple[Input, ...], name: str = "") -> Working:

@@ -7,6 +7,7 @@ import numpy as np
 
 from explorer.analysis.attention import PATTERNS, shown_pattern, stages
 from explorer.analysis.change import pattern_change
+from explorer.architecture.attention import first_visible
 from explorer.explain.analysed.arithmetic import largest, mean
 from explorer.explain.captured import derivation_of
 from explorer.explain.captured.attention import group_of
@@ -141,7 +142,7 @@ def stage(trace: Trace, layer: int, head: int, query: int, key: int, row: int) -
         row: which of `STAGES`.
     """
     name, where = nth(STAGES, row), (head, query, key)
-    if name == "masked" and key > query:
+    if name == "masked" and not first_visible(trace.config, layer, query) <= key <= query:
         return None
     captured = {"score": "scores", "masked": "scores", "weight": "pattern", "q·k": "scores"}
     if name in captured:
@@ -166,6 +167,4 @@ def of_dot(trace: Trace, layer: int, head: int, query: int, key: int, score: Der
     value = float(q @ k)
     working = Working("q·k = Σ q · k", lambda: f"q·k = {products(q, k)} = {number(value)}", value, inputs)
     drawn = element(stages(trace, layer, head, query).dots, key)
-    return Derivation(
-        "q·k", score.place, drawn, working, Source(ATTENTION, "dots=scores * np.sqrt(trace.config.d_head)")
-    )
+    return Derivation("q·k", score.place, drawn, working, Source(ATTENTION, "dots=scores * trace.config.divisor"))

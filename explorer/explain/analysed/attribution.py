@@ -4,7 +4,8 @@ import numpy as np
 
 from explorer.analysis.attribution import Attribution, attribution
 from explorer.analysis.rounding import Check
-from explorer.architecture.stream import norms_from, taps_from
+from explorer.architecture.shifts import words as shifts_of
+from explorer.architecture.stream import added_at, norms_from, sum_with, taps_from
 from explorer.explain.analysed.arithmetic import product
 from explorer.explain.analysed.attention import columns_of
 from explorer.explain.captured import put_in, working_of
@@ -42,7 +43,7 @@ PARTS = {
         lambda a, layer: a.feed_forward[layer],
         "feed_forward[layer] = value(",
     ),
-    "shift": (N_("what the shift β of all norms adds"), lambda a, layer: a.shift, "shift += "),
+    "shift": (N_("added by {shifts}"), lambda a, layer: a.shift, "shift += "),
     "changes": (N_("what the changes of the run put in"), lambda a, layer: a.changes, "changes += float(put_in(trace"),
     "sum": (N_("what all parts together add"), lambda a, layer: a.total, "return float(self.token + self.positions"),
     "logit": (N_("the captured logit"), lambda a, layer: a.logit, "logit = unembedding("),
@@ -53,6 +54,8 @@ THROUGH_NORMS = (
     N_("norms({x}) · row of the unembedding less the rival’s; each norm divides by what it did in this run"),
 )
 AT_THE_END = (N_("final_norm · row of the unembedding"), N_("final_norm · row of the unembedding less the rival’s"))
+BIAS = (N_("{formula} + its bias"), N_("{formula} + its bias less the rival’s"))
+WITH_BIAS = ("shift", "sum", "logit")  # the parts that the bias of the unembedding counts for
 Reads = tuple[np.ndarray, list[Input]]  # a vector (D,), and what it is worked out from
 
 
@@ -63,9 +66,10 @@ def logit_part(
     what, drawn, line = PARTS[part]
     found: Attribution = attribution(trace, position, token_id, rival_id)
     symbols = (AT_THE_END if part in ("sum", "logit") else THROUGH_NORMS)[rival_id is not None]
-    name, formula = look_up(what, layer=layer), look_up(symbols, x="x")
-    vector = final(trace, part, position, layer)
-    return adding(trace, position, token_id, rival_id, name, float(drawn(found, layer)), formula, vector, line)
+    shifts = shifts_of(trace.config) if part == "shift" else ""
+    name, formula = look_up(what, layer=layer, shifts=shifts), look_up(symbols, x="x")
+    vector, biased = final(trace, part, position, layer), part in WITH_BIAS
+    return adding(trace, position, token_id, rival_id, name, float(drawn(found, layer)), formula, vector, line, biased)
 
 
 def head_part(trace: Trace, position: int, token_id: int, rival_id: int | None, layer: int, head: int) -> Derivation:
@@ -74,7 +78,7 @@ def head_part(trace: Trace, position: int, token_id: int, rival_id: int | None, 
     z, from_z = take(trace, f"blocks.{layer}.attn.z", head, position)
     output, from_output = take(trace, f"blocks.{layer}.attn.o_proj.weight", ALL, columns_of(head, len(z)))
     written = shared(trace, f"blocks.{layer}.attn.out", output @ z, position)
-    vector = through(trace, (written, [from_z, from_output]), f"blocks.{layer}.resid_mid", position)
+    vector = through(trace, (written, [from_z, from_output]), sum_with(trace.config, layer, "attn"), position)
     name = _("what head {head} of layer {layer} adds", head=head, layer=layer)
     formula = look_up(THROUGH_NORMS[rival_id is not None], x="W_O z")
     return adding(trace, position, token_id, rival_id, name, drawn, formula, vector, HEADS)
@@ -90,9 +94,17 @@ def adding(
     formula: str,
     vector: Reads,
     line: str,
+    biased: bool = False,
 ) -> Derivation:
-    """A vector's product with what the unembedding reads."""
+    """A vector's product with what the unembedding reads; `biased`, with its bias, if it has one."""
     final, inputs = vector
+    plus = None
+    if biased and trace.config.unembedding_bias:
+        plus, from_bias = unembedding_bias(trace, token_id, position)
+        inputs, formula = [*inputs, from_bias], look_up(BIAS[rival_id is not None], formula=formula)
+        if rival_id is not None:
+            less, from_bias = unembedding_bias(trace, rival_id, position)
+            plus, inputs = plus - less, [*inputs, from_bias]
     row, from_row = unembedding(trace, token_id, position)
     where = {"place": at(trace, position), "token": quoted(trace.vocabulary[token_id])}
     told = _("after {place}, to the logit of {token}", **where)
@@ -102,14 +114,20 @@ def adding(
         from_row = from_rival
         rival = quoted(trace.vocabulary[rival_id])
         told = _("after {place}, to the logit of {token} less that of {rival}", **where, rival=rival)
-    working = product(f"= {formula}", final, row, (*inputs, from_row))
+    working = product(f"= {formula}", final, row, (*inputs, from_row), plus)
     return Derivation(name, told, drawn, working, Source(ATTRIBUTION, line))
 
 
 def unembedding(trace: Trace, token_id: int, position: int) -> tuple[np.ndarray, Input]:
-    """(D,) whose product with the final vector is a token's logit, and where it is from."""
+    """(D,) whose product with the final vector is a token's logit, but for its bias, and where it is from."""
     row, read = take(trace, "lm_head.weight", token_id)
     return row * shared(trace, "logits", np.ones(trace.config.vocab_size), position)[token_id], read
+
+
+def unembedding_bias(trace: Trace, token_id: int, position: int) -> tuple[float, Input]:
+    """What is added to that product, and where it is from."""
+    bias, read = take(trace, "lm_head.bias", token_id)
+    return float(bias * shared(trace, "logits", np.ones(trace.config.vocab_size), position)[token_id]), read
 
 
 def final(trace: Trace, part: str, position: int, layer: int) -> Reads:
@@ -122,7 +140,7 @@ def final(trace: Trace, part: str, position: int, layer: int) -> Reads:
     if part in ("token", "position"):
         first = "blocks.0.resid_pre"
     else:
-        first = f"blocks.{layer}.{'resid_post' if part == 'feed_forward' else 'resid_mid'}"
+        first = sum_with(trace.config, layer, "ffn" if part == "feed_forward" else "attn")
     return through(trace, written(trace, part, position, layer), first, position)
 
 
@@ -163,8 +181,9 @@ def through(trace: Trace, vector: Reads, first: str, position: int, also: str = 
             if also == "shift" and has_shift(trace, name):
                 beta, from_beta = take(trace, f"{name}.bias")
                 part, inputs = part + beta, [*inputs, from_beta]
-        if also == "changes" and name.endswith("resid_mid"):  # what attention gives out is added there
-            part = part + put_in(trace, name.replace("resid_mid", "attn.out"), position)
+        if also == "changes":  # what attention gives out is added at one of the sums
+            outs = (out for out in added_at(trace.config, name) if out.endswith("attn.out"))
+            part = part + sum(put_in(trace, out, position) for out in outs)
         part = shared(trace, name, part, position)
         if also == "changes":
             part = part + put_in(trace, name, position)

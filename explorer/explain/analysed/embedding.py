@@ -1,8 +1,9 @@
 """Numbers worked out from embeddings: cosines of tokens, and where the stream lies along its main directions."""
 
 from explorer.analysis.embedding import embedding_parts, nearest_tokens, principal_components, stream_at
+from explorer.architecture import embedding
 from explorer.explain.analysed.arithmetic import cosine, product
-from explorer.explain.captured.embedding import TABLE, row_scale
+from explorer.explain.captured.embedding import TABLE
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import factor, number, quoted
 from explorer.explain.place import at, of_id
@@ -13,18 +14,19 @@ from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
 
 EMBEDDING = "explorer/analysis/embedding.py"
-ROW, SCALED_ROW = N_("row of the token’s id, as it was learned"), N_("row of the token’s id · √D, as it was learned")
+ROW = N_("row of the token’s id, as it was learned")
+SCALED_ROW = N_("row of the token’s id · {factor}, as it was learned")
 
 
 def table_row(trace: Trace, query: int, dim: int) -> Derivation:
     """A number of the token's own row of the table, as it enters the sum."""
-    token_id, scaled = trace.token_ids[query], trace.config.scale_embeddings
+    token_id, config = trace.token_ids[query], trace.config
     parts = embedding_parts(trace, query)
     drawn = element(parts.row * parts.scale, dim)
     row, read = take(trace, TABLE, token_id, dim)
-    value = float(row) * row_scale(trace)
-    times = f"{factor(row)} · √{trace.config.d_model} = " * scaled
-    symbols = look_up(SCALED_ROW if scaled else ROW)
+    value, scaled = float(row) * config.embedding_scale, config.embedding_scale != 1
+    times = f"{factor(row)} · {embedding.factor_in_numbers(config)} = " * scaled
+    symbols = look_up(SCALED_ROW, factor=embedding.factor(config)) if scaled else look_up(ROW)
     return Derivation(
         _("token {token_id}’s own vector[{dim}]", token_id=token_id, dim=dim),
         at(trace, query),

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from explorer.analysis.feed_forward import NEAR, pushed, sparsity
+from explorer.architecture.stream import sum_with
 from explorer.explain.analysed.arithmetic import product
 from explorer.explain.analysed.attribution import THROUGH_NORMS, through, unembedding
 from explorer.explain.captured.edits import shared
@@ -25,14 +26,14 @@ def push(trace: Trace, layer: int, neuron: int, query: int, token_id: int) -> De
     drawn = element(pushed(trace, layer, neuron, query), token_id)
     column, from_column = take(trace, f"blocks.{layer}.ffn.down_proj.weight", ALL, neuron)
     written = shared(trace, f"blocks.{layer}.ffn.out", column, query)
-    vector, inputs = through(trace, (written, [from_column]), f"blocks.{layer}.resid_post", query)
+    vector, inputs = through(trace, (written, [from_column]), sum_with(trace.config, layer, "ffn"), query)
     row, from_row = unembedding(trace, token_id, query)
     return Derivation(
         _("what neuron {neuron} of layer {layer} adds for each 1 of its hidden value", neuron=neuron, layer=layer),
         _("after {place}, to the logit of {token}", place=at(trace, query), token=of_id(trace, token_id)),
         drawn,
         product(look_up(THROUGH_NORMS[0], x=_("column of W_down")), vector, row, (*inputs, from_row)),
-        Source(FEED_FORWARD, "return unembed(trace, direction, query)"),
+        Source(FEED_FORWARD, "return unembed_part(trace, direction, query)"),
     )
 
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from explorer.analysis.heads import HEAD_SCORES, head_scores
+from explorer.architecture.attention import first_visible
 from explorer.explain.analysed.arithmetic import mean
 from explorer.explain.derivation import Derivation
 from explorer.explain.point import element
@@ -21,12 +22,12 @@ def head_score(trace: Trace, name: str, hide_first: bool, layer: int, head: int)
     rows, read = take(trace, f"blocks.{layer}.attn.pattern", head)
     each = []
     for query in range(1, len(trace)):
-        weights = rows[query, : query + 1].tolist()
+        weights, first = rows[query, : query + 1].tolist(), first_visible(trace.config, layer, query)
         if hide_first:
             rest = sum(weights[1:])
             weights = [0.0, *(w / rest if rest > 1e-12 else 0.0 for w in weights[1:])]
         if name == "spread":
-            each.append(-sum(w * math.log2(w) for w in weights if w > 0) / math.log2(query + 1))
+            each.append(-sum(w * math.log2(w) for w in weights if w > 0) / math.log2(max(2, query + 1 - first)))
         elif keys := looked_at(trace.token_ids, name, query):
             each.append(sum(weights[key] for key in keys))
     title, symbols = MEANT[name]

@@ -7,16 +7,17 @@ import numpy as np
 from explorer.analysis.lens import LENSES, depths, ranks, readings, streams, tracked
 from explorer.analysis.norms import unembed
 from explorer.analysis.rounding import Check
+from explorer.architecture.stream import depth_taps, has_final_norm
 from explorer.explain.analysed import distribution
 from explorer.explain.captured import put_in, working_of
 from explorer.explain.captured.edits import shared
 from explorer.explain.captured.norms import divided, has_shift
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import number, products
+from explorer.explain.notation import factor, number, products
 from explorer.explain.place import at, of_id
 from explorer.explain.source import Source
 from explorer.explain.working import ALL, Input, take
-from explorer.language import _, look_up
+from explorer.language import N_, _, look_up
 from explorer.state.errors import NoSuchPoint
 from explorer.tracing.trace import Trace
 
@@ -25,6 +26,11 @@ MEASURES = {
     "target": distribution.probability,
     "rank": distribution.rank,
     "entropy": distribution.entropy,
+}
+
+LOGIT = {  # whether the unembedding has a bias -> a logit
+    False: N_("{symbols}, logit = x · row of the unembedding"),
+    True: N_("{symbols}, logit = x · row of the unembedding + bias"),
 }
 
 
@@ -49,17 +55,20 @@ def lens_cell(trace: Trace, depth: int, position: int, token_id: int, kind: str)
     }[kind]
     x, inputs = read_at(trace, depth, position)
     table, from_table = take(trace, "lm_head.weight")
-    logits = shared(trace, "logits", table @ x, position)  # (V,)
+    biases, from_biases = take(trace, "lm_head.bias") if trace.config.unembedding_bias else (None, None)
+    inputs = [*inputs, from_biases] if from_biases else inputs
+    plain = table @ x if biases is None else table @ x + biases
+    logits = shared(trace, "logits", plain, position)  # (V,)
     from_row = take(trace, "lm_head.weight", token_id)[1]
     working = MEASURES[kind](logits, token_id, (*inputs, *[from_row] * (kind != "entropy"), from_table))
     if kind != "entropy":
         rest = working.numbers
         working = replace(
             working,
-            symbols=_("{symbols}, logit = x · row of the unembedding", symbols=working.symbols),
+            symbols=look_up(LOGIT[biases is not None], symbols=working.symbols),
             numbers=lambda: _(
                 "logit = {sum} = {logit}; {rest}",
-                sum=products(table[token_id], x),
+                sum=products(table[token_id], x) + ("" if biases is None else f" + {factor(biases[token_id])}"),
                 logit=number(logits[token_id]),
                 rest=rest(),
             ),
@@ -76,12 +85,9 @@ def lens_cell(trace: Trace, depth: int, position: int, token_id: int, kind: str)
 
 def read_at(trace: Trace, depth: int, position: int) -> tuple[np.ndarray, list[Input]]:
     """(D,) what the unembedding would read at a depth, and what that is worked out from."""
-    pre = trace.config.norm_placement == "pre"
-    after = ("resid_mid", "resid_post") if pre else ("attn_norm", "ffn_norm")
-    name = f"blocks.{(depth - 1) // 2}.{after[(depth - 1) % 2]}" if depth else "blocks.0.resid_pre"
-    x, read = take(trace, name, position)
+    x, read = take(trace, depth_taps(trace.config)[depth], position)
     inputs = [read]
-    if pre:
+    if has_final_norm(trace.config):
         gain, from_gain = take(trace, "final_norm.weight")
         x, inputs = divided(trace, x, x, "final_norm") * gain, [*inputs, from_gain]
     if has_shift(trace, "final_norm"):

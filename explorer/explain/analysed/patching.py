@@ -11,8 +11,8 @@ from explorer.explain.source import Source
 from explorer.explain.working import Input, Working
 from explorer.language import _
 from explorer.state.interventions import Intervention
-from explorer.tracing.effect_scale import effect
-from explorer.tracing.patching_question import METRICS, PatchingQuestion
+from explorer.tracing.effect_scale import effect, share_of_difference
+from explorer.tracing.patching_question import METRICS, PatchingQuestion, Receiver
 from explorer.tracing.trace import Trace
 
 SYMBOLS = {
@@ -36,8 +36,10 @@ def effect_of(
         runs: captured without changes, the clean one first.
         measured: (M,) what the map has of the node.
     """
-    row, last = METRICS.index(metric), len(question.clean) - 1
-    clean, corrupted = (metric_of(run["logits"][last], question.answer, question.wrong)[row] for run in runs)
+    row = METRICS.index(metric)
+    ends = tuple(len(prompt) - 1 for prompt in (question.clean, question.corrupted))
+    last = ends[direction == "denoise"]
+    clean, corrupted = (found[row] for found in _captured(question, runs))
     patched = question.changed(direction, edit)[row]
     again = float(effect(np.array(patched), clean, corrupted, direction))
     drawn = float(effects(question, measured[:, None], metric, direction)[0])
@@ -59,8 +61,8 @@ def effect_of(
         again,
         (
             Input(_("logits of a run with {edit}, at [{query}]", edit=edit, query=last), (), (size,)),
-            Input(_("logits of the clean run, at [{query}]", query=last), (), (size,)),
-            Input(_("logits of the corrupted run, at [{query}]", query=last), (), (size,)),
+            Input(_("logits of the clean run, at [{query}]", query=ends[0]), (), (size,)),
+            Input(_("logits of the corrupted run, at [{query}]", query=ends[1]), (), (size,)),
         ),
     )
     told = _(
@@ -68,6 +70,84 @@ def effect_of(
         edit=edit.words(runs[0].config, as_text(runs[0])),
         metric=metric_words(metric),
         **numbers,
+    )
+    source = Source("explorer/tracing/effect_scale.py", "return changes / (clean - corrupted)")
+    return Derivation(_("effect"), told, drawn, working, source)
+
+
+def estimate_of(
+    question: PatchingQuestion,
+    runs: tuple[Trace, Trace],
+    part: str,
+    node: tuple[int, int],
+    metric: str,
+    direction: str,
+) -> Derivation | None:
+    """Of one node, (layer, place): what its numbers differ by times how fast the metric grows with each; None where
+    there is no effect to share out."""
+    drawn = float(question.estimate(direction, part, metric)[node])
+    if not np.isfinite(drawn):
+        return None
+    clean, corrupted = (found[METRICS.index(metric)] for found in _captured(question, runs))
+    step, slope = question.summed(direction, part, metric, *node)
+    change = float(step @ slope)
+    again = float(share_of_difference(np.array(change), clean, corrupted))
+    of_pattern, shape = part in ("attn.q", "attn.k"), step.shape
+    working = Working(
+        _("Σ (x of the pattern that follows − x) ∂m/∂x / (m(clean) − m(corrupted))")
+        if of_pattern
+        else _("Σ (x of the other run − x) ∂m/∂x / (m(clean) − m(corrupted))"),
+        lambda: f"{number(change)} / ({number(clean)} − {number(corrupted)}) = {number(again)}",
+        again,
+        (
+            Input(_("differences of the values"), (), shape),
+            Input(_("gradient of m at the values"), (), shape),
+        ),
+    )
+    told = _(
+        "{part} of layer {layer}, {place}, m = {metric}",
+        part=part,
+        layer=node[0],
+        place=node[1],
+        metric=metric_words(metric),
+    )
+    source = Source("explorer/tracing/patching/attribution_patching.py", "changes = torch.stack([(step * slope)")
+    return Derivation(_("estimated effect"), told, drawn, working, source)
+
+
+def path_of(
+    question: PatchingQuestion,
+    runs: tuple[Trace, Trace],
+    receiver: Receiver,
+    node: tuple[int, int],
+    metric: str,
+    direction: str,
+) -> Derivation | None:
+    """Of what one head, (layer, head), sends the receiver: from a run of its own; None where there is no effect."""
+    row = METRICS.index(metric)
+    drawn = float(effects(question, question.paths(direction, receiver), metric, direction)[node])
+    if not np.isfinite(drawn):
+        return None
+    clean, corrupted = (found[row] for found in _captured(question, runs))
+    patched = float(question.path(direction, receiver, *node)[row])
+    again = float(effect(np.array(patched), clean, corrupted, direction))
+    size = len(runs[0].vocabulary)
+    taken = corrupted if direction == "denoise" else clean
+    working = Working(
+        SYMBOLS[direction],
+        lambda: f"({number(patched)} − {number(taken)}) / ({number(clean)} − {number(corrupted)}) = {number(again)}",
+        again,
+        (
+            Input(_("logits once the receiver alone has read what the head sends"), (), (size,)),
+            Input(_("logits of the clean run, at [{query}]", query=len(question.clean) - 1), (), (size,)),
+            Input(_("logits of the corrupted run, at [{query}]", query=len(question.corrupted) - 1), (), (size,)),
+        ),
+    )
+    told = _(
+        "direct path of head {head} of layer {layer}, m = {metric}",
+        head=node[1],
+        layer=node[0],
+        metric=metric_words(metric),
     )
     source = Source("explorer/tracing/effect_scale.py", "return changes / (clean - corrupted)")
     return Derivation(_("effect"), told, drawn, working, source)
@@ -83,9 +163,7 @@ def metric_words(metric: str) -> str:
 
 def as_captured(question: PatchingQuestion, runs: tuple[Trace, Trace]) -> Check:
     """What clean and corrupted run measured, held against the captured logits."""
-    last = len(question.clean) - 1
-    captured = [metric_of(run["logits"][last], question.answer, question.wrong) for run in runs]
-    return Check.of(runs[0].dtype, question.unpatched, np.array(captured), _size(runs, last))
+    return Check.of(runs[0].dtype, question.unpatched, _captured(question, runs), _size(question, runs))
 
 
 def run_as_changed(
@@ -93,8 +171,19 @@ def run_as_changed(
 ) -> Check:
     """What the map has of a node, (M,), held against an ordinary run that takes the value."""
     again = question.changed(direction, edit)
-    return Check.of(runs[0].dtype, measured, again, _size(runs, len(question.clean) - 1))
+    return Check.of(runs[0].dtype, measured, again, _size(question, runs))
 
 
-def _size(runs: tuple[Trace, Trace], last: int) -> float:
-    return 2 * max(1.0, *(float(np.abs(run["logits"][last]).max()) for run in runs))
+def _captured(question: PatchingQuestion, runs: tuple[Trace, Trace]) -> np.ndarray:
+    """(2, M) every metric of the clean and of the corrupted run."""
+    return np.array([metric_of(each, question.answer, question.wrong) for each in last_logits(question, runs)])
+
+
+def last_logits(question: PatchingQuestion, runs: tuple[Trace, Trace]) -> tuple[np.ndarray, np.ndarray]:
+    """(V,) captured after the end of the clean prompt, and of the corrupted one."""
+    prompts = question.clean, question.corrupted
+    return tuple(run["logits"][len(prompt) - 1] for run, prompt in zip(runs, prompts, strict=True))
+
+
+def _size(question: PatchingQuestion, runs: tuple[Trace, Trace]) -> float:
+    return 2 * max(1.0, *(float(np.abs(each).max()) for each in last_logits(question, runs)))

@@ -1,8 +1,9 @@
 """Numbers worked out from the vectors that are added for positions."""
 
 from explorer.analysis import positions
+from explorer.architecture.embedding import factor
 from explorer.explain.analysed import arithmetic
-from explorer.explain.captured.embedding import TABLE, row_scale
+from explorer.explain.captured.embedding import TABLE
 from explorer.explain.derivation import Derivation
 from explorer.explain.place import at
 from explorer.explain.point import element
@@ -56,8 +57,9 @@ def length(trace: Trace, part: str, position: int) -> Derivation:
     drawn, symbols = element(positions.lengths(trace), positions.PARTS.index(part), position), "‖x‖₂ = √Σx²"
     if part == "token":
         x, read = take(trace, TABLE, trace.token_ids[position])
-        x = x * row_scale(trace)
-        symbols = _("‖x‖₂ = √Σx², x = row · √D") if trace.config.scale_embeddings else symbols
+        x = x * trace.config.embedding_scale
+        if times := factor(trace.config):
+            symbols = _("‖x‖₂ = √Σx², x = row · {factor}", factor=times)
     else:
         x, read = take(trace, {"position": NAME, "sum": "embed"}[part], position)
     return Derivation(

@@ -5,8 +5,8 @@ from statistics import median
 
 from explorer.analysis import residual
 from explorer.analysis.norms import norm_scale
-from explorer.analysis.residual import norm_reading, outliers, residual_norms, similarity, stages
-from explorer.architecture.stream import input_of
+from explorer.analysis.residual import norm_reading, outliers, residual_norms, similarity, stages, update_names
+from explorer.architecture.stream import before_value, input_of, sublayers, sum_with, written_by
 from explorer.explain.analysed import arithmetic
 from explorer.explain.captured.norms import mean_square
 from explorer.explain.derivation import Derivation
@@ -68,14 +68,14 @@ def over_all(trace: Trace) -> str:
 def written_length(trace: Trace, sublayer: int, position: int) -> Derivation:
     """‖what a sublayer adds‖ of a token, attention and feed-forward in turn."""
     drawn = element(residual_norms(trace).updates, sublayer, position)
-    name = f"blocks.{sublayer // 2}.{('attn', 'ffn')[sublayer % 2]}.out"
+    name = written_by(trace.config, *sublayers(trace.config)[sublayer])
     x, read = take(trace, name, position)
     return Derivation(
         _("length of {value}", value=name),
         at(trace, position),
         drawn,
         arithmetic.length(x, (read,)),
-        Source(RESIDUAL, "lengths = (np.linalg.norm(vectors, axis=-1) for vectors in"),
+        Source(RESIDUAL, "lengths = [np.linalg.norm(vectors, axis=-1) for vectors in"),
     )
 
 
@@ -95,12 +95,11 @@ def cosine(trace: Trace, query: int, row: int, column: int) -> Derivation:
 def direction(trace: Trace, sublayer: int, position: int) -> Derivation:
     """The cosine of what a sublayer adds with the stream that it is added to."""
     drawn = element(residual.updates(trace, position).cosines, sublayer)
-    end = stages(trace, normed=False)[sublayer + 1]
-    taps = [stage.tap for stage in stages(trace)]
-    added = take(trace, f"blocks.{end.layer}.{('attn', 'ffn')[sublayer % 2]}.out", position)
-    before = take(trace, taps[taps.index(end.tap) - 1], position)
+    config, which = trace.config, sublayers(trace.config)[sublayer]
+    added = take(trace, written_by(config, *which), position)
+    before = take(trace, before_value(config, sum_with(config, *which)), position)
     return Derivation(
-        _("cosine of what {stage} adds and the stream", stage=end.name),
+        _("cosine of what {stage} adds and the stream", stage=update_names(config)[sublayer]),
         at(trace, position),
         drawn,
         arithmetic.cosine(added, before, (_("added"), "x")),
@@ -142,13 +141,13 @@ def divisor(trace: Trace, norm: str, position: int) -> Derivation:
     return Derivation(_("what the norm divides by"), at(trace, position), drawn, working, source)
 
 
-def mean_taken_off(trace: Trace, layer: int, sublayer: str, position: int) -> Derivation:
+def mean_taken_off(trace: Trace, norm: str, position: int) -> Derivation:
     """What LayerNorm takes off a token's vector before it divides."""
-    reading = norm_reading(trace, layer, sublayer)
+    reading = norm_reading(trace, norm)
     drawn = element(reading.means, position)
     x, read = take(trace, reading.before, position)
     return Derivation(
-        _("mean that {norm} takes off", norm=f"{sublayer}_norm"),
+        _("mean that {norm} takes off", norm=norm.rpartition(".")[2]),
         at(trace, position),
         drawn,
         arithmetic.mean(_("mean x = Σx / D"), x, (read,)),

@@ -7,6 +7,7 @@ import numpy as np
 from explorer.analysis import rope
 from explorer.analysis.attention import score_by_dimension
 from explorer.analysis.rounding import Check
+from explorer.architecture.attention import divisor, divisor_in_numbers
 from explorer.explain.captured import working_of
 from explorer.explain.captured.attention import group_of
 from explorer.explain.derivation import Derivation
@@ -31,15 +32,15 @@ def dimension(trace: Trace, layer: int, head: int, query: int, key: int, dim: in
         take(trace, name, group_of(trace, name, head), position, dim)
         for name, position in ((f"blocks.{layer}.attn.q{turned}", query), (f"blocks.{layer}.attn.k{turned}", key))
     )
-    d = trace.config.d_head
-    value = float(q) * float(k) / math.sqrt(d)
-    numbers = f"{factor(q)}·{factor(k)} / √{d} = {number(value)}"
+    config = trace.config
+    value = float(q) * float(k) / config.divisor
+    numbers = f"{factor(q)}·{factor(k)} / {divisor_in_numbers(config)} = {number(value)}"
     return Derivation(
         _("what dimension {dim} adds to the score", dim=dim),
         of_head(trace, layer, head, query, key),
         drawn,
-        Working("qᵢ kᵢ / √d", lambda: numbers, value, (from_q, from_k)),
-        Source("explorer/analysis/attention.py", "return q[query] * keys[key] / np.sqrt("),
+        Working(f"qᵢ kᵢ / {divisor(config)}", lambda: numbers, value, (from_q, from_k)),
+        Source("explorer/analysis/attention.py", "return q[query] * keys[key] / trace.config.divisor"),
     )
 
 
@@ -56,46 +57,55 @@ def turned_pair(
     trace: Trace, layer: int, head: int, query: int, key: int, pair: int, angle: float
 ) -> tuple[str, float, tuple[Input, Input]]:
     """|q||k| cos(φ + angle) / √d of a pair: with its numbers, its value, and what it is worked out from."""
-    dims, d = dims_of_pair(trace.config, pair), trace.config.d_head
+    dims = dims_of_pair(trace.config, pair)
     (q, from_q), (k, from_k) = (
         take(trace, name, group_of(trace, name, head), position, dims)
         for name, position in ((f"blocks.{layer}.attn.q", query), (f"blocks.{layer}.attn.k", key))
     )
     size, between = math.hypot(*q) * math.hypot(*k), math.atan2(q[1], q[0]) - math.atan2(k[1], k[0])
-    value = size * math.cos(between + angle) / math.sqrt(d)
+    value = size * math.cos(between + angle) / trace.config.divisor
     lengths = f"{number(math.hypot(*q))}·{number(math.hypot(*k))}"
-    numbers = f"{lengths}·cos({number(between)} + {factor(angle)}) / √{d} = {number(value)}"
+    numbers = (
+        f"{lengths}·cos({number(between)} + {factor(angle)}) / {divisor_in_numbers(trace.config)} = {number(value)}"
+    )
     return numbers, value, (from_q, from_k)
 
 
 def pair(trace: Trace, layer: int, head: int, query: int, key: int, which: int) -> Derivation:
     """What one pair of dimensions adds to the score at the distance that the run has."""
     drawn = element(rope.score_by_pair(trace, layer, head, query, key), which)
-    (of_query, from_query), (of_key, from_key) = (take(trace, "rope.angles", at, which) for at in (query, key))
-    numbers, value, inputs = turned_pair(trace, layer, head, query, key, which, float(of_query - of_key))
-    symbols = _("|q||k| cos(φ + Δω) / √d, φ from k’s pair to q’s, Δω the difference of their angles")
+    between, read = 0.0, ()
+    if trace.config.rotates(layer):
+        (of_query, from_query), (of_key, from_key) = (take(trace, "rope.angles", at, which) for at in (query, key))
+        between, read = float(of_query - of_key), (from_query, from_key)
+    numbers, value, inputs = turned_pair(trace, layer, head, query, key, which, between)
+    symbols = _(
+        "|q||k| cos(φ + Δω) / {divisor}, φ from k’s pair to q’s, Δω the difference of their angles",
+        divisor=divisor(trace.config),
+    )
     return Derivation(
         _("what pair {pair} adds to the score", pair=which),
         of_head(trace, layer, head, query, key),
         drawn,
-        Working(symbols, lambda: numbers, value, (*inputs, from_query, from_key)),
-        Source(ROPE, 'turned = trace["rope.angles"][query].astype(np.float64) - trace["rope.angles"][key]'),
+        Working(symbols, lambda: numbers, value, (*inputs, *read)),
+        Source(ROPE, "turned = angles[query].astype(np.float64) - angles[key]"),
     )
 
 
 def at_distance(trace: Trace, layer: int, head: int, query: int, key: int, distance: int) -> Derivation:
     """The score that the same q and k would have so far apart."""
-    speeds = np.nan_to_num(rope.frequencies(trace))
+    rotates, (angles, read) = trace.config.rotates(layer), take(trace, "rope.angles")
+    speeds = np.nan_to_num(rope.frequencies(angles)) * rotates
     parts = [turned_pair(trace, layer, head, query, key, i, distance * speed) for i, speed in enumerate(speeds)]
     terms = np.array([part for _numbers, part, _inputs in parts])
     value = math.fsum(terms)
     names = ((f"blocks.{layer}.attn.q", query), (f"blocks.{layer}.attn.k", key))
     reads = [take(trace, name, group_of(trace, name, head), position)[1] for name, position in names]
     working = Working(
-        _("score = Σ over pairs of |q||k| cos(φ + distance · ω) / √d"),
+        _("score = Σ over pairs of |q||k| cos(φ + distance · ω) / {divisor}", divisor=divisor(trace.config)),
         lambda: _("score = {sum} = {value}", sum=summed(terms), value=number(value)),
         value,
-        (*reads, take(trace, "rope.angles")[1]),
+        (*reads, *[read] * rotates),
     )
     ends = query_and_key(trace, query, key)
     return Derivation(
@@ -109,7 +119,7 @@ def at_distance(trace: Trace, layer: int, head: int, query: int, key: int, dista
 
 def wavelength(trace: Trace, pair: int) -> Derivation | None:
     """How many positions a pair takes for a whole turn; None where it does not turn, or one token shows no turn."""
-    speed = abs(element(rope.frequencies(trace), pair))
+    speed = abs(element(rope.frequencies(trace["rope.angles"]), pair))
     if not speed > 0:
         return None
     last = len(trace) - 1

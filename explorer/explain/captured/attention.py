@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.edits import masked
+from explorer.architecture.attention import divisor, divisor_in_numbers, first_visible, visible
 from explorer.explain.captured.linear import dots, lengths
 from explorer.explain.notation import factor, number, products
 from explorer.explain.source import Source
@@ -60,7 +61,8 @@ class Rotation:
 
 @dataclass(frozen=True)
 class Scores:
-    """q·k / √d of every query and key; keys (G, T, d) may serve groups of the H heads of queries."""
+    """q·k / √d of every query and key, or divided by another number; keys (G, T, d) may serve groups of the H heads of
+    queries."""
 
     q: str
     k: str
@@ -70,31 +72,33 @@ class Scores:
         head, query, key = at
         q, from_q = take(trace, self.q, head, query)
         k, from_k = take(trace, self.k, group_of(trace, self.k, head), key)
-        d, dot = q.shape[-1], dots(q, k)
-        value = dot / np.sqrt(d)
+        dot, by = dots(q, k), trace.config.divisor
+        value = dot / by
 
         def numbers() -> str:
-            if d == 1:
+            if by == 1:
                 return _("score = {sum} = {value}", sum=products(q, k), value=number(value))
-            quotient = f"{number(dot)} / {number(d**0.5)}"
             return _(
-                "score = {sum} / √{d} = {quotient} = {value}",
+                "score = {sum} / {divisor} = {quotient} = {value}",
                 sum=products(q, k),
-                d=d,
-                quotient=quotient,
+                divisor=divisor_in_numbers(trace.config),
+                quotient=f"{number(dot)} / {number(by)}",
                 value=number(value),
             )
 
-        sizes = dots(lengths(q), lengths(k)) / np.sqrt(d)
-        return Working(_("score = q·k / √d"), numbers, value, (from_q, from_k), sizes)
+        sizes = dots(lengths(q), lengths(k)) / by
+        symbols = _("score = q·k / {divisor}", divisor=divisor(trace.config))
+        return Working(symbols, numbers, value, (from_q, from_k), sizes)
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """softmax of the scores over the keys up to the query; 0 after it, and where the run's masks let it not look."""
+    """softmax of the scores over the keys up to the query, or those of the layer's window; 0 elsewhere, and where the
+    run's masks let it not look."""
 
     name: str
     scores: str
+    layer: int
     source: Source
 
     def working(self, trace: Trace, at: Index) -> Working:
@@ -102,7 +106,20 @@ class Pattern:
         scores, read = take(trace, self.scores, head, query, up_to(query))
         symbols = _("weight = e^(score − max) / Σ e^(scores − max)")
         if isinstance(query, slice):
-            scores[:, ~np.tri(len(trace), dtype=bool)] = -np.inf
+            scores[:, ~visible(trace.config, self.layer, len(trace))] = -np.inf
+        elif key < first_visible(trace.config, self.layer, query):
+            return Working(
+                symbols,
+                lambda: _(
+                    "weight = 0: query {query} sees {window} tokens with itself, and key {key} is none of them",
+                    key=key,
+                    query=query,
+                    window=trace.config.window(self.layer),
+                ),
+                0.0,
+                (read,),
+                0.0,
+            )
         elif key > query:
             return Working(
                 symbols,
@@ -111,6 +128,8 @@ class Pattern:
                 (read,),
                 0.0,
             )
+        if not isinstance(query, slice):
+            scores[: first_visible(trace.config, self.layer, query)] = -np.inf
         unseen = masked(trace, self.name)[head, query, up_to(query)]
         scores[unseen] = -np.inf
         largest = scores.max(-1, keepdims=True)

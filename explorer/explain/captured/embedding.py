@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from explorer.architecture import embedding
 from explorer.explain.captured.edits import first_position, theta
 from explorer.explain.notation import factor, number
 from explorer.explain.source import Source
@@ -17,24 +18,24 @@ TABLE, EMBED = "token_embedding.weight", "embed"
 # whether positions are added, and whether the row is scaled -> the formula
 EMBEDDED = {
     (False, False): N_("{symbol} = row of the token’s id"),
-    (False, True): N_("{symbol} = row of the token’s id · √D"),
+    (False, True): N_("{symbol} = row of the token’s id · {factor}"),
     (True, False): N_("{symbol} = row of the token’s id + position_embed"),
-    (True, True): N_("{symbol} = row of the token’s id · √D + position_embed"),
+    (True, True): N_("{symbol} = row of the token’s id · {factor} + position_embed"),
 }
 
 
 @dataclass(frozen=True)
 class Embedded:
-    """The token's row of the embedding table, times √D where the model scales it, plus its position's vector."""
+    """The token's row of the embedding table, times a number where the model scales it, plus its position's vector."""
 
     positions: bool
     source: Source
 
     def working(self, trace: Trace, at: Index) -> Working:
         token, dim = at
-        scaled = trace.config.scale_embeddings
+        times, scaled = embedding.factor_in_numbers(trace.config), trace.config.embedding_scale != 1
         row, read = take(trace, TABLE, np.array(trace.token_ids)[token], dim)
-        value, inputs = row * row_scale(trace), (read,)
+        value, inputs = row * trace.config.embedding_scale, (read,)
         sizes, position = np.abs(value), None
         if self.positions:
             position, from_positions = take(trace, "position_embed", token, dim)
@@ -42,17 +43,12 @@ class Embedded:
             sizes = sizes + np.abs(position)
 
         def numbers() -> str:
-            terms = f"{factor(row)} · √{trace.config.d_model}" if scaled else number(row)
+            terms = f"{factor(row)} · {times}" if scaled else number(row)
             terms += "" if position is None else f" + {factor(position)}"
             return f"{EMBED} = {terms}{f' = {number(value)}' * (scaled or self.positions)}"
 
-        symbols = look_up(EMBEDDED[self.positions, scaled], symbol=EMBED)
+        symbols = look_up(EMBEDDED[self.positions, scaled], symbol=EMBED, factor=embedding.factor(trace.config))
         return Working(symbols, numbers, value, inputs, sizes)
-
-
-def row_scale(trace: Trace) -> float:
-    """What rows of the embedding table are multiplied by: √D or 1."""
-    return math.sqrt(trace.config.d_model) if trace.config.scale_embeddings else 1.0
 
 
 @dataclass(frozen=True)
@@ -96,7 +92,8 @@ class Waves:
 
 @dataclass(frozen=True)
 class Angles:
-    """Rotary positions: pair i of position m turns by m ω, ω = θ^(−2i/d), slowed where the config says so."""
+    """Rotary positions: pair i of position m turns by m ω, ω = θ^(−2i/d), slowed where the config says so; of models
+    that turn r dimensions of a head alone, ω = θ^(−2i/r), and the pairs after those stand still."""
 
     source: Source
 
@@ -105,14 +102,21 @@ class Angles:
         config, base, position = trace.config, theta(trace), standing(trace)[token]
         omega = np.array([speed(config, base, i) for i in range(config.d_head // 2)])[pair]
         value = np.multiply.outer(position, omega)
+        r, scaling = config.turned_dims, config.rope_scaling
         symbols = _("angle = m · ω in radians, m the position, ω = θ^(−2·pair/d)")
-        if scaling := config.rope_scaling:
+        if r < config.d_head:
             symbols = _(
-                "angle = m · ω in radians, m the position, ω = θ^(−2·pair/d), slowed ({kind})", kind=scaling.kind
+                "angle = m · ω in radians, m the position, ω = θ^(−2·pair/{r}), or 0 from pair {first} on",
+                r=r,
+                first=r // 2,
             )
+        if scaling:
+            symbols = _("{symbols}, slowed ({kind})", symbols=symbols, kind=scaling.kind)
 
         def numbers() -> str:
-            plain = f"{position} · {base:g}^(−{2 * pair}/{config.d_head})"
+            if pair >= r // 2:
+                return _("angle = {position} · 0 = 0: this pair stands still", position=position)
+            plain = f"{position} · {base:g}^(−{2 * pair}/{r})"
             result = f"{position} · {number(omega)} = {number(value)}"
             if scaling:
                 return _("angle = {plain}, slowed ({kind}) = {result}", plain=plain, kind=scaling.kind, result=result)
@@ -128,7 +132,9 @@ def standing(trace: Trace) -> np.ndarray:
 
 def speed(config: ModelConfig, theta: float, pair: int) -> float:
     """ω of a pair, radians a position."""
-    d, scaling = config.d_head, config.rope_scaling
+    d, scaling = config.turned_dims, config.rope_scaling
+    if pair >= d // 2:
+        return 0.0
     if scaling is None:
         return theta ** (-2 * pair / d)
     if scaling.kind == "linear":

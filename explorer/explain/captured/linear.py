@@ -28,22 +28,22 @@ class Copy:
 
 @dataclass(frozen=True)
 class Sum:
-    """a + b."""
+    """All terms together."""
 
     symbol: str
-    a: str
-    b: str
+    terms: tuple[str, ...]
     source: Source
 
     def working(self, trace: Trace, at: Index) -> Working:
-        (a, from_a), (b, from_b) = take(trace, self.a, *at), take(trace, self.b, *at)
-        return Working(
-            f"{self.symbol} = {short(self.a)} + {short(self.b)}",
-            lambda: f"{self.symbol} = {number(a)} + {factor(b)} = {number(a + b)}",
-            a + b,
-            (from_a, from_b),
-            np.abs(a) + np.abs(b),
-        )
+        values, inputs = zip(*(take(trace, term, *at) for term in self.terms), strict=True)
+        total = sum(values)
+
+        def numbers() -> str:
+            first, *rest = values
+            return f"{self.symbol} = {' + '.join((number(first), *map(factor, rest)))} = {number(total)}"
+
+        symbols = f"{self.symbol} = {' + '.join(map(short, self.terms))}"
+        return Working(symbols, numbers, total, inputs, sum(map(np.abs, values)))
 
 
 @dataclass(frozen=True)

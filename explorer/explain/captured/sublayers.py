@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from explorer.architecture.stream import read_by
 from explorer.explain.captured.activation import Activation
 from explorer.explain.captured.attention import Fetched, Pattern, Rotation, Scores
 from explorer.explain.captured.formula import Formula
@@ -22,7 +23,7 @@ def projected(part: str) -> Callable[[ModelConfig, int], Linear]:
     """q, k or v as its linear map leaves it, split into heads."""
 
     def formula(config: ModelConfig, layer: int) -> Linear:
-        read = f"blocks.{layer}.{'attn_norm' if config.norm_placement == 'pre' else 'resid_pre'}"
+        read = read_by(config, layer, "attn")
         heads = config.num_heads if part == "q" else config.kv_heads
         line = Source(HEADS, f"{part} = self.{part}(")
         return Linear(part, read, f"blocks.{layer}.attn.{part}_proj", line, heads)
@@ -54,6 +55,8 @@ def compared(part: str) -> Callable[[ModelConfig, int], Formula]:
 def rotated(part: str) -> Callable[[ModelConfig, int], Formula]:
     def formula(config: ModelConfig, layer: int) -> Formula:
         layout = config.rope_layout
+        if not config.rotates(layer):
+            return Copy(f"{part}_rot", f"blocks.{layer}.attn.{part}", Source(HEADS, "q, k = self.q_rot(self.rotate(q"))
         return Rotation(f"{part}_rot", f"blocks.{layer}.attn.{part}", layout, ROTATIONS[layout])
 
     return formula
@@ -62,12 +65,12 @@ def rotated(part: str) -> Callable[[ModelConfig, int], Formula]:
 def scores(config: ModelConfig, layer: int) -> Formula:
     turned = "_rot" if config.position == "rope" else ""
     q, k = (f"blocks.{layer}.attn.{part}{turned}" for part in "qk")
-    return Scores(q, k, Source(ATTENTION, "return (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)"))
+    return Scores(q, k, Source(ATTENTION, "return (q / divisor) @ k.transpose(-2, -1)"))
 
 
 def pattern(config: ModelConfig, layer: int) -> Formula:
     line = Source(ATTENTION, "return torch.softmax(scores + penalty, dim=-1)")
-    return Pattern(f"blocks.{layer}.attn.pattern", f"blocks.{layer}.attn.scores", line)
+    return Pattern(f"blocks.{layer}.attn.pattern", f"blocks.{layer}.attn.scores", layer, line)
 
 
 def fetched(config: ModelConfig, layer: int) -> Formula:
@@ -84,12 +87,10 @@ def neuron_input(tap: str, part: str) -> Callable[[ModelConfig, int], Formula]:
     """What a linear map makes of what the feed-forward reads."""
 
     def formula(config: ModelConfig, layer: int) -> Formula:
-        # In a post-norm block the norm before the feed-forward is attention's, which comes after attention.
-        read = f"blocks.{layer}.{'ffn_norm' if config.norm_placement == 'pre' else 'attn_norm'}"
         line = Source(GATED, f"{tap} = self.{tap}(")
         if config.ffn != "swiglu":
             line = Source(TWO_LAYER, "self.activation(self.up(self.up_proj(x)))")
-        return Linear(tap, read, f"blocks.{layer}.ffn.{part}_proj", line)
+        return Linear(tap, read_by(config, layer, "ffn"), f"blocks.{layer}.ffn.{part}_proj", line)
 
     return formula
 

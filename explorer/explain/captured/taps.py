@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 
-from explorer.architecture.stream import block_output
+from explorer.architecture.stream import added_at, before_value, block_output, has_final_norm, input_of
 from explorer.explain.captured.embedding import Angles, Embedded, Learned, Waves
 from explorer.explain.captured.formula import Formula
 from explorer.explain.captured.linear import Copy, Linear, Sum
@@ -28,8 +29,8 @@ def formula_of(config: ModelConfig, name: str) -> Formula:
 def embedded(config: ModelConfig) -> Formula:
     positions = config.position in ("sinusoidal", "learned")
     line = Source(TABLE, "return self.weight[token_ids]")
-    if config.scale_embeddings:
-        line = Source(LM, "x = x * self.embedding_scale")
+    if config.embedding_scale != 1:
+        line = Source(LM, "x = x * self.config.embedding_scale")
     if positions:
         line = Source(LM, "x = (x + self.position_embed(")
     return Embedded(positions, line)
@@ -43,7 +44,7 @@ def position_embedded(config: ModelConfig) -> Formula:
 
 def final_norm(config: ModelConfig) -> Formula:
     stream = block_output(config, config.num_layers - 1)
-    if config.norm_placement == "post":
+    if not has_final_norm(config):
         return Copy("final_norm", stream, Source(LM, "self.final_norm(x)"))
     return Norm("final_norm", Copy("x", stream, LOGITS), "final_norm", NORM_LINES[config.norm])
 
@@ -57,30 +58,32 @@ def resid_pre(config: ModelConfig, layer: int) -> Formula:
     return Copy("resid_pre", block_output(config, layer - 1), Source(LM, "x = block(x, rotation"))
 
 
-def resid_mid(config: ModelConfig, layer: int) -> Formula:
-    read = "self.attn_norm(x)" if config.norm_placement == "pre" else "x"
-    block = f"blocks.{layer}"
-    line = Source(BLOCK, f"self.resid_mid(x + self.attn({read}, ")
-    return Sum("resid_mid", f"{block}.resid_pre", f"{block}.attn.out", line)
-
-
-def resid_post(config: ModelConfig, layer: int) -> Formula:
-    pre, block = config.norm_placement == "pre", f"blocks.{layer}"
-    before = f"{block}.{'resid_mid' if pre else 'attn_norm'}"
-    line = Source(BLOCK, f"self.resid_post(x + self.ffn({'self.ffn_norm(x)' if pre else 'x'})")
-    return Sum("resid_post", before, f"{block}.ffn.out", line)
-
-
-def stream_norm(sublayer: str) -> Callable[[ModelConfig, int], Formula]:
-    """The norm of a sublayer: of what it reads, or in a post-norm block of the sum after it."""
-    pre, post = {"attn": ("resid_pre", "resid_mid"), "ffn": ("resid_mid", "resid_post")}[sublayer]
+def stream_sum(name: str) -> Callable[[ModelConfig, int], Formula]:
+    """A value of the stream that is the one before and what sublayers write."""
 
     def formula(config: ModelConfig, layer: int) -> Formula:
-        norm, line = f"blocks.{layer}.{sublayer}_norm", NORM_LINES[config.norm]
-        x = Copy("x", f"blocks.{layer}.{pre if config.norm_placement == 'pre' else post}", line)
-        return Norm(f"{sublayer}_norm", x, norm, line)
+        value = f"blocks.{layer}.{name}"
+        terms = before_value(config, value), *added_at(config, value)
+        return Sum(name, terms, Source(BLOCK, SUMS[config.norm_placement, name]))
 
     return formula
+
+
+# where the norms stand, and a value of the stream -> the line that adds it up
+SUMS = {
+    ("pre", "resid_mid"): "self.resid_mid(x + self.attn(self.attn_norm(x), ",
+    ("pre", "resid_post"): "self.resid_post(x + self.ffn(self.ffn_norm(x))",
+    ("post", "resid_mid"): "self.resid_mid(x + self.attn(x, ",
+    ("post", "resid_post"): "self.resid_post(x + self.ffn(x)",
+    ("parallel", "resid_post"): "self.resid_post(x + fetched + self.ffn(self.ffn_norm(x))",
+    ("shared", "resid_post"): "self.resid_post(x + fetched + self.ffn(y)",
+}
+
+
+def block_norm(config: ModelConfig, layer: int, name: str) -> Formula:
+    """One of a block's norms: of what a sublayer reads or writes, or of the stream."""
+    norm, line = f"blocks.{layer}.{name}", NORM_LINES[config.norm]
+    return Norm(name, Copy("x", input_of(config, norm), line), norm, line)
 
 
 OUTSIDE: dict[str, Callable[[ModelConfig], Formula]] = {
@@ -92,10 +95,9 @@ OUTSIDE: dict[str, Callable[[ModelConfig], Formula]] = {
 }
 IN_BLOCKS: dict[str, Callable[[ModelConfig, int], Formula]] = {
     "resid_pre": resid_pre,
-    "attn_norm": stream_norm("attn"),
-    "resid_mid": resid_mid,
-    "ffn_norm": stream_norm("ffn"),
-    "resid_post": resid_post,
+    "resid_mid": stream_sum("resid_mid"),
+    "resid_post": stream_sum("resid_post"),
+    **{name: partial(block_norm, name=name) for name in ("attn_norm", "ffn_norm")},
     **ATTENTION_TAPS,
     **FEED_FORWARD_TAPS,
 }

@@ -3,6 +3,7 @@
 from explorer.language import look_up
 from explorer.lessons.glossary import (
     of_attention,
+    of_explanations,
     of_layers,
     of_numbers,
     of_predictions,
@@ -12,7 +13,7 @@ from explorer.lessons.glossary import (
 )
 from explorer.lessons.glossary.entry import Entry, Look
 
-PARTS = of_text, of_attention, of_layers, of_predictions, of_numbers, of_training, of_two_runs
+PARTS = of_text, of_attention, of_layers, of_explanations, of_predictions, of_numbers, of_training, of_two_runs
 ENTRIES = tuple(entry for part in PARTS for entry in part.ENTRIES)
 ENTRY_NAMED: dict[str, Entry] = {entry.name: entry for entry in ENTRIES}
 

@@ -5,7 +5,8 @@ import numpy as np
 from explorer.analysis.heads import head_scores
 from explorer.analysis.kv_cache import megabytes_stored
 from explorer.analysis.rollout import rollout
-from explorer.explain.notation import number, quoted
+from explorer.architecture.attention import first_visible, still_layers
+from explorer.explain.notation import listed, number, quoted
 from explorer.language import N_, _
 from explorer.lessons.glossary.entry import Entry, Look
 from explorer.lessons.glossary.of_layers import layers
@@ -58,7 +59,7 @@ def softmax(look: Look) -> str:
     return _(
         "A row of attention at {token} is one of {keys} scores, the prediction one of {logits:,} logits.",
         token=quoted(look.token),
-        keys=look.selection.query + 1,
+        keys=look.selection.query + 1 - first_visible(look.trace.config, look.selection.layer, look.selection.query),
         logits=look.trace.config.vocab_size,
     )
 
@@ -67,7 +68,15 @@ def rotation(look: Look) -> str:
     config = look.trace.config
     if config.position != "rope":
         return _("This model turns nothing.")
-    return _("Here {pairs} pairs a head turn, with θ = {theta:g}.", pairs=config.d_head // 2, theta=config.rope_theta)
+    pairs, theta, still = config.turned_dims // 2, config.rope_theta, still_layers(config)
+    if still:
+        return _(
+            "Here {pairs} pairs a head turn, with θ = {theta:g}, in all layers but {layers}.",
+            pairs=pairs,
+            theta=theta,
+            layers=listed(map(str, still)),
+        )
+    return _("Here {pairs} pairs a head turn, with θ = {theta:g}.", pairs=pairs, theta=theta)
 
 
 def induction(look: Look) -> str:

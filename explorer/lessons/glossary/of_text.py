@@ -25,8 +25,8 @@ def tokens(look: Look) -> str:
 def size_of(trace: Trace, position: int) -> int:
     """Bytes of a token. One that is a part of a character is written as \\x and two digits a byte (`Tokenizer`)."""
     token_id = trace.token_ids[position]
-    known = token_id < len(trace.token_bytes)
-    return len(trace.token_bytes[token_id] if known else trace.tokens[position].encode())
+    known = trace.token_bytes[token_id] if trace.token_bytes else None
+    return len(trace.tokens[position].encode() if known is None else known)
 
 
 def bytes_of(look: Look) -> str:
@@ -73,7 +73,9 @@ def dimensions(look: Look) -> str:
 
 def unembedding(look: Look) -> str:
     config = look.trace.config
-    return _("Here {rows:,} rows of {numbers} numbers.", rows=config.vocab_size, numbers=config.d_model)
+    size = _("Here {rows:,} rows of {numbers} numbers.", rows=config.vocab_size, numbers=config.d_model)
+    biased = _("To each product a number of the token’s own is added, its bias.") if config.unembedding_bias else ""
+    return f"{size} {biased}".strip()
 
 
 def context(look: Look) -> str:

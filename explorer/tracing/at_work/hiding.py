@@ -52,7 +52,8 @@ class Masking(Work):
 
         def mask(module, inputs, pattern):
             scores, unseen = passes.scores.pop(self.edit.tap), hidden(edits, passes, pattern)
-            seen = causal_mask(*pattern.shape[-2:], device=pattern.device) & ~unseen
+            window = lm.config.window(int(self.edit.tap.split(".")[1]))
+            seen = causal_mask(*pattern.shape[-2:], device=pattern.device, window=window) & ~unseen
             if not (left := seen.any(-1)).all():
                 query = int(torch.nonzero(~left.all(0))[0])
                 raise UserError(nothing_left(passes.start + query))

@@ -18,7 +18,7 @@ class Shifting(Work):
     def changes(self, lm: TransformerLM, passes: Passes) -> list[Change]:
         config, amount = lm.config, self.edit.amount
         if config.position == "rope":
-            more = amount * rotary_frequencies(config.rope_theta, config.d_head, config.rope_scaling)  # (F,) radians
+            more = amount * lm.rope.frequencies()  # (F,) radians
             return [(lm.rope.angles, lambda module, inputs, angles: angles + more.to(angles))]
         if config.position == "sinusoidal":
             # (sin mω, cos mω) turned back by nω is (sin (m + n)ω, cos (m + n)ω).
@@ -43,11 +43,7 @@ class Turning(Work):
     """Of `Base`: the angles of the same positions with another θ, slowed as the model slows them."""
 
     def changes(self, lm: TransformerLM, passes: Passes) -> list[Change]:
-        config = lm.config
-        before, after = (
-            rotary_frequencies(theta, config.d_head, config.rope_scaling)
-            for theta in (config.rope_theta, self.edit.amount)
-        )
+        before, after = lm.rope.frequencies(), lm.rope.frequencies(self.edit.amount)
 
         def turn(module: nn.Module, inputs: tuple[Tensor], angles: Tensor) -> Tensor:
             positions = (angles[..., :1].cpu().double() / before[0]).round()  # (B, T, 1): the first pair is the fastest

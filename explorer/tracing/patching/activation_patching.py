@@ -11,10 +11,8 @@ from explorer.tracing.hooks import hooked
 from explorer.tracing.jobs import finished
 from explorer.tracing.patching.contrast import METRICS, Contrast
 from explorer.tracing.patching.parts import check_part, taps_of
-from explorer.tracing.work import go_on
+from explorer.tracing.work import go_on, tokens_at_once
 from model.transformer_lm import TransformerLM
-
-MOST_TOKENS = 512  # in one batch of patched runs: a tenth of a second on two cores for the bundled model
 
 
 def activation_patching(
@@ -53,7 +51,7 @@ def activation_patching(
     check_part(part)
     contrast = Contrast(lm, clean_ids, corrupted_ids, answer, wrong, direction, metric)
     taps = taps_of(part, lm.config.num_layers)
-    donated, measured = contrast.recorded(contrast.donor_ids, taps), []
+    donated, measured = contrast.donated(taps), []
     row = list(METRICS).index(metric)
     for layer, tap in enumerate(taps):
         measured.append(finished(patched(contrast, layer, tap, donated[tap]))[row])
@@ -73,7 +71,7 @@ def patched(
     lm, ids = contrast.lm, contrast.batch(contrast.recipient_ids)
     of_neurons, found = tap.endswith("ffn.hidden"), []
     count = donated.shape[-1 if of_neurons else 1]
-    for places in torch.arange(count).split(max(1, MOST_TOKENS // ids.shape[1])):
+    for places in torch.arange(count).split(max(1, tokens_at_once(lm.config) // ids.shape[1])):
         go_on(tokens=len(places) * ids.shape[1])
         rows = torch.arange(len(places))
 

@@ -1,6 +1,7 @@
 """Attribution patching: activation patching estimated by gradients, two passes for all nodes."""
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 
 import numpy as np
 import torch
@@ -36,35 +37,53 @@ def attribution_patching(
     """
     check_part(part)
     contrast = Contrast(lm, clean_ids, corrupted_ids, answer, wrong, direction, metric)
-    estimate = _of_pattern if part in ("attn.q", "attn.k") else _of_value
-    changes = estimate(contrast, part)
+    found = estimated(contrast, part)
     progress(1.0)
+    return found
+
+
+def estimated(contrast: Contrast, part: str) -> np.ndarray:
+    """(L, P) effects of a part's nodes."""
+    changes = torch.stack([(step * slope).sum(-1) for step, slope in factors(contrast, part)])
     return contrast.shares(changes.cpu().double().numpy())
 
 
-def _of_value(contrast: Contrast, part: str) -> Tensor:
-    """(L, P) changes of the metric, with all that follows a value taken as linear."""
+def factors(contrast: Contrast, part: str) -> list[tuple[Tensor, Tensor]]:
+    """Layer by layer by how much a node's numbers differ, (P, N), and how fast the metric grows with each, (P, N): of
+    queries and keys those of the patterns that follow from them."""
+    if part in ("attn.q", "attn.k"):
+        return _of_pattern(contrast, part)
     taps = taps_of(part, contrast.lm.config.num_layers)
-    donated, (own, slopes) = contrast.recorded(contrast.donor_ids, taps), _slopes(contrast, taps)
-    return torch.stack([((donated[tap] - own[tap]) * slopes[tap])[0].flatten(1).sum(-1) for tap in taps])
+    donated, (own, slopes) = contrast.donated(taps), _slopes(contrast, taps)
+    return [((donated[tap] - own[tap])[0].flatten(1), slopes[tap][0].flatten(1)) for tap in taps]
 
 
-def _of_pattern(contrast: Contrast, part: str) -> Tensor:
-    """(L, H or G) changes of the metric, with all that follows the pattern taken as linear."""
+def _of_pattern(contrast: Contrast, part: str) -> list[tuple[Tensor, Tensor]]:
     lm, config = contrast.lm, contrast.lm.config
-    turned = "_rot" if config.position == "rope" else ""
-    queries, keys, patterns = (
-        taps_of(name, config.num_layers) for name in (f"attn.q{turned}", f"attn.k{turned}", "attn.pattern")
-    )
-    donated = contrast.recorded(contrast.donor_ids, queries if part == "attn.q" else keys)
+    turned = ["_rot" if config.rotates(layer) else "" for layer in range(config.num_layers)]
+    queries, keys = ([f"blocks.{i}.attn.{of}{end}" for i, end in enumerate(turned)] for of in "qk")
+    patterns = taps_of("attn.pattern", config.num_layers)
+    donated = _turned(contrast, part, queries if part == "attn.q" else keys)
     own, slopes = _slopes(contrast, [*queries, *keys, *patterns])
     mixed = own | donated  # the donor's queries with the recipient's keys, or the other way round
-    mask, found = causal_mask(len(contrast.clean_ids), len(contrast.clean_ids), device=lm.device), []
-    for q, k, pattern in zip(queries, keys, patterns, strict=True):
-        scores = attention_scores(mixed[q], repeat_heads(mixed[k], config.num_heads))  # (1, H, T, T)
-        change = ((attention_pattern(scores, mask) - own[pattern]) * slopes[pattern])[0].flatten(1).sum(-1)  # (H,)
-        found.append(change if part == "attn.q" else change.unflatten(0, (config.kv_heads, -1)).sum(-1))
-    return torch.stack(found)
+    length, nodes = own[queries[0]].shape[-2], config.num_heads if part == "attn.q" else config.kv_heads
+    found = []
+    for layer, (q, k, pattern) in enumerate(zip(queries, keys, patterns, strict=True)):
+        mask = causal_mask(length, length, device=lm.device, window=config.window(layer))
+        keys_of_all = repeat_heads(mixed[k], config.num_heads)
+        scores = attention_scores(mixed[q], keys_of_all, config.score_divisor)  # (1, H, T, T)
+        step = attention_pattern(scores, mask) - own[pattern]
+        found.append((step.reshape(nodes, -1), slopes[pattern].reshape(nodes, -1)))
+    return found
+
+
+def _turned(contrast: Contrast, part: str, taps: Sequence[str]) -> dict[str, Tensor]:
+    """The donor's queries or keys as they are at taps once they stand at the recipient's positions."""
+    lm = contrast.lm
+    with ExitStack() as stack:
+        for name, value in contrast.donated(taps_of(part, lm.config.num_layers)).items():
+            stack.enter_context(hooked([lm.taps[name]], lambda module, inputs, output, value=value: value))
+        return contrast.recorded(contrast.recipient_ids, taps)
 
 
 def _slopes(contrast: Contrast, taps: Sequence[str]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

@@ -1,4 +1,4 @@
-"""Two prompts that are to have different answers, and how far a run is on the way from one answer to the other."""
+"""Two prompts that are to have different answers: what goes over between them, and what that does to the answer."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from explorer.language import _
+from explorer.state.alignment import Partners
 from explorer.state.errors import UserError
 from explorer.tracing.effect_scale import share_of_difference
 from explorer.tracing.hooks import hooked
@@ -41,7 +42,7 @@ METRICS: dict[str, Callable[[Tensor, int, int], Tensor]] = {
 
 @dataclass(frozen=True)
 class Contrast:
-    """A clean prompt, a corrupted one of as many tokens, and what is measured at the last position of either.
+    """A clean prompt, a corrupted one, and what is measured at the last position of either.
 
     Values of the donor's run are put into the recipient's: denoising into the corrupted run those of the clean one,
     noising the other way round. The two are not symmetric (Heimersheim & Nanda 2024, arXiv:2404.15255): the first finds
@@ -51,10 +52,12 @@ class Contrast:
         answer, wrong: ids of the tokens that are right and wrong after the clean prompt.
         direction: "denoise" or "noise".
         metric: one of METRICS.
+        partners: of each of the recipient's positions the donor's whose value it gets; None for a position that keeps
+            its own. None where each gets that of the same position: both prompts then have as many tokens.
 
     Raises:
-        UserError: the prompts are not equally long, or are none of the model's; an id, the direction or the metric is
-            unknown.
+        UserError: the prompts are not equally long and have no partners, or are none of the model's; an id, the
+            direction or the metric is unknown.
     """
 
     lm: TransformerLM
@@ -64,10 +67,11 @@ class Contrast:
     wrong: int
     direction: str = "denoise"
     metric: str = "logit_difference"
+    partners: Partners | None = None
 
     def __post_init__(self):
         clean, corrupted = len(self.clean_ids), len(self.corrupted_ids)
-        if clean != corrupted:
+        if clean != corrupted and self.partners is None:
             told = _(
                 "values go from one prompt to the other position by position, so both must have as many tokens, got "
                 "{clean} and {corrupted}",
@@ -99,6 +103,32 @@ class Contrast:
 
         with hooked(names, keep), torch.inference_mode():
             self.lm(self.batch(token_ids))
+        return found
+
+    def donated(self, taps: Sequence[str]) -> dict[str, Tensor]:
+        """The donor's values in the recipient's places: name -> (1, …, T, N); the recipient's own where a position has
+        no partner, so that nothing is changed there."""
+        given = self.recorded(self.donor_ids, taps)
+        if self.partners is None:
+            return given
+        at, taken = zip(*self.pairs, strict=True)
+        placed = self.recorded(self.recipient_ids, taps)
+        for tap, value in placed.items():
+            placed[tap] = value.clone()
+            placed[tap][..., at, :] = given[tap][..., taken, :]
+        return placed
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """Positions of the recipient and of the donor between which values go over."""
+        partners = range(len(self.recipient_ids)) if self.partners is None else self.partners
+        return [(at, partner) for at, partner in enumerate(partners) if partner is not None]
+
+    def by_clean(self, values: np.ndarray) -> np.ndarray:
+        """What was found at the recipient's positions, (…, T), at the clean prompt's; NaN where nothing goes over."""
+        found = np.full((*values.shape[:-1], len(self.clean_ids)), np.nan)
+        for at, partner in self.pairs:
+            found[..., partner if self.direction == "denoise" else at] = values[..., at]
         return found
 
     def batch(self, token_ids: Sequence[int]) -> Tensor:

@@ -14,7 +14,7 @@ from explorer.tracing.hooks import hooked
 from explorer.tracing.jobs import finished
 from explorer.tracing.patching.contrast import METRICS, Contrast
 from explorer.tracing.patching.parts import taps_of
-from explorer.tracing.work import go_on
+from explorer.tracing.work import go_on, tokens_at_once
 from model.transformer_lm import TransformerLM
 
 Receiver = str | tuple[int, int, str]  # "logits", or a layer, a head and "q", "k" or "v"
@@ -73,19 +73,21 @@ def path_patching(
 def sent_by(
     contrast: Contrast, receiver: Receiver, layers: Sequence[int], heads: Tensor, through_ffn: bool = False
 ) -> Generator[int, None, np.ndarray]:
-    """Every metric once the receiver has read what each of some heads sends, in a pass a layer: how many layers are
+    """Every metric once the receiver has read what each of some heads sends, a layer after another: how many layers are
     done; returns (M, L, N), NaN for other layers."""
     lm, config = contrast.lm, contrast.lm.config
     taps = [taps_of(name, config.num_layers) for name in ("attn.z", "attn.out", "ffn.out")]
     own = contrast.recorded(contrast.recipient_ids, sum(taps, []))
-    donated = contrast.recorded(contrast.donor_ids, taps[0])
+    donated = contrast.donated(taps[0])
     measured = np.full((len(METRICS), config.num_layers, len(heads)), np.nan)
-    for done, layer in enumerate(layers, start=1):
-        go_on(tokens=2 * len(heads) * len(contrast.clean_ids))
+    length = len(contrast.recipient_ids)
+    for done, layer in enumerate(layers):
         z = f"blocks.{layer}.attn.z"
-        sent = _written(lm, layer, heads, donated[z] - own[z])  # (N, T, D)
-        measured[:, layer] = _received(contrast, own, layer, sent, receiver, through_ffn)
-        yield done
+        for some in torch.arange(len(heads)).split(max(1, tokens_at_once(config, 2) // length)):
+            go_on(tokens=2 * len(some) * length)
+            sent = _written(lm, layer, heads[some], donated[z] - own[z])  # (N, T, D)
+            measured[:, layer, some.numpy()] = _received(contrast, own, layer, sent, receiver, through_ffn)
+            yield done + (int(some[-1]) + 1 == len(heads))
     return measured
 
 

@@ -17,7 +17,7 @@ from explorer.views.attention.patterns import all_heads, pattern, row
 from explorer.views.checks import Mark, cell, recomputed, worked_out
 from explorer.views.two_runs.alone import LINES, ROWS, alone
 from explorer.views.view import Panel, View
-from explorer.views.what_if import DROP, HEAD, MASK, MEAN, TAKEN_HEAD, TAKEN_MEAN, TAKEN_PATTERN
+from explorer.views.what_ifs import DROP, HEAD, MASK, MEAN, TAKEN_HEAD, TAKEN_MEAN, TAKEN_PATTERN
 
 PATTERN = "blocks.{layer}.attn.pattern"
 

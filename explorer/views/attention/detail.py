@@ -5,11 +5,13 @@ import numpy as np
 from explorer.analysis.attention import score_by_dimension, stages
 from explorer.analysis.chance import Chance, chance
 from explorer.analysis.heads import HEAD_SCORES, SCORE_NAMES, head_scores
+from explorer.architecture.attention import divisor, divisor_in_numbers
 from explorer.explain.notation import number, quoted
 from explorer.language import _, look_up, ngettext
 from explorer.tracing.trace import Trace
 from explorer.views import graph_objects as go
-from explorer.views.chance_words import WHY_NONE, told
+from explorer.views.chance_words import WHY_NONE, evenly, told
+from explorer.views.labels import masked_keys
 from explorer.views.score_parts import score_parts
 from explorer.views.style import MONO, SELECTED, figure, numbered_axis, positions
 
@@ -48,7 +50,7 @@ def head_map(trace: Trace, name: str, hide_first: bool, layer: int, head: int) -
             least=number(scores.min()),
             most=number(scores.max()),
             does=look_up(HEAD_SCORES[name]),
-            even=number(by_chance.even),
+            even=evenly(by_chance),
             exceeding=exceeds.sum(),
         )
         if counts
@@ -73,7 +75,7 @@ def yardstick(by_chance: Chance | None) -> str:
         "head<br>attention spread evenly would<br>score {even} here ({count} queries count,<br>the first token’s "
         "never: it sees itself alone)",
         by_chance.queries,
-        even=number(by_chance.even),
+        even=evenly(by_chance),
     )
     return said if by_chance.within is None else _("{said};<br>in brackets: no more than by chance", said=said)
 
@@ -90,8 +92,8 @@ def ladder(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figu
     masked = np.where(steps.allowed, steps.scores, -np.inf)
     rows = {
         "q·k": steps.dots,
-        _("score = q·k / √{d}", d=trace.config.d_head): steps.scores,
-        _("masked: no key after the query"): masked,
+        _("score = q·k / {divisor}", divisor=divisor_in_numbers(trace.config)): steps.scores,
+        masked_keys(trace.config, layer): masked,
         _("weight = softmax"): steps.weights,
         _("length of Wₒ v"): steps.lengths,
         _("moved = weight × length"): steps.weights * steps.lengths,
@@ -155,5 +157,5 @@ def dimensions(trace: Trace, layer: int, head: int, query: int, key: int) -> go.
         score,
         hover=_("dimension %{x}<br>adds %{y:.4f}<extra></extra>"),
         alt=_("{count} products of q and k that add up to the score {score}.", count=len(parts), score=number(score)),
-        title={"text": _("dimension i of q and k, which adds qᵢ kᵢ / √d")},
+        title={"text": _("dimension i of q and k, which adds qᵢ kᵢ / {divisor}", divisor=divisor(trace.config))},
     )

@@ -1,6 +1,7 @@
 """The chosen cell's weight, worked out."""
 
 from explorer.analysis.attention import attention_cell
+from explorer.architecture.attention import divisor, divisor_in_numbers
 from explorer.explain.notation import number, quoted
 from explorer.language import _
 from explorer.state.selection import Selection
@@ -11,13 +12,12 @@ from explorer.views.labels import compared, shared_head
 def formula(trace: Trace, selection: Selection) -> str:
     layer, head, query, key = selection.layer, selection.head, selection.query, selection.key
     cell = attention_cell(trace, layer, head, query, key)
-    d = trace.config.d_head
     whose = _("layer {layer} head {head}", layer=layer, head=head)
     if shared := shared_head(trace.config, head):
         whose = _("{whose} (k and v of {shared})", whose=whose, shared=shared)
     return _(
         "{whose}, query {query} ({query_position}) → key {key} ({key_position})\n"
-        "score  = q·k / √d = {dot} / √{d} = {score}\n"
+        "score  = q·k / {divisor} = {dot} / {divided_by} = {score}\n"
         "weight = e^(score − max) / Σ e^(scores − max) = {exp_score} / {exp_total} = {weight}   recomputed from "
         "{vectors}, off by {error}",
         whose=whose,
@@ -26,11 +26,12 @@ def formula(trace: Trace, selection: Selection) -> str:
         key=quoted(trace.tokens[key]),
         key_position=key,
         dot=number(cell.dot),
-        d=d,
+        divisor=divisor(trace.config),
+        divided_by=divisor_in_numbers(trace.config),
         score=number(cell.score),
         exp_score=number(cell.exp_score),
         exp_total=number(cell.exp_total),
         weight=number(cell.weight),
-        vectors=compared(trace.config),
+        vectors=compared(trace.config, layer),
         error=number(cell.error),
     )

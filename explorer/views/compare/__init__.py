@@ -20,7 +20,7 @@ VIEW = View(
     ),
     formula=formula,
     compares=True,
-    needs=("blocks.*.attn.pattern", "blocks.*.resid_mid", "blocks.*.resid_post", "logits"),
+    needs=("blocks.*.attn.pattern", "blocks.*.resid_post", "logits"),
     otherwise=lambda config: _("Too little was captured of this model to compare it."),
     controls=("query", "target", "rival", "layer", "head"),
     panels=(

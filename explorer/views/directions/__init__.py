@@ -5,6 +5,7 @@ from explorer.explain.notation import number, quoted
 from explorer.explain.place import as_text
 from explorer.language import N_, _
 from explorer.state.selection import Selection
+from explorer.state.settings import GenerationSettings
 from explorer.tracing.trace import Trace
 from explorer.views.checks import Mark, worked_out
 from explorer.views.directions.pictures import (
@@ -15,7 +16,7 @@ from explorer.views.directions.pictures import (
     projection,
 )
 from explorer.views.view import Panel, View
-from explorer.views.what_if import ALONG, ALONG_REMOVED
+from explorer.views.what_ifs import ALONG, ALONG_REMOVED
 
 WRITTEN = 24  # tokens, with the changes and without
 
@@ -33,13 +34,20 @@ def formula(trace: Trace, selection: Selection) -> str:
             layer=selection.layer,
         ),
     ]
-    if trace.baseline:
-        after, before = (quoted(run.text(run.written(WRITTEN))) for run in (trace, trace.baseline))
-        lines += [
-            _("with the changes the text goes on, at seed 0 and temperature 0.8: {text}", text=after),
+    return "\n".join(lines)
+
+
+def written(trace: Trace, selection: Selection, settings: GenerationSettings) -> str:
+    """How a changed run's text goes on, with the changes and without."""
+    if trace.baseline is None:
+        return ""
+    after, before = (quoted(run.text(run.written(WRITTEN, settings))) for run in (trace, trace.baseline))
+    return "\n".join(
+        [
+            _("with the changes the text goes on, with the sampling and the seed of the panel: {text}", text=after),
             _("without, on the same random numbers: {text}", text=before),
         ]
-    return "\n".join(lines)
+    )
 
 
 def mark_of_projection(trace: Trace, selection: Selection) -> Mark:
@@ -56,6 +64,8 @@ VIEW = View(
         "prompts, as it may go backwards on some."
     ),
     formula=formula,
+    written=written,
+    recipe=direction_of,
     needs=("embed", "blocks.*.resid_post", "logits"),
     otherwise=lambda config: _("Too little was captured of this model to look for directions."),
     controls=("direction", "layer", "query", "target", "rival", "head", "neuron"),

@@ -1,27 +1,24 @@
 """Experiments: change a part of the model and see what follows."""
 
-from explorer.analysis.ablation import ablation, log_probability
 from explorer.analysis.residual import stages
-from explorer.analysis.rounding import resolution
 from explorer.explain.analysed.attention import changed_weight
 from explorer.explain.analysed.change import attention_elsewhere, run_again, stream_moved, surprisal_moved, without
 from explorer.explain.derivation import Derivation
-from explorer.explain.notation import number, quoted
 from explorer.explain.point import Point
-from explorer.language import N_, _, look_up
+from explorer.language import N_, _
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
-from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 from explorer.views import change
 from explorer.views.checks import Mark, compared, worked_out
 from explorer.views.experiments.ablation_map import heads, sublayers
 from explorer.views.experiments.effects import other_heads, spread, text_change
+from explorer.views.experiments.formula import formula, unchanged
 from explorer.views.experiments.stand_ins import grown_heads, grown_parts, inspect_grown_head, inspect_grown_part
 from explorer.views.experiments.together import MARK_OF_TOGETHER, inspect_together, together
 from explorer.views.explained import PARTS, explained_token
 from explorer.views.view import Panel, View
-from explorer.views.what_if import (
+from explorer.views.what_ifs import (
     BASE,
     DROP,
     FEED_FORWARD,
@@ -45,47 +42,6 @@ from explorer.views.what_if import (
     VECTOR_SHIFT,
     WITHOUT,
 )
-
-
-def unchanged(trace: Trace) -> Trace:
-    """The run as it is without changes."""
-    return trace.baseline or trace
-
-
-def formula(trace: Trace, selection: Selection) -> str:
-    query, token_id = selection.query, explained_token(trace, selection)
-    before = log_probability(unchanged(trace), query, token_id)
-    changed = Comparison.with_unchanged(trace) if trace.baseline else None
-    limit = change.resolution(changed) if changed else resolution(trace.dtype)
-    if changed:
-        after = log_probability(trace, query, token_id)
-        template, notes = CHANGED, [change.outcome(changed, query)]
-    else:
-        after = before + ablation(trace, query, token_id).heads[selection.layer, selection.head]
-        template, notes = SILENCED, [look_up(BIASES)] * trace.config.bias
-    said = look_up(
-        template,
-        changes=change.words(trace),
-        token=quoted(trace.vocabulary[token_id]),
-        query=quoted(trace.tokens[query]),
-        position=query,
-        head=selection.head,
-        layer=selection.layer,
-        before=number(2**before),
-        after=number(2**after),
-        times=number(2 ** (after - before)),
-        bits=change.told(after - before, limit * max(1.0, abs(before)), trace.dtype, N_("{value} bits")),
-    )
-    return "\n".join([said, *notes])
-
-
-CHANGED = N_("{changes}:\nprobability of {token} after {query} ({position}): {before} → {after}, log₂ {times} = {bits}")
-SILENCED = N_(
-    "probability of {token} after {query} ({position}), without head {head} of layer {layer}: {before} → {after}, log₂ "
-    "{times} = {bits}"
-)
-BIASES = N_("silenced is what a part makes of the tokens; the biases of W_O and of the feed-forward’s output stay")
-
 
 ADD_UP = {  # measure of a next token -> of what the panel is
     "probability": N_("Do the effects add up? The explained token’s probability"),

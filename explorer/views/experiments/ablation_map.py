@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from explorer.analysis.ablation import ablation
-from explorer.analysis.residual import stages
+from explorer.analysis.residual import update_names
 from explorer.analysis.rounding import resolution
 from explorer.analysis.why import Part
 from explorer.explain.notation import added, number, quoted
@@ -90,7 +90,7 @@ def sublayers(trace: Trace, query: int, token_id: int) -> go.Figure:
     """The same without all heads of a layer, or without its feed-forward."""
     found = ablation(trace, query, token_id)
     values = found.sublayers.ravel()  # (2 L,)
-    names = [stage.name for stage in stages(trace, normed=False)[1:]]
+    names = update_names(trace.config)
     chance = number(2**found.before)
     most = int(np.abs(values).argmax())
     layers = range(len(found.sublayers))

@@ -4,6 +4,7 @@ import numpy as np
 
 from explorer.analysis.attribution import Attribution, attribution, is_put_in
 from explorer.analysis.norms import norm_scale
+from explorer.architecture.stream import has_final_norm, input_of
 from explorer.explain.analysed.stand_ins import grown_head, grown_part
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import added, number, quoted
@@ -118,9 +119,9 @@ def grown_parts(comparison: Comparison, selection: Selection) -> go.Figure:
 def norms(comparison: Comparison, query: int) -> str:
     """By what each run's norms divided."""
     config = comparison.trace.config
-    if config.norm_placement == "post":
+    if not has_final_norm(config):
         return _("each run’s norms divide by what they did in that run")
-    last = f"blocks.{config.num_layers - 1}.resid_post"
+    last = input_of(config, "final_norm")
     after, before = (norm_scale(run, run[last][query], "final_norm") for run in comparison.runs)
     return _(
         "the final norm divides by {after}, unchanged by {before}:<br>that alone multiplies each part by {times}",

@@ -1,7 +1,7 @@
 """Feed-forward: what each neuron makes of a token."""
 
 from explorer.analysis.feed_forward import neuron, neurons, pushed
-from explorer.architecture.stream import norms_from
+from explorer.architecture.stream import norms_from, sum_with
 from explorer.explain.analysed.feed_forward import push, share_near_zero
 from explorer.explain.captured import derivation_of
 from explorer.explain.derivation import Derivation
@@ -12,18 +12,12 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.checks import Mark, cell, recomputed, worked_out
 from explorer.views.feed_forward.formula import formula
-from explorer.views.feed_forward.neuron_plots import (
-    across_tokens,
-    curve,
-    most_pushed,
-    promoted,
-    shown_neurons,
-    strongest,
-)
+from explorer.views.feed_forward.neuron_plots import across_tokens, curve, shown_neurons, strongest
+from explorer.views.feed_forward.promoted_plot import most_pushed, promoted
 from explorer.views.feed_forward.sparsity_plot import by_layer
 from explorer.views.two_runs.alone import LISTS, alone
 from explorer.views.view import Panel, View
-from explorer.views.what_if import GATE, HIDDEN, NEURON
+from explorer.views.what_ifs import GATE, HIDDEN, NEURON
 
 
 def mark_of_neurons(trace: Trace, selection: Selection) -> Mark:
@@ -37,7 +31,7 @@ def mark_of_promoted(trace: Trace, selection: Selection) -> Mark:
     layer, chosen, query = selection.layer, selection.neuron, selection.query
     read = (
         neuron(trace, layer, chosen, query).read,
-        *(x for _norm, x in norms_from(trace.config, f"blocks.{layer}.resid_post")),
+        *(x for _norm, x in norms_from(trace.config, sum_with(trace.config, layer, "ffn"))),
     )
     weights = "blocks.{layer}.ffn.down_proj.weight", "lm_head.weight"
     return worked_out(*weights, "blocks.{layer}.ffn.hidden", *read)(trace, selection)

@@ -4,6 +4,7 @@ import numpy as np
 
 from explorer.analysis.lens import readings
 from explorer.analysis.next_token import next_token
+from explorer.architecture.stream import depth_places
 from explorer.explain.analysed.lens import lens_cell
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import quoted
@@ -23,7 +24,8 @@ MOST_NAMED = 3  # guesses
 def early_guesses(trace: Trace, query: int) -> tuple[np.ndarray, np.ndarray]:
     """What would be the likeliest next token before any layer, and after each: ids and probabilities, (L + 1,) each."""
     read = readings(trace, range(query, query + 1))
-    return read.top[::2, 0, 0], read.probabilities[::2, 0, 0]  # the lens also reads between a layer's two parts
+    each = len(depth_places(trace.config))  # the lens may also read between a layer's two parts
+    return read.top[::each, 0, 0], read.probabilities[::each, 0, 0]
 
 
 def layers(trace: Trace) -> list[str]:
@@ -92,7 +94,7 @@ def when_settled(trace: Trace, query: int) -> str:
 
 
 def inspect(trace: Trace, selection: Selection, point: Point) -> Derivation:
-    depth = 2 * nth(range(trace.config.num_layers + 1), point.of("item"))
+    depth = len(depth_places(trace.config)) * nth(range(trace.config.num_layers + 1), point.of("item"))
     return lens_cell(trace, depth, selection.query, 0, "probability")
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from explorer.analysis.next_token import next_token, rank_of
 from explorer.analysis.overview import Overview, overview
 from explorer.analysis.residual import SUBLAYERS
+from explorer.architecture.stream import stream_norms
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
 from explorer.explain.point import Point
@@ -82,7 +83,7 @@ def formula(trace: Trace, selection: Selection) -> str:
         )
     else:
         added = _("embedding + attention + feed-forward of {layers} layers in turn", layers=config.num_layers)
-    if config.norm_placement == "post":
+    if stream_norms(config):
         added = _("{added}, every sum through a norm", added=added)
     lines = (
         _(
@@ -128,7 +129,7 @@ VIEW = View(
         "logit: choose a part to open it."
     ),
     formula=formula,
-    needs=("embed", "blocks.*.attn.z", "blocks.*.resid_mid", "blocks.*.ffn.out", "blocks.*.resid_post", "logits"),
+    needs=("embed", "blocks.*.attn.z", "blocks.*.ffn.out", "blocks.*.resid_post", "logits"),
     otherwise=lambda config: _("Too little was captured of this model to draw its map."),
     controls=("query", "target", "rival"),
     panels=(

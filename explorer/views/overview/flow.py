@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from explorer.analysis.overview import Overview
+from explorer.architecture.stream import has_final_norm, layout, readers
 from explorer.views.overview.diagram import Line
 from explorer.views.overview.plan import Plan
 
@@ -28,7 +29,7 @@ def flows(plan: Plan, found: Overview) -> Iterator[Line]:
         yield flow("embedding", found.positions, (start, across), (added, across), (added, plan.stream))
         yield flow("embedding", found.token, (start, plan.stream), (added, plan.stream))
         start = added
-    ends = [start, *plan.changes(), plan.after("lm_head" if plan.post else "final_norm")]
+    ends = [start, *plan.changes(), plan.after("final_norm" if has_final_norm(plan.config) else "lm_head")]
     for length, (first, last) in zip(found.stream, pairwise(ends), strict=True):
         yield flow("residual", length, (first, plan.stream), (last, plan.stream))
 
@@ -40,23 +41,28 @@ def wires(plan: Plan) -> Iterator[Line]:
         return Line("residual", plan.corners(*spots), THIN, arrow=True)
 
     yield wire((plan.after("lm_head_end"), plan.stream), (plan.after("list") - 3, plan.stream))
-    if not plan.post:
+    if has_final_norm(plan.config):
         yield wire((plan.after("final_norm"), plan.stream), (plan.after("lm_head"), plan.stream))
     for layer in range(plan.config.num_layers):
-        for name, start, end in (
-            ("read_attn", plan.stream, plan.heads[1]),
-            ("add_attn", plan.heads[1], plan.o_proj[0]),
-            ("read_ffn", plan.stream, plan.feed_forward[0]),
-        ):
-            along = plan.place(layer, name)
-            yield wire((along, start), (along, end))
+        along = plan.place(layer, "add_attn")
+        yield wire((along, plan.heads[1]), (along, plan.o_proj[0]))
+        ends, shared = {"attn": plan.heads[1], "ffn": plan.feed_forward[0]}, set()
+        for sublayer, norm in layout(plan.config).reads.items():
+            along = plan.place(layer, f"read_{sublayer}")
+            way = [(along, plan.stream)]
+            if len(readers(plan.config, norm)) > 1:
+                shared.add(norm)
+                way = [plan.norm(layer, norm), (along, plan.norm(layer, norm)[1])]
+            yield wire(*way, (along, ends[sublayer]))
+        for along, across in (plan.norm(layer, norm) for norm in shared):
+            yield wire((along, plan.stream), (along, across))
 
 
 def rotations(plan: Plan) -> Iterator[Line]:
-    """How the angles of the positions reach every layer's attention; none in a model that does not rotate."""
-    if plan.config.position != "rope":
+    """How the angles of the positions reach the attention of every layer that turns; none in a model that does not."""
+    middles = [plan.middle(layer) for layer in range(plan.config.num_layers) if plan.config.rotates(layer)]
+    if not middles:
         return
-    middles = [plan.middle(layer) for layer in range(plan.config.num_layers)]
     all_along = plan.corners((plan.start + 2, plan.rotary), (middles[-1], plan.rotary))
     yield Line("embedding", all_along, THIN)
     for along in middles:

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from explorer.analysis.attribution import is_put_in
 from explorer.analysis.next_token import ranking
 from explorer.analysis.residual import stages
+from explorer.architecture.shifts import has_shifts
+from explorer.architecture.stream import all_norms, all_sums
 from explorer.explain.analysed.attribution import head_part, logit_part
 from explorer.explain.analysed.prediction import next_token_probability
 from explorer.explain.analysed.residual import divisor, length
@@ -44,8 +46,7 @@ def inspect_part(trace: Trace, selection: Selection, parts: Iterable[Part], poin
 
 def norm_named(trace: Trace, norm: int) -> str:
     """The name of a norm, the norms counted in the order of the data's way."""
-    layer, sublayer = divmod(norm, 2)
-    return "final_norm" if layer == trace.config.num_layers else f"blocks.{layer}.{('attn', 'ffn')[sublayer]}_norm"
+    return all_norms(trace.config)[norm]
 
 
 def stage_after(trace: Trace, addition: int) -> int:
@@ -55,7 +56,7 @@ def stage_after(trace: Trace, addition: int) -> int:
             return 0
         addition -= 1
     taps = [stage.tap for stage in stages(trace)]
-    return taps.index(f"blocks.{addition // 2}.resid_{('mid', 'post')[addition % 2]}")
+    return taps.index(all_sums(trace.config)[addition])
 
 
 def inspect_step(trace: Trace, selection: Selection, point: Point) -> Derivation:
@@ -63,7 +64,7 @@ def inspect_step(trace: Trace, selection: Selection, point: Point) -> Derivation
     layers = range(trace.config.num_layers)
     each = [(part, layer) for layer in layers for part in ("attention", "feed_forward")]
     first = [("token", 0), *[("position", 0)] * ("position_embed" in trace)]
-    last = [*[("shift", 0)] * (trace.config.norm == "layernorm"), *[("changes", 0)] * is_put_in(trace), ("sum", 0)]
+    last = [*[("shift", 0)] * (has_shifts(trace.config)), *[("changes", 0)] * is_put_in(trace), ("sum", 0)]
     steps = [*first, *each, *last]
     part, layer = nth(steps, point.of("item"))
     return logit_part(trace, selection.query, *explained(trace, selection), part, layer)

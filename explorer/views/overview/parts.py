@@ -6,6 +6,8 @@ from functools import cached_property
 
 from explorer.analysis.overview import Overview
 from explorer.analysis.residual import SUBLAYERS
+from explorer.architecture import shifts
+from explorer.architecture.stream import layout, readers, stream_norms
 from explorer.explain.notation import full
 from explorer.language import N_, _, look_up
 from explorer.state.selection import Selection
@@ -17,13 +19,15 @@ from explorer.views.overview.tall import Tall
 from explorer.views.overview.wide import Wide
 from explorer.views.style import shortened
 
-BEFORE = {
-    "attn": N_("layer {layer} attn_norm, before the attention"),
-    "ffn": N_("layer {layer} ffn_norm, before the feed-forward"),
+BEFORE = {  # by the sublayers that read what a norm gives out
+    ("attn",): N_("layer {layer} {norm}, before the attention"),
+    ("ffn",): N_("layer {layer} {norm}, before the feed-forward"),
+    ("attn", "ffn"): N_("layer {layer} {norm}, before the attention and the feed-forward"),
 }
-ADDITIONS = {
-    "attn": N_("layer {layer}: the stream + what attention writes"),
-    "ffn": N_("layer {layer}: the stream + what feed-forward writes"),
+ADDITIONS = {  # by the sublayers that are added
+    ("attn",): N_("layer {layer}: the stream + what attention writes"),
+    ("ffn",): N_("layer {layer}: the stream + what feed-forward writes"),
+    ("attn", "ffn"): N_("layer {layer}: the stream + what attention writes + what feed-forward writes"),
 }
 
 
@@ -44,13 +48,21 @@ class Parts:
     def __iter__(self) -> Iterator[Part]:
         yield from self.embedding()
         for layer in range(self.trace.config.num_layers):
-            yield from self.attention(layer)
-            yield from self.feed_forward(layer)
+            yield from self.block(layer)
         yield from self.end()
 
-    @property
-    def post(self) -> bool:
-        return self.trace.config.norm_placement == "post"
+    def block(self, layer: int) -> Iterator[Part]:
+        """Each sublayer after the norm that it reads through, if no other did before; once all that a sum takes is
+        there, the addition, and after it the norm of the stream, if there is one."""
+        found, on_stream = layout(self.trace.config), stream_norms(self.trace.config)
+        inside = {"attn": self.attention, "ffn": self.feed_forward}
+        for sublayer in SUBLAYERS:
+            read = found.reads[sublayer]
+            if read in found.norms and read not in on_stream and readers(self.trace.config, read)[0] == sublayer:
+                yield self.norm(layer, read)
+            yield from inside[sublayer](layer)
+            yield from (self.addition(layer, added) for added in found.sums.values() if added[-1] == sublayer)
+            yield from (self.norm(layer, norm) for norm in on_stream if norm.startswith(sublayer))
 
     @cached_property
     def listed(self) -> list[NextToken]:
@@ -114,9 +126,7 @@ class Parts:
 
     def attention(self, layer: int) -> Iterator[Part]:
         found, config = self.found, self.trace.config
-        if not self.post:
-            yield self.norm(layer, "attn")
-        if config.position == "rope":
+        if config.rotates(layer):
             told = _("layer {layer}: every head’s q and k are turned by the angles of their positions", layer=layer)
             yield self.part(
                 "rotation", lambda plan: plan.disc(plan.middle(layer), plan.rotary), "positions", told, layer=layer
@@ -135,9 +145,6 @@ class Parts:
             written="o_proj",
             layer=layer,
         )
-        yield self.addition(layer, "attn")
-        if self.post:
-            yield self.norm(layer, "attn")
 
     def head(self, layer: int, head: int) -> Part:
         value = self.found.parts.heads[layer, head]
@@ -155,8 +162,6 @@ class Parts:
         )
 
     def feed_forward(self, layer: int) -> Iterator[Part]:
-        if not self.post:
-            yield self.norm(layer, "ffn")
         yield self.part(
             "feed_forward",
             lambda plan: plan.box(plan.span(layer, "feed_forward"), plan.feed_forward),
@@ -168,35 +173,31 @@ class Parts:
             written=_("feed-forward"),
             layer=layer,
         )
-        yield self.addition(layer, "ffn")
-        if self.post:
-            yield self.norm(layer, "ffn")
 
-    def norm(self, layer: int, sublayer: str) -> Part:
-        if self.post:
-            place = _("layer {layer} {norm}, after the addition", layer=layer, norm=f"{sublayer}_norm")
+    def norm(self, layer: int, name: str) -> Part:
+        if name in stream_norms(self.trace.config):
+            place = _("layer {layer} {norm}, after the addition", layer=layer, norm=name)
         else:
-            place = look_up(BEFORE[sublayer], layer=layer)
-        divisor = full(self.found.divisors[layer, list(SUBLAYERS).index(sublayer)])
-        told = place, _("divides by {divisor}", divisor=divisor)
-        return self.part("norm", lambda plan: plan.disc(*plan.norm(layer, sublayer)), "residual", *told, layer=layer)
+            place = look_up(BEFORE[readers(self.trace.config, name)], layer=layer, norm=name)
+        told = place, _("divides by {divisor}", divisor=full(self.found.divisors[f"blocks.{layer}.{name}"]))
+        return self.part("norm", lambda plan: plan.disc(*plan.norm(layer, name)), "residual", *told, layer=layer)
 
-    def addition(self, layer: int, sublayer: str) -> Part:
-        name, plan = f"add_{sublayer}", self.plans[0]
+    def addition(self, layer: int, sublayers: tuple[str, ...]) -> Part:
+        name, plan = f"add_{sublayers[0]}", self.plans[0]
         stage = plan.changes().index(plan.place(layer, name)) + 1
         before, after = (full(length) for length in self.found.stream[stage - 1 : stage + 1])
-        told = look_up(ADDITIONS[sublayer], layer=layer), _("length {before} → {after}", before=before, after=after)
+        told = look_up(ADDITIONS[sublayers], layer=layer), _("length {before} → {after}", before=before, after=after)
         return self.part(
             "addition", lambda plan: plan.disc(plan.place(layer, name), plan.stream), "residual", *told, layer=layer
         )
 
     def end(self) -> Iterator[Part]:
         config, parts = self.trace.config, self.found.parts
-        if self.found.last_divisor is not None:
-            divides = _("divides by {divisor}", divisor=full(self.found.last_divisor))
+        if "final_norm" in self.found.divisors:
+            divides = _("divides by {divisor}", divisor=full(self.found.divisors["final_norm"]))
             told = [_("final_norm, before the unembedding"), divides]
-            if config.norm == "layernorm":
-                told.append(_("all norms’ shifts β: {adds}", adds=self.adds(parts.shift)))
+            if shifts.has_shifts(config):
+                told.append(f"{shifts.words(config)}: {self.adds(parts.shift)}")
             yield self.part(
                 "norm",
                 lambda plan: plan.disc(plan.after("final_norm"), plan.stream),

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from explorer.architecture.stream import layout, readers, stream_norms
 from model.config import ModelConfig
 
 Box = tuple[float, float, float, float]  # left, upper, right and lower edge
@@ -101,10 +102,6 @@ class Plan(ABC):
         """One of those listed."""
 
     @property
-    def post(self) -> bool:
-        return self.config.norm_placement == "post"
-
-    @property
     def end(self) -> float:
         """Of the blocks, along."""
         return self.at(self.config.num_layers, 0)
@@ -139,13 +136,19 @@ class Plan(ABC):
         """The x and y in turn of spots that are given along and across."""
         return tuple(at for spot in spots for at in self.spot(*spot))
 
-    def norm(self, layer: int, sublayer: str) -> tuple[float, float]:
-        """The centre of a norm, along and across: on the way into its sublayer, or on the stream after what the
-        sublayer added."""
-        if self.post:
-            return self.place(layer, f"{sublayer}_norm"), self.stream
-        across = {"attn": self.attention_norm, "ffn": self.feed_forward_norm}[sublayer]
-        return self.place(layer, f"read_{sublayer}"), across
+    def norm(self, layer: int, name: str) -> tuple[float, float]:
+        """The centre of a norm, along and across: on the stream, or on the way into its sublayer; of one that both
+        sublayers read, before their ways part."""
+        if name in stream_norms(self.config):
+            return self.place(layer, name), self.stream
+        first, *others = readers(self.config, name)
+        across = {"attn": self.attention_norm, "ffn": self.feed_forward_norm}[first]
+        return self.place(layer, name if others else f"read_{first}"), across
+
+    def sum(self, layer: int, sublayer: str) -> float:
+        """Where along a bar stands for what a sublayer adds: at its addition, or beside it where there are two."""
+        along, two = self.place(layer, f"add_{sublayer}"), len(layout(self.config).sums) == 1
+        return along + two * {"attn": -0.1, "ffn": 0.1}[sublayer] * self.block
 
     def head(self, layer: int, head: int) -> Box:
         """A head's cell; they are read like lines of text."""
@@ -158,5 +161,6 @@ class Plan(ABC):
 
     def changes(self) -> list[float]:
         """Where along the stream its vector changes: at the additions and, in a post-norm model, at the norms."""
-        names = ("add_attn", "attn_norm", "add_ffn", "ffn_norm") if self.post else ("add_attn", "add_ffn")
+        sums = layout(self.config).sums
+        names = [f"add_{sums[name][0]}" if name in sums else name for name in layout(self.config).stream[1:]]
         return [self.place(layer, name) for layer in range(self.config.num_layers) for name in names]

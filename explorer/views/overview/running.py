@@ -10,6 +10,7 @@ import numpy as np
 
 from explorer.analysis.attribution import is_put_in
 from explorer.analysis.overview import Overview
+from explorer.architecture import shifts
 from explorer.explain.notation import full, number
 from explorer.language import _
 from explorer.state.selection import Selection
@@ -105,12 +106,12 @@ def steps(trace: Trace, plan: Wide, found: Overview) -> Iterator[Step]:
     if "position_embed" in trace:
         yield Step(plan.position_added, parts.positions, EMBEDDING, _("its position"), {"view": "positions"})
     for layer, (attention, feed_forward) in enumerate(found.adds):
-        x, view = plan.place(layer, "add_attn"), {"view": "attention", "layer": layer}
+        x, view = plan.sum(layer, "attn"), {"view": "attention", "layer": layer}
         yield Step(x, attention, ATTENTION, _("attention of layer {layer}", layer=layer), view)
-        x, view = plan.place(layer, "add_ffn"), {"view": "feed_forward", "layer": layer}
+        x, view = plan.sum(layer, "ffn"), {"view": "feed_forward", "layer": layer}
         yield Step(x, feed_forward, FEED_FORWARD, _("feed-forward of layer {layer}", layer=layer), view)
-    if trace.config.norm == "layernorm":
-        yield Step(plan.after("final_norm"), parts.shift, NORM, _("the shift β of all norms"), {"view": "residual"})
+    if shifts.has_shifts(trace.config):
+        yield Step(plan.after("final_norm"), parts.shift, NORM, shifts.words(trace.config), {"view": "residual"})
     if is_put_in(trace):
         told = _("what the changes of the run put in")
         yield Step(plan.after("final_norm"), parts.changes, RESIDUAL, told, {"view": "experiments"})

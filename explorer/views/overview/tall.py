@@ -17,10 +17,12 @@ ROW = 46  # of the list of next tokens
 # From a block's upper edge.
 PLACES = {
     "pre": {"read_attn": 34, "add_attn": 74, "read_ffn": 100, "add_ffn": 128},
+    "parallel": {"read_attn": 64, "add_attn": 98, "read_ffn": 64, "add_ffn": 98},
+    "shared": {"attn_norm": 46, "read_attn": 68, "add_attn": 98, "read_ffn": 68, "add_ffn": 98},
     "post": {"read_attn": 34, "add_attn": 74, "attn_norm": 102, "read_ffn": 124, "add_ffn": 150, "ffn_norm": 176},
 }
-FEED_FORWARD = {"pre": (86, 142), "post": (110, 164)}
-BLOCK = {"pre": 148, "post": 192}  # at least
+FEED_FORWARD = {"pre": (86, 142), "parallel": (52, 112), "shared": (52, 112), "post": (110, 164)}
+BLOCK = {"pre": 148, "parallel": 148, "shared": 148, "post": 192}  # at least
 
 
 class Tall(Plan):

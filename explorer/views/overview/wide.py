@@ -13,8 +13,10 @@ STREAM = 266
 TITLES, ATTENTION_ADDS, ATTENTION_WRITES, STREAM_LENGTHS = 12, 32, 48, 238  # down from the upper edge
 FEED_FORWARD_ADDS, FEED_FORWARD_WRITES = 390, 406
 NEXT_TOKENS, ROW = (794, 896), 24  # the list's edges, and how far apart its rows are
-PLACES = {
+PLACES = {  # by where the norms stand
     "pre": {"read_attn": 0.12, "add_attn": 0.48, "read_ffn": 0.63, "add_ffn": 0.88},
+    "parallel": {"read_attn": 0.2, "add_attn": 0.65, "read_ffn": 0.2, "add_ffn": 0.65},
+    "shared": {"attn_norm": 0.14, "read_attn": 0.34, "add_attn": 0.65, "read_ffn": 0.34, "add_ffn": 0.65},
     "post": {
         "read_attn": 0.08,
         "add_attn": 0.36,

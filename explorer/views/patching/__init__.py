@@ -9,7 +9,7 @@ from explorer.tracing.effect_scale import LEAST_DIFFERENCE
 from explorer.tracing.patching_question import METRICS
 from explorer.views.patching import evidence, maps
 from explorer.views.patching.maps import nothing_to_explain, receiver_of, receiver_words
-from explorer.views.patching.two_prompts import two_prompts
+from explorer.views.patching.two_prompts import TwoPrompts, two_prompts
 from explorer.views.two_runs.difference import Incomparable
 from explorer.views.view import Panel, View
 
@@ -42,7 +42,21 @@ def formula(runs: Comparison, selection: Selection) -> str:
         "are computed anew",
         receiver=receiver_words(receiver_of(two, selection)),
     )
-    return "\n".join(filter(None, (roles, measured, none, hides, look_up(EFFECTS), paths)))
+    beside = unequal(two)
+    return "\n".join(filter(None, (roles, beside, measured, none, hides, look_up(EFFECTS), paths)))
+
+
+def unequal(two: TwoPrompts) -> str:
+    """What goes over where the prompts do not stand position by position; "" where they do."""
+    if two.question.by_position:
+        return ""
+    return _(
+        "the clean prompt has {clean} tokens and the corrupted one {corrupted}: values go over between tokens that "
+        "stand beside each other in the strips above; {lone} of the clean prompt have no partner and are not patched",
+        clean=len(two.question.clean),
+        corrupted=len(two.question.corrupted),
+        lone=len(two.lone),
+    )
 
 
 EFFECTS = N_(
@@ -53,7 +67,6 @@ EFFECTS = N_(
 
 BY_POSITION = {"x": "query", "y": "layer"}
 BY_HEAD = {"x": "head", "y": "layer"}
-NOT_EXACT = N_("An estimate by gradients: the exact effect beside it says what it should be.")
 
 VIEW = View(
     name="patching",
@@ -108,38 +121,38 @@ VIEW = View(
             name="estimate",
             title=N_("Attribution patching: the same map by head, estimated by gradients"),
             draw=lambda runs, s: maps.estimated(runs, s, s.patch_head),
+            inspect=lambda runs, s, point: evidence.inspect_estimate(runs, s, s.patch_head, point),
             compares="other",
             selects=BY_HEAD,
             mark=lambda runs, s: evidence.mark(runs, s, None, s.patch_direction),
-            no_inspection=NOT_EXACT,
             width="half",
         ),
         Panel(
             name="agreement",
             title=N_("How good the estimate is, head by head"),
             draw=lambda runs, s: maps.beside(runs, s, s.patch_head),
+            inspect=lambda runs, s, point: evidence.inspect_beside(runs, s, s.patch_head, point),
             compares="other",
             mark=lambda runs, s: evidence.mark_of_map(runs, s, s.patch_head, s.patch_direction),
-            no_inspection=NOT_EXACT,
             width="half",
         ),
         Panel(
             name="estimate_positions",
             title=N_("Attribution patching: the same map by position, estimated by gradients"),
             draw=lambda runs, s: maps.estimated(runs, s, s.patch_position),
+            inspect=lambda runs, s, point: evidence.inspect_estimate(runs, s, s.patch_position, point),
             compares="other",
             selects=BY_POSITION,
             mark=lambda runs, s: evidence.mark(runs, s, None, s.patch_direction),
-            no_inspection=NOT_EXACT,
             width="half",
         ),
         Panel(
             name="agreement_positions",
             title=N_("How good the estimate is, position by position"),
             draw=lambda runs, s: maps.beside(runs, s, s.patch_position),
+            inspect=lambda runs, s, point: evidence.inspect_beside(runs, s, s.patch_position, point),
             compares="other",
             mark=lambda runs, s: evidence.mark_of_map(runs, s, s.patch_position, s.patch_direction),
-            no_inspection=NOT_EXACT,
             width="half",
         ),
         Panel(
@@ -149,7 +162,7 @@ VIEW = View(
             compares="other",
             selects=BY_HEAD,
             mark=lambda runs, s: evidence.mark(runs, s, None, s.patch_direction),
-            no_inspection=N_("Two runs in a row give it: what is sent first, then what the receiver makes of it."),
+            inspect=evidence.inspect_path,
             width="half",
         ),
         Panel(

@@ -6,17 +6,18 @@ import numpy as np
 
 from explorer.analysis.patching import neuron_effects, part_effects, strongest
 from explorer.analysis.rounding import largest_error
-from explorer.explain.analysed.patching import as_captured, effect_of, run_as_changed
+from explorer.explain.analysed.patching import as_captured, effect_of, estimate_of, path_of, run_as_changed
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number
 from explorer.explain.point import Point, element, nth
 from explorer.language import _
+from explorer.state.errors import NoSuchPoint
 from explorer.state.interventions import Intervention, parse_edit
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
-from explorer.tracing.patching_question import BY_POSITION, DIRECTIONS
+from explorer.tracing.patching_question import DIRECTIONS
 from explorer.views.checks import Mark, checked
-from explorer.views.patching.maps import TOP_NEURONS, patch_texts
+from explorer.views.patching.maps import TOP_NEURONS, defined, patch_texts, receiver_of
 from explorer.views.patching.two_prompts import TwoPrompts, two_prompts
 
 Node = tuple[Intervention, np.ndarray]  # what puts it in, and (M,) what is measured then
@@ -28,8 +29,10 @@ def node(two: TwoPrompts, part: str, direction: str, layer: int, place: int) -> 
     measured = two.question.parts()[part][DIRECTIONS.index(direction)]  # (M, L, P)
     for row in measured:
         element(row, layer, place)
-    texts = patch_texts(part, measured.shape[1:], part in BY_POSITION)
-    return parse_edit(texts[layer][place]), measured[:, layer, place]
+    text = patch_texts(two, part, direction, measured.shape[1:])[layer][place]
+    if not text:
+        raise NoSuchPoint(_("the token at position {at} has no partner in the other run", at=place))
+    return parse_edit(text), measured[:, layer, place]
 
 
 def largest_node(two: TwoPrompts, selection: Selection, part: str, direction: str) -> Node:
@@ -89,3 +92,43 @@ def inspect_neuron(runs: Comparison, selection: Selection, point: Point) -> Deri
     direction = nth(DIRECTIONS, point.index("curve") or 0)
     edit, measured = neuron_node(two, selection.layer, int(nth(order, point.of("item"))), DIRECTIONS.index(direction))
     return effect_of(two.question, (two.clean, two.corrupted), edit, measured, selection.metric, direction)
+
+
+def inspect_estimate(runs: Comparison, selection: Selection, part: str, point: Point) -> Derivation | None:
+    two = two_prompts(runs, selection)
+    element(two.question.estimate(selection.patch_direction, part, selection.metric), point.row, point.column)
+    return estimate(two, selection, part, (point.row, point.column))
+
+
+def estimate(two: TwoPrompts, selection: Selection, part: str, place: tuple[int, int]) -> Derivation | None:
+    return estimate_of(
+        two.question, (two.clean, two.corrupted), part, place, selection.metric, selection.patch_direction
+    )
+
+
+def inspect_beside(
+    runs: Comparison, selection: Selection, part: str, point: Point
+) -> tuple[Derivation, Derivation] | None:
+    """The exact effect and the estimate that a dot stands for."""
+    two, direction = two_prompts(runs, selection), selection.patch_direction
+    exact = part_effects(two.question, part, selection.metric, direction)
+    estimates = two.question.estimate(direction, part, selection.metric)
+    places = np.argwhere(defined(exact, estimates))
+    layer, place = (int(i) for i in nth(places.tolist(), point.of("item")))
+    edit, measured = node(two, part, direction, layer, place)
+    exactly = effect_of(two.question, (two.clean, two.corrupted), edit, measured, selection.metric, direction)
+    return exactly and (exactly, estimate(two, selection, part, (layer, place)))
+
+
+def inspect_path(runs: Comparison, selection: Selection, point: Point) -> Derivation | None:
+    two = two_prompts(runs, selection)
+    receiver, direction = receiver_of(two, selection), selection.patch_direction
+    element(two.question.paths(direction, receiver)[0], point.row, point.column)
+    return path_of(
+        two.question,
+        (two.clean, two.corrupted),
+        receiver,
+        (point.row, point.column),
+        selection.metric,
+        direction,
+    )

@@ -9,11 +9,13 @@ from explorer.explain.notation import added, number
 from explorer.language import N_, _, look_up
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
+from explorer.tracing.donation import whole_patterns_alone
 from explorer.tracing.patching_question import BY_POSITION, Receiver
 from explorer.views import graph_objects as go
 from explorer.views.change import say
 from explorer.views.patching.two_prompts import TwoPrompts, two_prompts
 from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, SELECTED, figure, positions, token_axis
+from explorer.views.two_runs.difference import Incomparable
 
 TOP_NEURONS = 20
 DIRECTION = {"denoise": N_("clean into corrupted"), "noise": N_("corrupted into clean")}
@@ -80,32 +82,52 @@ def effect_map(
         say(fig, nothing_to_explain())
     elif texts is not None:
         fig.note(patches={"run": two.patched_run(direction), "texts": texts})
-    return fig
+    return of_clean(fig, two, np.isnan(values).all(axis=0) & finite.any()) if by_position else fig
+
+
+def of_clean(fig: go.Figure, two: TwoPrompts, untouched: np.ndarray) -> go.Figure:
+    """A picture over the positions of the clean prompt, which is not A's always; what no value goes over to is said."""
+    for at in np.flatnonzero(untouched):
+        fig.add_vrect(at - 0.5, at + 0.5, fillcolor=RESIDUAL, opacity=0.3, line={"width": 0})
+        fig.add_annotation(
+            text=_("not patched"), x=int(at), y=0.5, yref="paper", textangle=-90, showarrow=False, font={"size": 11}
+        )
+    return fig.note(of=two.clean_is)
 
 
 def nothing_to_explain() -> str:
     return _("clean and corrupted run measure the same: there is no effect to share out")
 
 
-def patch_texts(part: str, shape: tuple[int, int], by_position: bool) -> list[list[str]]:
-    """Of each node the intervention that puts it in."""
+def patch_texts(two: TwoPrompts, part: str, direction: str, shape: tuple[int, int]) -> list[list[str]]:
+    """Of each node the intervention that puts it in; "" where none can be."""
     layers, places = shape
-    name = "blocks.{layer}.{part}@{place}*patch" if by_position else "blocks.{layer}.{part}.{place}*patch"
-    return [[name.format(layer=i, part=part, place=j) for j in range(places)] for i in range(layers)]
+    if part not in BY_POSITION:
+        return [[f"blocks.{i}.{part}.{j}*patch" for j in range(places)] for i in range(layers)]
+    put_at = two.question.put_at(direction)
+    return [["" if at is None else f"blocks.{i}.{part}@{at}*patch" for at in put_at] for i in range(layers)]
+
+
+def prompts_for(runs: Comparison, selection: Selection, part: str) -> TwoPrompts:
+    """Incomparable where values of the part cannot go over between the prompts."""
+    two = two_prompts(runs, selection)
+    if part == "attn.pattern" and not two.question.by_position:
+        raise Incomparable(whole_patterns_alone(len(two.question.clean), len(two.question.corrupted)))
+    return two
 
 
 def exact(runs: Comparison, selection: Selection, part: str, direction: str) -> go.Figure:
     """Every node of a part put alone from one run into the other."""
-    two = two_prompts(runs, selection)
+    two = prompts_for(runs, selection, part)
     values = part_effects(two.question, part, selection.metric, direction)
     words = _("{part}, {direction}", part=part, direction=look_up(DIRECTION[direction]))
-    texts = patch_texts(part, values.shape, part in BY_POSITION)
+    texts = patch_texts(two, part, direction, values.shape)
     return effect_map(two, part, values, _chosen(two, part, selection), words, texts, direction)
 
 
 def estimated(runs: Comparison, selection: Selection, part: str) -> go.Figure:
     """The same by gradients."""
-    two = two_prompts(runs, selection)
+    two = prompts_for(runs, selection, part)
     values = two.question.estimate(selection.patch_direction, part, selection.metric)
     words = _("estimate of {part}, {direction}", part=part, direction=look_up(DIRECTION[selection.patch_direction]))
     return effect_map(two, part, values, _chosen(two, part, selection), words)
@@ -113,7 +135,7 @@ def estimated(runs: Comparison, selection: Selection, part: str) -> go.Figure:
 
 def beside(runs: Comparison, selection: Selection, part: str) -> go.Figure:
     """Estimates (up) over exact effects (across), a dot a node, the worst with their names."""
-    two = two_prompts(runs, selection)
+    two = prompts_for(runs, selection, part)
     exactly = part_effects(two.question, part, selection.metric, selection.patch_direction)
     estimate = two.question.estimate(selection.patch_direction, part, selection.metric)
     held = agreement(exactly, estimate)
@@ -121,7 +143,8 @@ def beside(runs: Comparison, selection: Selection, part: str) -> go.Figure:
     names = [[_node(two, layer, place, part in BY_POSITION) for place in places] for layer in layers]
     worst = zip(held.worst, held.errors, strict=True)
     errs = [_("{node} ({error})", node=names[i][j], error=added(error)) for (i, j), error in worst]
-    across, up = np.nan_to_num(exactly.ravel()), np.nan_to_num(estimate.ravel())
+    is_defined = defined(exactly, estimate).ravel()
+    across, up = (np.nan_to_num(effects.ravel())[is_defined] for effects in (exactly, estimate))
     ends = [float(min(across.min(), up.min())), float(max(across.max(), up.max()))]
     same = go.Scatter(x=ends, y=ends, mode="lines", line={"dash": "dot", "width": 1, "color": RESIDUAL})
     dots = go.Scatter(
@@ -129,8 +152,10 @@ def beside(runs: Comparison, selection: Selection, part: str) -> go.Figure:
         y=up,
         mode="markers",
         marker={"color": FEED_FORWARD if part == "ffn.out" else ATTENTION, "size": 7},
-        text=[name for row in names for name in row],
-        hovertemplate=_("%{text}<br>exact %{x:+.3g}, estimated %{y:+.3g}<extra></extra>"),
+        text=np.ravel(names)[is_defined].tolist(),
+        hovertemplate=_("%{text}<br>exact %{x:+.3g}, estimated %{y:+.3g}<extra></extra>")
+        if np.isfinite(exactly).any()
+        else _("%{text}<br>effect not defined<extra></extra>"),
         showlegend=False,
     )
     fig = figure(
@@ -151,6 +176,12 @@ def beside(runs: Comparison, selection: Selection, part: str) -> go.Figure:
     return fig.add_annotation(text="<br>".join(lines), align="left", showarrow=False, **place)
 
 
+def defined(exact: np.ndarray, estimates: np.ndarray) -> np.ndarray:
+    """Of which nodes there are both; of all, at 0, where it is said that there is no effect."""
+    found = np.isfinite(exact) & np.isfinite(estimates)
+    return found if found.any() else ~found
+
+
 def _node(two: TwoPrompts, layer: int, place: int, by_position: bool) -> str:
     if by_position:
         return _("layer {layer}, {place}", layer=layer, place=positions(two.tokens)[place])
@@ -160,7 +191,7 @@ def _node(two: TwoPrompts, layer: int, place: int, by_position: bool) -> str:
 def _chosen(two: TwoPrompts, part: str, selection: Selection) -> tuple[int, int] | None:
     """The cell of what is chosen; None where heads share their keys and values, as the chosen one has no cell alone."""
     if part in BY_POSITION:
-        return selection.layer, min(selection.query, len(two.tokens) - 1)
+        return selection.layer, two.in_clean(selection.query)
     shared = part in ("attn.k", "attn.v") and two.clean.config.kv_heads != two.clean.config.num_heads
     return None if shared else (selection.layer, selection.head)
 

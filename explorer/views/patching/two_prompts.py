@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from explorer.analysis.next_token import ranking
 from explorer.explain.notation import quoted
 from explorer.language import _
+from explorer.state.alignment import Alignment, aligned
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
-from explorer.tracing.patching_question import PatchingQuestion
+from explorer.tracing.patching_question import DIRECTIONS, PatchingQuestion
 from explorer.tracing.trace import Trace
 from explorer.views.two_runs.difference import Incomparable
 
@@ -22,21 +21,33 @@ class TwoPrompts:
         question: what is asked of them.
         clean, corrupted: their runs, of whatever comes after the prompts as well.
         clean_is: which of the page's runs is clean, "a" or "b".
+        alignment: of the prompts' tokens, A's first.
     """
 
     question: PatchingQuestion
     clean: Trace
     corrupted: Trace
     clean_is: str
+    alignment: Alignment
 
     @property
     def tokens(self) -> tuple[str, ...]:
         """Of the clean prompt."""
         return self.clean.tokens[: len(self.question.clean)]
 
-    def logits(self, is_clean: bool) -> np.ndarray:
-        """(V,) captured after the end of either prompt."""
-        return (self.clean if is_clean else self.corrupted)["logits"][len(self.question.clean) - 1]
+    def in_clean(self, query: int) -> int:
+        """The position of the clean prompt that stands for one of A, or for the nearest before it."""
+        place = query if self.clean_is == "a" else self.alignment.nearest(query)
+        return min(place, len(self.tokens) - 1)
+
+    @property
+    def lone(self) -> tuple[int, ...]:
+        """Positions of the clean prompt between which and the other no value goes over, in either direction."""
+        return tuple(
+            at
+            for at, both in enumerate(zip(*map(self.question.put_at, DIRECTIONS), strict=True))
+            if both == (None, None)
+        )
 
     def patched_run(self, direction: str) -> str:
         """The field of the page's state with the changes of the run that values are put into."""
@@ -57,31 +68,29 @@ def two_prompts(runs: Comparison, selection: Selection) -> TwoPrompts:
     if trace.model != other.model:
         told = _("A and B are read by different models. Patching is between two prompts of one: compare with a prompt.")
         raise Incomparable(told)
-    if len(ids) != len(other_ids):
-        raise Incomparable(unequal(len(ids), len(other_ids)))
+    texts = [tuple(trace.vocabulary[token_id] for token_id in prompt) for prompt in (ids, other_ids)]
+    alignment = aligned(*texts, runs.pins)
+    if alignment.kind == "none":
+        raise Incomparable(
+            _("No token of one prompt stands beside one of the other: put two tokens together above first.")
+        )
     plain = [run.baseline or run for run in runs.runs]
     both = {"a": (plain[0], ids), "b": (plain[1], other_ids)}
     other_run = "a" if selection.clean_run == "b" else "b"
     (clean, clean_ids), (corrupted, corrupted_ids) = both[selection.clean_run], both[other_run]
-    after_clean, after_corrupted = (ranking(run, len(ids) - 1) for run in (clean, corrupted))
+    after_clean = ranking(clean, len(clean_ids) - 1)
+    after_corrupted = ranking(corrupted, len(corrupted_ids) - 1)
     answer = named(clean, selection.answer, int(after_clean[0]))
     proposed = next(int(token_id) for token_id in after_corrupted if token_id != answer)
     wrong = named(clean, selection.wrong, proposed)
     if answer == wrong:
         raise Incomparable(_("The answer and the wrong answer are the same token: choose two that differ."))
-    question = PatchingQuestion(trace.model, clean_ids, corrupted_ids, answer, wrong)
-    return TwoPrompts(question, clean, corrupted, selection.clean_run)
-
-
-def unequal(count: int, other_count: int) -> str:
-    """What to do with prompts of different lengths."""
-    told = _(
-        "Values go over position by position, so both prompts must have as many tokens: A has {a} and B has {b}. "
-        "Make {longer} shorter by {by}, or {shorter} longer. Single values of tokens that have a partner can be taken "
-        "as they are: in Experiments, “as in the other run”."
+    taken_by = {"a": alignment, "b": aligned(*texts[::-1], tuple((b, a) for a, b in runs.pins))}
+    partners = tuple(taken_by[run].partners for run in (other_run, selection.clean_run))  # of whom values are put into
+    question = PatchingQuestion(
+        trace.model, clean_ids, corrupted_ids, answer, wrong, (None, None) if alignment.is_identity else partners
     )
-    longer, shorter = ("A", "B") if count > other_count else ("B", "A")
-    return told.format(a=count, b=other_count, longer=longer, shorter=shorter, by=abs(count - other_count))
+    return TwoPrompts(question, clean, corrupted, selection.clean_run, alignment)
 
 
 def named(trace: Trace, text: str, proposed: int) -> int:

@@ -10,7 +10,7 @@ from explorer.views.checks import compared
 from explorer.views.positions import rope
 from explorer.views.positions import vectors as position_vectors
 from explorer.views.view import Panel, View
-from explorer.views.what_if import BASE, ROTATION_OFF, ROTATION_SHIFT, VECTOR_SHIFT, VECTORS_OFF
+from explorer.views.what_ifs import BASE, ROTATION_OFF, ROTATION_SHIFT, VECTOR_SHIFT, VECTORS_OFF
 from model.config import ModelConfig
 
 

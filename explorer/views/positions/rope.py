@@ -67,14 +67,14 @@ def formula(trace: Trace, selection: Selection) -> str:
     pairs = rotated_pairs(trace, "q", selection.layer, selection.head, query)
     slow = len(pairs.angles) - 1
     norms = np.linalg.norm(pairs.before), np.linalg.norm(pairs.after)
-    shared = shared_head(trace.config, selection.head)
+    shared, rotates = shared_head(trace.config, selection.head), trace.config.rotates(selection.layer)
     lines = (
         _(
             "{angle}; pair i: dimensions {dimensions}",
-            angle=angle(trace),
+            angle=angle(trace, selection.layer),
             dimensions=dimensions_of_pair(trace.config),
         ),
-        slowed(trace.config),
+        slowed(trace.config) if rotates else "",
         _(
             "query {query} ({query_position}): pair 0 turns by {first} rad, pair {slow} by {last} rad; its distance to "
             "key {key} ({key_position}) is {distance}",
@@ -99,21 +99,29 @@ def formula(trace: Trace, selection: Selection) -> str:
     return "\n".join(filter(None, lines))
 
 
-def angle(trace: Trace) -> str:
-    """By how much a pair is turned, with what was changed of it."""
+def angle(trace: Trace, layer: int) -> str:
+    """By how much a layer turns a pair, with what was changed of it."""
+    if not trace.config.rotates(layer):
+        return _(
+            "layer {layer} turns nothing: its angles are 0, and those by position are of layers that turn", layer=layer
+        )
     config, edits = trace.config, [edit for edit in trace.edits if edit.tap == "rope.angles"]
     amounts = {type(edit): edit.amount for edit in edits}
     template = SHIFTED if Shift in amounts else ANGLE
     theta = amounts.get(Base, config.rope_theta)
-    said = look_up(template, shift=amounts.get(Shift), theta=theta, d=config.d_head)
+    r = config.turned_dims
+    width = "d" if r == config.d_head else "r"
+    said = look_up(template, shift=amounts.get(Shift), theta=theta, width=width, d=r)
+    if r < config.d_head:
+        said = _("{angle}; from pair {first} on they stand still", angle=said, first=r // 2)
     for edit in edits:
         if not isinstance(edit, Shift | Base):
             said = _("{angle}, then {change}", angle=said, change=edit.words(config))
     return said
 
 
-ANGLE = N_("angle(position, pair) = position · θ^(−2·pair/d), θ = {theta:.10g}, d = {d}")
-SHIFTED = N_("angle(position, pair) = (position + {shift:g}) · θ^(−2·pair/d), θ = {theta:.10g}, d = {d}")
+ANGLE = N_("angle(position, pair) = position · θ^(−2·pair/{width}), θ = {theta:.10g}, {width} = {d}")
+SHIFTED = N_("angle(position, pair) = (position + {shift:g}) · θ^(−2·pair/{width}), θ = {theta:.10g}, {width} = {d}")
 
 
 MARK_OF_PAIRS = worked_out(

@@ -3,6 +3,7 @@
 import numpy as np
 
 from explorer.analysis.rope import frequencies, score_by_distance, score_by_pair
+from explorer.architecture.attention import divisor
 from explorer.explain.notation import number, quoted
 from explorer.language import _
 from explorer.tracing.trace import Trace
@@ -65,13 +66,13 @@ def by_distance(trace: Trace, layer: int, head: int, query: int, key: int) -> go
             furthest=scores.argmax(),
         ),
         xaxis={"title": {"text": _("distance in tokens")}, "showgrid": False},
-        yaxis={"title": {"text": _("score q·k / √d")}},
+        yaxis={"title": {"text": _("score q·k / {divisor}", divisor=divisor(trace.config))}},
     )
 
 
 def wavelengths(trace: Trace) -> go.Figure:
     """How many positions each pair takes for a whole turn, 2π / ω, against the context length."""
-    speeds = np.abs(frequencies(trace))
+    speeds = np.abs(frequencies(trace["rope.angles"]))
     turn = 2 * np.pi / np.where(speeds > 0, speeds, np.nan)  # a pair that was kept from turning has no bar
     context = trace.config.context_length
     fig = figure(

@@ -16,8 +16,9 @@ from explorer.tracing.trace import Trace
 from explorer.views import graph_objects as go
 from explorer.views.checks import cell, recomputed, worked_out
 from explorer.views.position_table import position_table
-from explorer.views.positions.likeness import FAINT, alike, by_distances
-from explorer.views.style import EMBEDDING, RESIDUAL, SELECTED, figure, positions, token_axis
+from explorer.views.positions.likeness import alike, by_distances
+from explorer.views.positions.vector_shares import shares
+from explorer.views.style import EMBEDDING, SELECTED, figure, positions
 from explorer.views.view import Panel
 
 SHOWN_POSITIONS = 48  # at first, of a short run; the others can be zoomed out to
@@ -90,45 +91,6 @@ def shown_dimensions(trace: Trace, dim: int) -> list[int]:
     waves ever slower ones."""
     d = trace.config.d_model
     return list(dict.fromkeys([min(dim, d - 1), 0, d // 8, d // 4, d // 2]))
-
-
-def shares(trace: Trace, query: int) -> go.Figure:
-    """How long each token's own vector is, the position's, and their sum."""
-    found, places = lengths(trace), positions(trace.tokens)
-    fig = figure(
-        [
-            go.Bar(
-                x=places,
-                y=values,
-                name=look_up(NAMES[part]),
-                marker={"color": color},
-                hovertemplate=look_up(HOVER[part]),
-            )
-            for part, values, color in zip(PARTS, found, (EMBEDDING, FAINT, RESIDUAL), strict=True)
-        ],
-        alt=_(
-            "Lengths at {token}: {own} of the token’s own vector, {position} of its position’s, {sum} of their sum.",
-            token=quoted(trace.tokens[query]),
-            own=number(found[0, query]),
-            position=number(found[1, query]),
-            sum=number(found[2, query]),
-        ),
-        xaxis={**token_axis(trace.tokens, _("token"), most=24), "tickangle": -60},
-        yaxis={"title": {"text": _("length ‖x‖₂")}, "rangemode": "tozero"},
-        barmode="group",
-        bargap=0.3,
-        hovermode="x",  # a short bar is hard to hit
-    )
-    fig.add_vrect(query - 0.5, query + 0.5, line={"color": SELECTED, "width": 1})
-    return fig
-
-
-NAMES = {"token": N_("the token’s own vector"), "position": N_("the position’s"), "sum": N_("their sum")}
-HOVER = {
-    "token": N_("token %{x}<br>length of the token’s own vector %{y:.4g}<extra></extra>"),
-    "position": N_("token %{x}<br>length of the position’s %{y:.4g}<extra></extra>"),
-    "sum": N_("token %{x}<br>length of their sum %{y:.4g}<extra></extra>"),
-}
 
 
 def formula(trace: Trace, selection: Selection) -> str:

@@ -3,6 +3,7 @@
 from explorer.analysis.attribution import attribution
 from explorer.analysis.next_token import next_token, rank_of
 from explorer.analysis.norms import norm_scale
+from explorer.architecture.stream import has_final_norm, input_of
 from explorer.explain.analysed import rollout as shares
 from explorer.explain.analysed.attribution import head_part, logit_part
 from explorer.explain.analysed.lens import lens_cell
@@ -61,12 +62,12 @@ def formula(trace: Trace, selection: Selection) -> str:
 
 def norms(trace: Trace, query: int) -> str:
     """How lens and parts deal with the model's norms."""
-    if trace.config.norm_placement == "post":
+    if not has_final_norm(trace.config):
         return _(
             "each part goes through every norm after it, divided by what the whole was\n"
             "the lens reads the stream as each norm leaves it, as the unembedding does in the end (post-norm)"
         )
-    scale = norm_scale(trace, trace[f"blocks.{trace.config.num_layers - 1}.resid_post"][query])
+    scale = norm_scale(trace, trace[input_of(trace.config, "final_norm")][query])
     if trace.config.norm == "layernorm":
         return _(
             "each part goes through the final norm, divided by the whole’s √(var x + ε) = {scale}", scale=number(scale)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from explorer.analysis.lens import LENSES, depths, ranks, readings, tracked
+from explorer.architecture.stream import layout
 from explorer.explain.notation import number, quoted
 from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
@@ -122,9 +123,16 @@ def told(trace: Trace, shown: range, token_id: int, read, chances: np.ndarray, p
 
 def depths_in_words(trace: Trace) -> list[str]:
     """Where the lens reads, as within a sentence."""
-    after = N_("after the attention of layer {layer}"), N_("after the feed-forward of layer {layer}")
-    layers = range(trace.config.num_layers)
-    return [_("at the embedding"), *(look_up(words, layer=layer) for layer in layers for words in after)]
+    layers, sums = range(trace.config.num_layers), layout(trace.config).sums.values()
+    return [_("at the embedding"), *(look_up(AFTER[added], layer=layer) for layer in layers for added in sums)]
+
+
+# sublayers that are added at once -> where that is
+AFTER = {
+    ("attn",): N_("after the attention of layer {layer}"),
+    ("ffn",): N_("after the feed-forward of layer {layer}"),
+    ("attn", "ffn"): N_("after attention and feed-forward of layer {layer}"),
+}
 
 
 def path(trace: Trace, query: int, token_id: int, rival_id: int | None = None) -> go.Figure:

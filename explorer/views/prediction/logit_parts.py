@@ -3,6 +3,7 @@
 import numpy as np
 
 from explorer.analysis.attribution import attribution
+from explorer.architecture import shifts
 from explorer.explain.notation import added, number, quoted
 from explorer.language import _
 from explorer.tracing.trace import Trace
@@ -63,7 +64,9 @@ def legend(trace: Trace) -> str:
         said = _("green: embedding and position, blue: attention,<br>orange: feed-forward")
     else:
         said = _("green: embedding, blue: attention,<br>orange: feed-forward")
-    return _("{colours}, purple: the norms’ shift", colours=said) if trace.config.norm == "layernorm" else said
+    if not shifts.has_shifts(trace.config):
+        return said
+    return _("{colours},<br>purple: {shifts}", colours=said, shifts=shifts.short(trace.config))
 
 
 def heads(

@@ -1,7 +1,8 @@
 """Residual stream: the vector of a token that every layer reads and adds to."""
 
 from explorer.analysis.norms import kind
-from explorer.analysis.residual import SUBLAYERS, norm_reading, updates
+from explorer.analysis.residual import norm_readings, updates
+from explorer.architecture.stream import all_sums, layout, norms_of, stream_norms
 from explorer.explain.analysed.residual import (
     cosine,
     direction,
@@ -25,7 +26,7 @@ from explorer.views.residual.normalisation import before_and_after, gains, lines
 from explorer.views.residual.stages import stage_by_stage, standing_out
 from explorer.views.residual.stream import directions, lengths, norms
 from explorer.views.view import Panel, View
-from explorer.views.what_if import NORMS, TAKEN_STREAM, TOWARDS, WITHOUT
+from explorer.views.what_ifs import NORMS, TAKEN_STREAM, TOWARDS, WITHOUT
 
 
 def formula(trace: Trace, selection: Selection) -> str:
@@ -35,8 +36,7 @@ def formula(trace: Trace, selection: Selection) -> str:
     whole = _("LayerNorm(x) = (x − mean x) / σ · γ + β") if layernorm else "RMSNorm(x) = x / RMS · g"
     token = quoted(trace.tokens[query])
     lines = [_("layer {layer}, {token} ({position}); {norm}", layer=layer, token=token, position=query, norm=whole)]
-    for sublayer in SUBLAYERS:
-        reading = norm_reading(trace, layer, sublayer)
+    for reading in norm_readings(trace, layer):
         scale = float(reading.scales[query])
         divided = look_up(
             DIVIDED[kind(trace, reading.name)],
@@ -47,14 +47,15 @@ def formula(trace: Trace, selection: Selection) -> str:
         )
         line = _(
             "{norm} of x = {value}: {divided}   recomputed, off by {error}",
-            norm=f"{sublayer}_norm",
+            norm=reading.name.split(".")[-1],
             value=reading.before.split(".")[-1],
             divided=divided,
             error=number(reading.error),
         )
         lines.append(line)
     added = updates(trace, query)
-    lines.append(look_up(SUMS[trace.config.norm_placement], sums=len(added.names), error=number(added.error)))
+    sums = len(all_sums(trace.config))
+    lines.append(look_up(SUMS[bool(stream_norms(trace.config))], sums=sums, error=number(added.error)))
     return "\n".join(lines)
 
 
@@ -63,19 +64,15 @@ DIVIDED = {
     "none": N_("nothing is divided: its kind was changed"),
     "rmsnorm": N_("RMS = √(mean x² + ε) = √({square} + {epsilon}) = {scale}"),
 }
-SUMS = {
-    "pre": N_("stream + what is added: {sums} sums at this token, off by {error}"),
-    "post": N_("stream + what is added (before each norm): {sums} sums at this token, off by {error}"),
+SUMS = {  # by whether norms are on the stream
+    False: N_("stream + what is added: {sums} sums at this token, off by {error}"),
+    True: N_("stream + what is added (before each norm): {sums} sums at this token, off by {error}"),
 }
-
-
-WRITTEN = ("blocks.*.attn.out", "blocks.*.ffn.out")
 
 
 def streams(trace: Trace) -> tuple[str, ...]:
     """The values that the pictures of all stages are of."""
-    normed = ("blocks.*.attn_norm", "blocks.*.ffn_norm") * (trace.config.norm_placement == "post")
-    return ("blocks.0.resid_pre", "blocks.*.resid_mid", "blocks.*.resid_post", *normed)
+    return ("blocks.0.resid_pre", *(f"blocks.*.{name}" for name in layout(trace.config).stream[1:]))
 
 
 def mark_of_stages(trace: Trace, selection: Selection) -> Mark:
@@ -83,17 +80,19 @@ def mark_of_stages(trace: Trace, selection: Selection) -> Mark:
 
 
 def mark_of_updates(trace: Trace, selection: Selection) -> Mark:
-    return worked_out(*streams(trace), *WRITTEN)(trace, selection)
+    written = (f"blocks.*.{name}" for name in layout(trace.config).writes.values())
+    return worked_out(*streams(trace), *written)(trace, selection)
 
 
 def mark_of_norms(trace: Trace, selection: Selection) -> Mark:
     """Of the chosen layer's: what they read and what they leave."""
-    read = [norm_reading(trace, selection.layer, sublayer).before for sublayer in SUBLAYERS]
-    return recomputed(*read, "blocks.{layer}.attn_norm", "blocks.{layer}.ffn_norm")(trace, selection)
+    readings = norm_readings(trace, selection.layer)
+    values = [*(reading.before for reading in readings), *(reading.name for reading in readings)]
+    return recomputed(*dict.fromkeys(values))(trace, selection)
 
 
 def mark_of_gains(trace: Trace, selection: Selection) -> Mark:
-    norms = listed(f"blocks.{selection.layer}.{sublayer}_norm.weight" for sublayer in SUBLAYERS)
+    norms = listed(f"{norm}.weight" for norm in norms_of(trace.config, selection.layer))
     return given(N_("weights as learned"), norms)(trace, selection)
 
 
@@ -106,15 +105,13 @@ def inspect_length(trace: Trace, s: Selection, point: Point) -> Derivation:
 
 
 def inspect_scale(trace: Trace, s: Selection, point: Point) -> Derivation:
-    sublayer, is_mean = nth(lines_of_norms(trace, s.layer), point.of("curve"))
-    if is_mean:
-        return mean_taken_off(trace, s.layer, sublayer, point.of("item"))
-    return divisor(trace, norm_reading(trace, s.layer, sublayer).name, point.of("item"))
+    norm, is_mean = nth(lines_of_norms(trace, s.layer), point.of("curve"))
+    return (mean_taken_off if is_mean else divisor)(trace, norm, point.of("item"))
 
 
 def inspect_normalised(trace: Trace, s: Selection, point: Point) -> Derivation:
     norm, is_after = divmod(point.of("curve"), 2)
-    reading = norm_reading(trace, s.layer, nth(list(SUBLAYERS), norm))
+    reading = nth(norm_readings(trace, s.layer), norm)
     return derivation_of(trace, reading.name if is_after else reading.before, (s.query, point.of("item")))
 
 
@@ -128,7 +125,7 @@ VIEW = View(
         "Choose a token or a layer in any picture."
     ),
     formula=formula,
-    needs=("blocks.*.resid_mid", "blocks.*.resid_post"),
+    needs=("blocks.*.resid_post",),
     otherwise=lambda config: _("Nothing was captured from this model."),
     controls=("layer", "query"),
     what_ifs=(TOWARDS, WITHOUT, TAKEN_STREAM, *NORMS),

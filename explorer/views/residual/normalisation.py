@@ -3,28 +3,20 @@
 import numpy as np
 
 from explorer.analysis.norms import kind
-from explorer.analysis.residual import SUBLAYERS, NormReading, norm_reading
-from explorer.explain.notation import number, quoted
+from explorer.analysis.residual import NormReading, norm_readings
+from explorer.architecture.stream import norms_of
+from explorer.explain.notation import listed, number, quoted
 from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
 from explorer.views import graph_objects as go
 from explorer.views.style import NORM, RESIDUAL, SELECTED, figure, positions, token_axis
 
-DASHES = {"attn": "solid", "ffn": "dot"}
+DASHES = ("solid", "dot", "dash", "dashdot")  # of a layer's norms, in their order
 
 ALT = {
-    "rmsnorm": N_(
-        "The root mean square that layer {layer}'s norms divide tokens by: at {token} {attn} for attn_norm and {ffn} "
-        "for ffn_norm."
-    ),
-    "layernorm": N_(
-        "The standard deviation that layer {layer}'s norms divide tokens by: at {token} {attn} for attn_norm and {ffn} "
-        "for ffn_norm."
-    ),
-    "none": N_(
-        "What layer {layer}'s norms, of which the run changed a kind, divide tokens by: at {token} {attn} for "
-        "attn_norm and {ffn} for ffn_norm."
-    ),
+    "rmsnorm": N_("The root mean square that layer {layer}'s norms divide tokens by: at {token} {divisors}."),
+    "layernorm": N_("The standard deviation that layer {layer}'s norms divide tokens by: at {token} {divisors}."),
+    "none": N_("What layer {layer}'s norms, of which the run changed a kind, divide tokens by: at {token} {divisors}."),
 }
 NAMES = {"rmsnorm": "RMS", "layernorm": "√(var + ε)", "none": "1"}
 DIVIDED_BY = {
@@ -40,21 +32,24 @@ HOVER = {
 
 
 def lines_of_norms(trace: Trace, layer: int) -> list[tuple[str, bool]]:
-    """Of each line the sublayer whose norm it is of, and whether it is the mean that LayerNorm takes off; else it is
-    what the norm divides by."""
-    norms = ((sublayer, kind(trace, f"blocks.{layer}.{sublayer}_norm")) for sublayer in SUBLAYERS)
-    return [(sublayer, is_mean) for sublayer, of in norms for is_mean in (False, True)[: 1 + (of == "layernorm")]]
+    """Of each line the norm that it is of, and whether it is the mean that LayerNorm takes off, not its divisor."""
+    norms = ((norm, kind(trace, norm)) for norm in norms_of(trace.config, layer))
+    return [(norm, is_mean) for norm, of in norms for is_mean in (False, True)[: 1 + (of == "layernorm")]]
 
 
 def norm_scales(trace: Trace, layer: int, query: int) -> go.Figure:
     """What each norm of a layer divides every token by, and of LayerNorm the mean that it takes off before."""
     places, lines = positions(trace.tokens), []
-    readings = {sublayer: norm_reading(trace, layer, sublayer) for sublayer in SUBLAYERS}
-    kinds = {kind(trace, reading.name) for reading in readings.values()}
+    readings = {reading.name: reading for reading in norm_readings(trace, layer)}
+    dashes = dict(zip(readings, DASHES, strict=False))
+    kinds = {kind(trace, name) for name in readings}
     alike = kinds.pop() if len(kinds) == 1 else "none"
-    divisors = [number(reading.scales[query]) for reading in readings.values()]
-    for sublayer, is_mean in lines_of_norms(trace, layer):
-        reading, norm = readings[sublayer], f"{sublayer}_norm"
+    divisors = (
+        _("{divisor} for {norm}", divisor=number(reading.scales[query]), norm=short(reading.name))
+        for reading in readings.values()
+    )
+    for of, is_mean in lines_of_norms(trace, layer):
+        reading, norm = readings[of], short(of)
         name = _("{norm}: mean", norm=norm) if is_mean else f"{norm}: {NAMES[kind(trace, reading.name)]}"
         lines.append(
             go.Scatter(
@@ -62,7 +57,7 @@ def norm_scales(trace: Trace, layer: int, query: int) -> go.Figure:
                 y=reading.means if is_mean else reading.scales,
                 name=name,
                 mode="lines+markers" if len(trace) <= 48 else "lines",
-                line={"color": RESIDUAL if is_mean else NORM, "dash": DASHES[sublayer]},
+                line={"color": RESIDUAL if is_mean else NORM, "dash": dashes[of]},
                 marker={"size": 5},
                 hovertext=places,
                 hovertemplate=_("token %{{hovertext}}<br>{name} %{{y:.4g}}<extra></extra>", name=name),
@@ -70,7 +65,7 @@ def norm_scales(trace: Trace, layer: int, query: int) -> go.Figure:
         )
     fig = figure(
         lines,
-        alt=look_up(ALT[alike], layer=layer, token=quoted(trace.tokens[query]), attn=divisors[0], ffn=divisors[1]),
+        alt=look_up(ALT[alike], layer=layer, token=quoted(trace.tokens[query]), divisors=listed(divisors)),
         xaxis={**token_axis(trace.tokens, _("token"), most=24), "tickangle": -60},
         yaxis={"title": {"text": look_up(DIVIDED_BY[alike])}, "rangemode": "tozero"},
         hovermode="x",
@@ -82,18 +77,18 @@ def norm_scales(trace: Trace, layer: int, query: int) -> go.Figure:
 def gains(trace: Trace, layer: int) -> go.Figure:
     """Each norm's gains, largest first."""
     lines = []
-    for sublayer in SUBLAYERS:
-        values = trace.weights[f"blocks.{layer}.{sublayer}_norm.weight"]
+    for dash, norm in zip(DASHES, norms_of(trace.config, layer), strict=False):
+        values = trace.weights[f"{norm}.weight"]
         order = np.argsort(-values, kind="stable")
         lines.append(
             go.Scatter(
                 y=values[order],
                 customdata=order,
-                name=f"{sublayer}_norm",
+                name=short(norm),
                 mode="lines",
-                line={"color": NORM, "dash": DASHES[sublayer]},
+                line={"color": NORM, "dash": dash},
                 hovertemplate=_(
-                    "{norm}, dimension %{{customdata}}<br>gain %{{y:.4g}}<extra></extra>", norm=f"{sublayer}_norm"
+                    "{norm}, dimension %{{customdata}}<br>gain %{{y:.4g}}<extra></extra>", norm=short(norm)
                 ),
             )
         )
@@ -115,11 +110,12 @@ def gains(trace: Trace, layer: int) -> go.Figure:
 
 
 def before_and_after(trace: Trace, layer: int, query: int) -> go.Figure:
-    """One token's vector before and after either norm of a layer, dimension by dimension; one scale for all."""
-    readings = [norm_reading(trace, layer, sublayer) for sublayer in SUBLAYERS]
+    """One token's vector before and after each norm of a layer, dimension by dimension; one scale for all."""
+    readings = norm_readings(trace, layer)
     titles = [f"{reading.before.split('.')[-1]},<br>{reading.name.split('.')[-1]}" for reading in readings]
     traces = []
-    for axis, sublayer, reading in zip(("y", "y2"), SUBLAYERS, readings, strict=True):
+    axes = [f"y{i + 1}" if i else "y" for i in range(len(readings))]
+    for axis, reading in zip(axes, readings, strict=True):
         for when, tap, color in (("before", reading.before, RESIDUAL), ("after", reading.name, NORM)):
             traces.append(
                 go.Bar(
@@ -128,27 +124,42 @@ def before_and_after(trace: Trace, layer: int, query: int) -> go.Figure:
                     name=look_up(WHEN[when]),
                     yaxis=axis,
                     marker={"color": color, "line": {"width": 0}, "opacity": 0.6 if when == "before" else 1},
-                    hovertemplate=look_up(HOVER[when], norm=f"{sublayer}_norm"),
+                    hovertemplate=look_up(HOVER[when], norm=short(reading.name)),
                     showlegend=axis == "y",
                 )
             )
+    changes = (
+        _("{change} at {norm}", change=described(trace, reading, query), norm=short(reading.name))
+        for reading in readings
+    )
     return figure(
         traces,
         alt=_(
-            "{count} numbers of {token} before and after the norms of layer {layer}: length {attn} at attn_norm, {ffn} "
-            "at ffn_norm.",
+            "{count} numbers of {token} before and after the norms of layer {layer}: length {lengths}.",
             count=trace.config.d_model,
             token=quoted(trace.tokens[query]),
             layer=layer,
-            attn=described(trace, readings[0], query),
-            ffn=described(trace, readings[1], query),
+            lengths=listed(changes),
         ),
-        xaxis={"title": {"text": _("dimension")}, "showgrid": False, "anchor": "y2"},
-        yaxis={"title": {"text": titles[0]}, "domain": [0.54, 1]},
-        yaxis2={"title": {"text": titles[1]}, "domain": [0, 0.46], "matches": "y"},
+        xaxis={"title": {"text": _("dimension")}, "showgrid": False, "anchor": axes[-1]},
+        **{
+            f"yaxis{axis[1:]}": {"title": {"text": title}, "domain": span} | ({"matches": "y"} if axis[1:] else {})
+            for axis, title, span in zip(axes, titles, stacked(len(axes)), strict=True)
+        },
         barmode="overlay",
         bargap=0,
     )
+
+
+def stacked(count: int, gap: float = 0.08) -> list[list[float]]:
+    """The shares of the height that so many axes have, from the top down."""
+    each = (1 - gap * (count - 1)) / count
+    return [[(each + gap) * (count - 1 - i), (each + gap) * (count - 1 - i) + each] for i in range(count)]
+
+
+def short(norm: str) -> str:
+    """A norm's name within its layer."""
+    return norm.rpartition(".")[2]
 
 
 def described(trace: Trace, reading: NormReading, query: int) -> str:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from explorer.analysis.residual import residual_norms, stages, stream_lengths, updates
+from explorer.architecture.stream import stream_norms
 from explorer.explain.notation import number, quoted
 from explorer.language import _
 from explorer.tracing.trace import Trace
@@ -57,7 +58,9 @@ def norms(trace: Trace, query: int = 0) -> go.Figure:
     found = residual_norms(trace)
     across = np.arange(len(found.stages))
     hover = "%{text}<br>%{y:.4g}<extra></extra>"
-    measure = _("length ‖x‖₂ before its norm") if trace.config.norm_placement == "post" else _("length ‖x‖₂")
+    measure = _("length ‖x‖₂ before its norm") if stream_norms(trace.config) else _("length ‖x‖₂")
+    beside = found.places == np.roll(found.places, -1)  # the first of two that are added at once
+    apart = 0.2 * (beside | (found.places == np.roll(found.places, 1))) * np.where(beside, -1, 1)
     traces = [
         go.Scatter(
             x=across,
@@ -78,9 +81,10 @@ def norms(trace: Trace, query: int = 0) -> go.Figure:
             hovertemplate=hover,
         ),
         go.Bar(
-            x=across[1:],
+            x=found.places + apart,
+            width=0.7 if not apart.any() else 0.35,
             y=found.updates[:, query],
-            text=found.stages[1:],
+            text=found.names,
             textposition="none",
             name=_("added by attention (blue), feed-forward (orange)"),
             marker={"color": [ATTENTION, FEED_FORWARD] * trace.config.num_layers},

@@ -4,6 +4,8 @@ import numpy as np
 
 from explorer.analysis.embedding import embedding_parts
 from explorer.analysis.next_token import rank, surprisal
+from explorer.architecture.embedding import factor, factor_in_numbers
+from explorer.architecture.stream import block_output
 from explorer.explain.analysed.embedding import component, similar, table_row
 from explorer.explain.analysed.prediction import PREDICTED, predicted
 from explorer.explain.captured import derivation_of
@@ -29,7 +31,7 @@ def formula(trace: Trace, selection: Selection) -> str:
     dim = min(selection.dim, config.d_model - 1)
     symbols, numbers = f"row[{dim}]", number(parts.row[dim])
     if parts.scale != 1:
-        symbols, numbers = f"{symbols} · √D", f"{numbers} · √{config.d_model}"
+        symbols, numbers = f"{symbols} · {factor(config)}", f"{numbers} · {factor_in_numbers(config)}"
     if parts.position is not None:
         symbols, numbers = f"{symbols} + position[{dim}]", f"{numbers} + {number(parts.position[dim])}"
     total = f" = {number(parts.total[dim])}" if parts.scale != 1 or parts.position is not None else ""
@@ -73,8 +75,8 @@ def inspect_prediction(trace: Trace, selection: Selection, point: Point) -> Deri
 
 
 def mark_of_stream(trace: Trace, selection: Selection) -> Mark:
-    last = "final_norm" if trace.config.norm_placement == "post" else f"blocks.{selection.depth - 1}.resid_post"
     inside = selection.depth < trace.config.num_layers
+    last = block_output(trace.config, selection.depth - 1)
     return worked_out("blocks.{depth}.resid_pre" if inside else last)(trace, selection)
 
 

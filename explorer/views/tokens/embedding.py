@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from explorer.analysis.embedding import embedding_parts, nearest_tokens, principal_components, stream_at
+from explorer.architecture.embedding import factor
 from explorer.explain.notation import number, quoted
 from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
@@ -20,7 +21,8 @@ def vector(trace: Trace, query: int, dim: int | None = None) -> go.Figure:
     """The token's embedding as bars over its dimensions; where positions are added, both parts above their sum, all on
     one scale."""
     parts = embedding_parts(trace, query)
-    rows = {_("embedding × √D") if parts.scale != 1 else _("embedding"): parts.row * parts.scale}
+    times = factor(trace.config)
+    rows = {_("embedding × {factor}", factor=times) if times else _("embedding"): parts.row * parts.scale}
     if parts.position is not None:
         rows |= {_("position"): parts.position, _("their sum"): parts.total}
     largest = float(max(np.abs(row).max() for row in rows.values())) or 1.0

@@ -14,7 +14,7 @@ TINT, PALE = "rgba(0, 158, 115, 0.35)", "rgba(136, 136, 136, 0.12)"  # EMBEDDING
 
 
 def bytes_of(trace: Trace, token_id: int) -> bytes | None:
-    """The bytes that were merged into a token; None of a special token, or where the tokenizer is unknown."""
+    """A token's bytes; None of a special token, or where the tokenizer is unknown."""
     return trace.token_bytes[token_id] if token_id < len(trace.token_bytes) else None
 
 
@@ -43,9 +43,9 @@ class Box(NamedTuple):
     made: MergeStep | None
 
 
-def boxes(text: bytes, steps: Sequence[MergeStep]) -> Iterator[Box]:
-    """The single bytes of a token, then its pieces after each step."""
-    rows = [(tuple(bytes([byte]) for byte in text), None), *((step.pieces, step) for step in steps)]
+def boxes(first: Sequence[bytes], steps: Sequence[MergeStep]) -> Iterator[Box]:
+    """The first pieces of a token, then its pieces after each step."""
+    rows = [(first, None), *((step.pieces, step) for step in steps)]
     for row, (pieces, step) in enumerate(rows):
         start = 0
         for place, piece in enumerate(pieces):
@@ -59,16 +59,27 @@ def built(box: Box) -> str:
     return f"{' + '.join(label(piece_text(part)) for part in box.made.pair)} → {whole}" if box.made else whole
 
 
+def steps_to(trace: Trace, token_id: int) -> list[MergeStep]:
+    """The merges that make a token; none of one that no merges make."""
+    text = bytes_of(trace, token_id)
+    steps = merge_steps(text, trace.merge_rules) if text and trace.merge_rules else []
+    return steps if steps and steps[-1].pieces == (text,) else []
+
+
 def tree(trace: Trace, query: int) -> go.Figure:
-    """How byte-pair encoding built the token: its bytes in a row, and below them its pieces after each merge."""
-    text = bytes_of(trace, trace.token_ids[query]) or b""
-    ranks = {piece: rank for rank, piece in enumerate(trace.token_bytes)}
-    steps = merge_steps(text, ranks)
-    shown = list(boxes(text, steps))
+    """How byte-pair encoding built the token: its bytes, or characters, in a row, and below them its pieces after each
+    merge."""
+    token_id = trace.token_ids[query]
+    text, steps = bytes_of(trace, token_id) or b"", steps_to(trace, token_id)
+    shown = list(boxes(trace.merge_rules.begun(text) if steps else (text,) * bool(text), steps))
     rows = [box.row for box in shown]
+    first = _("characters") if steps and trace.merge_rules.of_characters else _("bytes")
+    ids = [token_id if box.piece == text else trace.merge_rules.ids.get(box.piece) for box in shown]
     hover = [
-        _("{piece}<br>id {id}, bytes {bytes}", piece=built(box), id=ranks[box.piece], bytes=box.piece.hex(" "))
-        for box in shown
+        _("{piece}<br>bytes {bytes}, no token by itself", piece=built(box), bytes=box.piece.hex(" "))
+        if known is None
+        else _("{piece}<br>id {id}, bytes {bytes}", piece=built(box), id=known, bytes=box.piece.hex(" "))
+        for box, known in zip(shown, ids, strict=True)
     ]
     fig = figure(
         [
@@ -99,7 +110,7 @@ def tree(trace: Trace, query: int) -> go.Figure:
         yaxis={
             "range": [max(len(steps) + 1, 4) - 0.4, -0.6],
             "tickvals": sorted(set(rows)),
-            "ticktext": [_("bytes"), *(_("id {id}", id=step.rank) for step in steps)],
+            "ticktext": [first, *(_("id {id}", id=step.token_id) for step in steps)],
             "tickfont": {"family": MONO, "size": 11},
             "showgrid": False,
             "zeroline": False,
@@ -110,7 +121,9 @@ def tree(trace: Trace, query: int) -> go.Figure:
         showlegend=False,
     )
     if not steps:
-        said = _("A single byte: no merge is needed.")
+        said = _("No merge: the tokenizer takes it whole.")
+        if len(text) == 1:
+            said = _("A single byte: no merge is needed.")
         if not text:
             said = _("A special token, or of a tokenizer not known here.")
         fig.add_annotation(text=said, x=0.5, y=0.4, xref="paper", yref="paper", showarrow=False)
@@ -124,7 +137,7 @@ def in_words(trace: Trace, query: int, steps: Sequence[MergeStep]) -> str:
     each = []
     for step in steps:
         pair = " + ".join(quoted(piece_text(part)) for part in step.pair)
-        each.append(_("{pair} (id {id})", pair=pair, id=step.rank))
+        each.append(_("{pair} (id {id})", pair=pair, id=step.token_id))
     return ngettext(
         "{token} was built by {count} merge: {each}.",
         "{token} was built by {count} merges: {each}.",

@@ -108,7 +108,7 @@ def scores(trace: Trace, name: str, hide_first: bool, layer: int, head: int) -> 
                 ),
             )
         )
-    even = by_chance[0].even
+    even = float(by_chance[0].even.mean())
     fig = figure(
         lines,
         alt=_(

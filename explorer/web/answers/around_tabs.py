@@ -17,6 +17,7 @@ from explorer.state.selection import MOST_FOUND_BY
 from explorer.state.settings import GenerationSettings
 from explorer.tracing.runs import Runs
 from explorer.tracing.trace import Trace
+from explorer.tracing.translation import is_begun, without_beginning
 from explorer.tracing.work import TooMuch
 from explorer.web.answers.continuations import Continuations
 from explorer.web.protocol import (
@@ -66,10 +67,17 @@ class AroundTabs:
             other = {STRIP_B: TokenStrip.pack(**beside | {"shades": {"change": back}})}
             strip["shades"] = {"change": change}
         return other | {
-            STRIP: TokenStrip.pack(**strip),
+            STRIP: TokenStrip.pack(**strip, beginning=self.beginning(run)),
             STORY: {"prompt": prompt, "generated": generated},
             PLAYBACK: Playback.pack(strip["tokens"], strip["num_prompt"], len(run.generated)),
         }
+
+    def beginning(self, run: Run) -> tuple[str, bool]:
+        """What the model expects before every text, "" for nothing, and whether it is there; nothing of a text whose
+        beginning the model does not see."""
+        _lm, tokenizer = self.runs.model(run.checkpoint)
+        expected = "" if run.dropped else "".join(map(tokenizer.token_text, tokenizer.beginning))
+        return expected, is_begun(run.prompt, tokenizer)
 
     def prediction(self, asked: PageState, settings: GenerationSettings, trace: Trace) -> dict[str, Any]:
         position, vocabulary = min(asked.selection.query, len(trace) - 1), trace.vocabulary
@@ -107,7 +115,8 @@ class AroundTabs:
         _lm, tokenizer = self.runs.model(run.checkpoint)
         text = tokenizer.decode(run.prompt)
         better = found.follow(text)
-        whole = not run.dropped and tuple(tokenizer.encode(text)) == run.prompt  # or else the text is not all there is
+        own = without_beginning(run.prompt, tokenizer)
+        whole = not run.dropped and tuple(tokenizer.encode(text)) == own  # or else the text is not all there is
         return {ADVICE: Advice.pack(found.words, better if whole and better != text else "")}
 
     def asked(self, asked: PageState) -> dict[str, Any]:

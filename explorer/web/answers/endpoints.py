@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from explorer.analysis.steering import recipe_of_texts
 from explorer.explain.point import Point
 from explorer.language import N_, _, look_up
 from explorer.lessons.glossary import ENTRY_NAMED, Look
@@ -11,13 +12,16 @@ from explorer.state.page_state import PageState
 from explorer.state.settings import GenerationSettings
 from explorer.tracing.loading_ahead import LoadingAhead
 from explorer.tracing.runs import Runs
+from explorer.views import VIEW_NAMED
 from explorer.web.answers.around_tabs import AroundTabs
 from explorer.web.answers.job_endpoints import JobEndpoints
 from explorer.web.answers.open_view import open_view_of
-from explorer.web.answers.view_contents import lists_of_tokens, view_contents
+from explorer.web.answers.opening_endpoints import OpeningEndpoints
+from explorer.web.answers.view_contents import lists_of_tokens, view_contents, written_on
 from explorer.web.http.server_functions import server_function
-from explorer.web.protocol import ABOUT, PARTS, PICKER, PROBLEM, SERIES, in_tab
+from explorer.web.protocol import ABOUT, OPEN_MODEL, PARTS, PICKER, PROBLEM, SERIES, in_tab
 from explorer.web.widgets.picker import Picker
+from explorer.web.widgets.prompt_lists import prompts_in
 from explorer.web.widgets.series import Series
 
 RENEWED = N_("The model’s files were written anew: all that is shown is computed with the new ones.")
@@ -31,22 +35,23 @@ class Endpoints:
     """
 
     def __init__(self, runs: Runs):
-        self.runs, self.around_tabs, self.jobs = runs, AroundTabs(runs), JobEndpoints(runs)
+        self.runs, self.around_tabs, self.opening = runs, AroundTabs(runs), OpeningEndpoints(runs.library)
+        self.jobs = JobEndpoints(runs, [self.opening.queue])
         self.loading_ahead = LoadingAhead(runs.library)
 
     @property
     def functions(self) -> list[Callable]:
         """For the browser to call."""
-        return [
-            server_function(function) for function in (self.answer, self.inspect, self.define, *self.jobs.functions)
-        ]
+        own = self.answer, self.inspect, self.define, self.direction_of_lists
+        return [server_function(function) for function in (*own, *self.jobs.functions, *self.opening.functions)]
 
     def answer(self, about: str, state: Mapping[str, Any], part: int = 0) -> dict[str, Any]:
         """What a change of the state asks for.
 
         Args:
-            about: "show" for the whole open view and the prediction, "pick" for what of them follows the selection,
-                "token" for the tokens, the text and the prediction, "tune" for the prediction alone.
+            about: "show" for all there is, "view" for the whole open view and the prediction, "pick" for what of them
+                follows the selection, "token" for the tokens, the text and the prediction, "tune" for the prediction
+                alone.
             state: anything, as anybody may send it.
             part: 0 for what is seen at once, 1 for the other pictures and the tree of continuations, 2 for what vouches
                 for the pictures' numbers.
@@ -73,13 +78,19 @@ class Endpoints:
             shown |= self.around_tabs.prediction(asked, settings, trace)
             shown |= self.around_tabs.tokens(asked, trace) if about in ("token", "show") else {}
             shown |= lists_of_tokens(asked.selection, trace) if about == "token" else {}
+        writes = part == 1 and about != "token"
         if about in ("tune", "token"):
-            return {"contents": shown, "more": False, "version": version}
+            shown |= written_on(open_view_of(self.runs, asked), settings) if writes else {}
+            more = part == 0 and about == "tune" and VIEW_NAMED[asked.selection.view].written is not None
+            return {"contents": shown, "more": more, "version": version}
         if about == "show" and part == 0:
             shown |= self.around_tabs.advice(asked.run) | self.around_tabs.runs_of(asked)
-            checkpoints = self.runs.library.checkpoints
-            shown |= {PICKER: Picker.pack(checkpoints), SERIES: Series.pack(asked.run.checkpoint, checkpoints)}
-        shown |= view_contents(open_view_of(self.runs, asked), about == "show", part)
+            checkpoint, checkpoints = asked.run.checkpoint, self.runs.library.checkpoints
+            shown |= {PICKER: Picker.pack(checkpoints), SERIES: Series.pack(checkpoint, checkpoints)}
+            shown[OPEN_MODEL] = self.opening.about(checkpoint)
+        open_view = open_view_of(self.runs, asked)
+        shown |= view_contents(open_view, about in ("view", "show"), part)
+        shown |= written_on(open_view, settings) if writes else {}
         if part == 2 and about == "show":
             self.make_ready(asked)
         if part == 1:
@@ -124,3 +135,19 @@ class Endpoints:
         _lm, trace = self.runs.held(asked.run)  # the model is to stay as long as it is run again
         selection, comparison = asked.selection.within(trace), self.runs.comparison(asked)
         return entry.told(Look(trace, selection, GenerationSettings.parse(state), comparison))
+
+    def direction_of_lists(self, state: Mapping[str, Any], towards: str, away: str) -> str:
+        """The recipe of the direction between the means over two lists of prompts, after the layer that is looked at.
+
+        Args:
+            towards, away: the lists, a prompt a line; anything, as anybody may send it.
+
+        Raises:
+            UserError, CheckpointError: there is no such direction, or no such run.
+        """
+        if not isinstance(towards, str) or not isinstance(away, str):
+            raise UserError(_("a list of prompts is a text, a prompt a line"))
+        asked = PageState.parse(state)
+        _lm, trace = self.runs.held(asked.run)
+        layer = asked.selection.within(trace).layer
+        return str(recipe_of_texts(trace, layer, *map(prompts_in, (towards, away))))

@@ -1,6 +1,6 @@
 """What the browser asks about long computations: that one begins, how far it is, that it is no longer wanted."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from explorer.language import _
@@ -20,10 +20,11 @@ class JobEndpoints:
 
     Args:
         runs: know what the models compute.
+        others: queues of jobs that others begin; how far they are is asked here, too.
     """
 
-    def __init__(self, runs: Runs):
-        self.runs, self.queue = runs, JobQueue()
+    def __init__(self, runs: Runs, others: Sequence[JobQueue] = ()):
+        self.runs, self.queue, self.others = runs, JobQueue(), others
 
     @property
     def functions(self) -> list[Callable]:
@@ -43,12 +44,14 @@ class JobEndpoints:
     def job_progress(self, visitor: str, name: str) -> dict[str, Any]:
         """How far a job is that the visitor waits for; who asks no more is taken to have left."""
         check_names(visitor, name)
-        return packed(self.queue.progress(visitor, name))
+        known = (queue.progress(visitor, name) for queue in (self.queue, *self.others))
+        return packed(next((progress for progress in known if progress.state != "gone"), Progress("gone")))
 
     def leave_job(self, visitor: str, name: str) -> dict[str, Any]:
         """The visitor no longer waits for it."""
         check_names(visitor, name)
-        self.queue.leave(visitor, name)
+        for queue in (self.queue, *self.others):
+            queue.leave(visitor, name)
         return packed(Progress("gone"))
 
 

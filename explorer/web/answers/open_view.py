@@ -8,8 +8,10 @@ from typing import Any
 from explorer.explain.point import Point
 from explorer.language import _, look_up
 from explorer.state.errors import NoSuchPoint
+from explorer.state.interventions import Recipe
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
+from explorer.state.settings import GenerationSettings
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.jobs import Job, NotYet
 from explorer.tracing.runs import Runs
@@ -83,6 +85,17 @@ class OpenView:
             return self.view.formula(self.comparison, self.selection)
         found = [self.view.formula(*look) if self.applies_to(look[0]) else "" for look in self.told]
         return of_each(found)
+
+    def written(self, settings: GenerationSettings) -> str:
+        """What is written on from the run, or from both."""
+        return of_each([self.view.written(*look, settings) if self.applies_to(look[0]) else "" for look in self.told])
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """The direction in the stream that the view is about."""
+        return (
+            self.view.recipe(self.trace, self.selection) if self.view.recipe and self.applies_to(self.trace) else None
+        )
 
     @property
     def in_full(self) -> tuple[str, dict[str, Any]] | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from explorer.state.selection import Selection
+from explorer.state.settings import GenerationSettings
 from explorer.tracing.trace import Trace
 from explorer.tracing.work import go_on
 from explorer.views import VIEW_NAMED
@@ -12,13 +13,14 @@ from explorer.views.overview.diagram import Diagram
 from explorer.views.two_runs.picture import Instead
 from explorer.views.view import Panel, SmallMultiples
 from explorer.web.answers.open_view import OpenView
-from explorer.web.protocol import CHANGES, CHOOSERS, FORMULA, IN_FULL, MARK, WHAT_IFS, WORDS, in_tab
+from explorer.web.protocol import CHANGES, CHOOSERS, FORMULA, IN_FULL, LISTS, MARK, WHAT_IFS, WORDS, WRITTEN, in_tab
 from explorer.web.widgets.changes import Changes
 from explorer.web.widgets.choosers import Choosers
 from explorer.web.widgets.figure import Figure
 from explorer.web.widgets.head_grid import HeadGrid
 from explorer.web.widgets.in_full import InFull
 from explorer.web.widgets.model_map import ModelMap
+from explorer.web.widgets.prompt_lists import PromptLists
 from explorer.web.widgets.what_ifs import WhatIfs
 
 SEEN_AT_ONCE = 2  # pictures that fill a screen: they do not wait for those below them
@@ -42,6 +44,8 @@ def view_contents(open_view: OpenView, newly: bool, part: int) -> dict[str, Any]
         return pictures
     if further := open_view.in_full:
         pictures[in_tab(name, IN_FULL)] = InFull.pack(*further)
+    if recipe := open_view.recipe:
+        pictures[in_tab(name, LISTS)] = PromptLists.pack(open_view.trace, recipe, open_view.selection.layer)
     return pictures | {
         CHANGES: Changes.pack(open_view.trace),
         in_tab(name, WORDS): open_view.words,
@@ -49,6 +53,12 @@ def view_contents(open_view: OpenView, newly: bool, part: int) -> dict[str, Any]
         in_tab(name, CHOOSERS): Choosers.pack(open_view.choices),
         in_tab(name, WHAT_IFS): WhatIfs.pack(open_view.what_ifs),
     }
+
+
+def written_on(open_view: OpenView, settings: GenerationSettings) -> dict[str, Any]:
+    """What the open tab writes on by the settings of the generation panel, if it does."""
+    name = open_view.view.name
+    return {in_tab(name, WRITTEN): open_view.written(settings)} if open_view.view.written else {}
 
 
 def lists_of_tokens(selection: Selection, trace: Trace) -> dict[str, Any]:

@@ -102,7 +102,7 @@ class GenerationEvents:
 
     @telling
     def on_move(self, state: dict) -> dict:
-        """Another continuation, one token taken by hand, or what the second run is."""
+        """Another continuation, one token taken by hand, another beginning of the text, or what the second run is."""
         kind = move.get("kind") if isinstance(move := state.get("move"), dict) else None
         if kind in self.second_run.commands:
             asked = self.second_run.after(self.next_turn(state), move)
@@ -110,6 +110,9 @@ class GenerationEvents:
             return {
                 self.update: StateUpdate.pack(asked, {name: getattr(asked.selection, name) for name in OF_TWO_RUNS})
             } | box
+
+        if kind == "beginning":
+            return self.answered(state, self.opening.other_beginning)
 
         def move(asked: PageState) -> PageState:
             place = len(asked.run.token_ids) - len(self.opening.runs.trace(asked.run)) + asked.selection.query
@@ -125,7 +128,7 @@ class GenerationEvents:
         window, changes = run.window(lm.config.context_length), self.opening.runs.ready(run)
         room = min(lm.config.context_length + 1 - len(window), MOST_TOKENS - len(run.generated))  # the last is not read
         count = min(COMPARED_TOKENS, self.limits.tokens, room)
-        stops = {tokenizer.end_of_text}
+        stops = tokenizer.ends
 
         def drawn(**how) -> list[int]:
             limits = {"max_new_tokens": count, "stop_tokens": stops, "num_dropped": run.dropped}
@@ -162,14 +165,14 @@ class GenerationEvents:
         run = asked.run
         lm, tokenizer = self.opening.runs.model(run.checkpoint)
         how = settings.as_dict() | {"max_new_tokens": most, "tokenizer": tokenizer, "num_dropped": run.dropped}
-        generated = generate(lm, run.token_ids, stop_tokens={tokenizer.end_of_text}, **how)
+        generated = generate(lm, run.token_ids, stop_tokens=tokenizer.ends, **how)
         places, end = [], time.monotonic() + self.limits.seconds
         for done, step in enumerate(edited_steps(lm, self.opening.runs.ready(run), generated), start=1):
             run = replace(run, generated=(*run.generated, step.token_id))
             if run.edits and lm.config.position == "learned":
                 self.opening.runs.trace(run)  # moved positions may have ended with it
             places.append(len(run.window(lm.config.context_length)) - 1)
-            complete = done == settings.max_new_tokens or step.token_id == tokenizer.end_of_text
+            complete = done == settings.max_new_tokens or step.token_id in tokenizer.ends
             complete = complete or step.stopped_by is not None
             last = complete or done == most or time.monotonic() >= end
             if last and not complete:

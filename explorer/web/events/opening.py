@@ -11,8 +11,9 @@ from explorer.analysis.feed_forward import neurons
 from explorer.language import _
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
-from explorer.state.run import Run
+from explorer.state.run import MOST_TOKENS, Run
 from explorer.tracing.runs import Runs
+from explorer.tracing.translation import is_begun, without_beginning
 from explorer.views.explained import explained
 from model.generation.window import window_start
 
@@ -23,17 +24,38 @@ class Opening:
     def __init__(self, runs: Runs):
         self.runs = runs
 
-    def run_of(self, checkpoint: str, text: str) -> Run:
-        """The run of a prompt; of one longer than the context the part that `generate` would see, too. UserError if it
-        is empty."""
+    def run_of(self, checkpoint: str, text: str, begun: bool = True) -> Run:
+        """The run of a prompt; of one longer than the context the part that `generate` would see, too.
+
+        Args:
+            begun: whether what the model expects before every text is put there.
+
+        Raises:
+            UserError: the prompt is empty.
+        """
         lm, tokenizer = self.runs.model(checkpoint)
         if not isinstance(text, str):
             raise UserError(_("The prompt must be text, got {got!r}.", got=text))
-        ids = tokenizer.encode(text)
-        if not ids:
+        if not (ids := tokenizer.encode(text)):
             raise UserError(_("The prompt is empty. Type a few words for the model to continue."))
+        ids = [*tokenizer.beginning * begun, *ids]
         start = window_start(len(ids), lm.config.context_length)
         return Run(checkpoint, tuple(ids[start:]), dropped=start)
+
+    def other_beginning(self, asked: PageState) -> PageState:
+        """The prompt without what its model expects before every text, or with it where it is not there.
+
+        Raises:
+            UserError: the model expects nothing.
+        """
+        run, (_lm, tokenizer) = asked.run, self.runs.model(asked.run.checkpoint)
+        if not tokenizer.beginning:
+            raise UserError(_("This model expects nothing before a text."))
+        own = without_beginning(run.prompt, tokenizer)
+        if not own:
+            raise UserError(_("The prompt is empty. Type a few words for the model to continue."))
+        prompt = own if is_begun(run.prompt, tokenizer) else (*tokenizer.beginning, *own)[:MOST_TOKENS]
+        return replace(asked, run=replace(run, prompt=prompt))
 
     def restored(self, state: Mapping[str, Any]) -> PageState:
         """What a URL asks: its ids, or a prompt given as `text`; what it leaves open: where most is seen."""

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
-from explorer.tracing.translation import translated
+from explorer.tracing.translation import is_begun, translated
 from explorer.web.events.opening import Opening
 
 
@@ -23,8 +23,9 @@ def read_by(opening: Opening, checkpoint: str, prompt: str, asked: PageState, ow
     if old.vocabulary == new.vocabulary:  # the same ids, even where the tokenizer would cut the text otherwise
         run = replace(asked.run, checkpoint=checkpoint)
     else:
-        run = opening.run_of(checkpoint, prompt)
-        run = replace(run, generated=translated(asked.run.generated, old, new), edits=asked.run.edits)
+        run = opening.run_of(checkpoint, prompt, begun=is_begun(asked.run.prompt, old))
+        generated = translated(asked.run.generated, old, new, goes_on=True)
+        run = replace(run, generated=generated, edits=asked.run.edits)
     return replace(asked, run=run, branches=(), began=len(run.generated))
 
 

@@ -12,6 +12,7 @@ from explorer.state.page_state import PageState, turn_of
 from explorer.state.run import Run
 from explorer.state.selection import Selection
 from explorer.state.settings import GenerationSettings
+from explorer.tracing.translation import is_begun
 from explorer.views import unknown_view
 from explorer.web.errors import VISITORS, told
 from explorer.web.events.opening import Opening
@@ -95,13 +96,22 @@ class Events:
     def on_prompt(self, prompt: str, checkpoint: str, state: dict) -> dict:
         """A new run, looked at from its last token."""
         try:
-            run = self.kept_changes(self.opening.run_of(checkpoint, prompt), state)
+            run = self.kept_changes(self.opening.run_of(checkpoint, prompt, self.begun(state)), state)
             asked = PageState(run, Selection.parse(state), turn=turn_of(state) + 1)
             asked = self.opening.at_end(self.kept_other(asked, state))
         except VISITORS as error:
             warn(error)
             return {self.layout.picker: state.get("checkpoint", self.checkpoint)}
         return self.shown(asked, state)
+
+    def begun(self, state: dict) -> bool:
+        """Whether a text begins with what its model expects: as the state's does."""
+        try:
+            run = PageState.parse(state).run
+            _lm, tokenizer = self.opening.runs.model(run.checkpoint)
+        except VISITORS:
+            return True
+        return bool(run.dropped) or is_begun(run.prompt, tokenizer)
 
     @telling
     def on_model(self, prompt: str, checkpoint: str, state: dict) -> dict:

@@ -11,6 +11,7 @@ from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.state.selection import as_index
+from explorer.tracing.translation import is_begun
 from explorer.web.errors import told
 from explorer.web.events.opening import Opening
 from explorer.web.events.toasts import warn
@@ -58,12 +59,13 @@ class SecondRun:
 
     def compared(self, asked: PageState, move: Mapping[str, Any]) -> PageState:
         """With the same text unchanged, with the same text read by another model, or with another prompt."""
-        run = asked.run
+        run, (_lm, tokenizer) = asked.run, self.opening.runs.model(asked.run.checkpoint)
+        begun = is_begun(run.prompt, tokenizer)
         ways = {
             "unchanged": lambda: Run(run.checkpoint, ()),
             "model": lambda: Run(self.known(move.get("checkpoint")), (), edits=()),
             "prompt": lambda: replace(
-                self.opening.run_of(run.checkpoint, move.get("text")), edits=run.without_patches().edits
+                self.opening.run_of(run.checkpoint, move.get("text"), begun), edits=run.without_patches().edits
             ),
         }
         way = move.get("with")

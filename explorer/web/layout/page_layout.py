@@ -9,6 +9,7 @@ from explorer.language import _, look_up
 from explorer.lessons.examples import EXAMPLES
 from explorer.lessons.prompt_pairs import PROMPT_PAIRS
 from explorer.state.selection import SIMPLE_TABS
+from explorer.tracing.offered_models import OfferedModels
 from explorer.views import FULL, SIMPLE
 from explorer.views.view import Panel, View
 from explorer.web.layout.sampling_panel import SamplingPanel
@@ -20,6 +21,8 @@ from explorer.web.protocol import (
     FORMULA,
     GUESS,
     IN_FULL,
+    LISTS,
+    OPEN_MODEL,
     PICKER,
     PROBLEM,
     RUNS,
@@ -30,6 +33,7 @@ from explorer.web.protocol import (
     WHAT_IFS,
     WHY,
     WORDS,
+    WRITTEN,
     in_tab,
 )
 from explorer.web.widgets.advice import Advice
@@ -44,7 +48,9 @@ from explorer.web.widgets.in_full import InFull
 from explorer.web.widgets.language_list import LanguageList
 from explorer.web.widgets.mode import Mode
 from explorer.web.widgets.model_map import ModelMap
+from explorer.web.widgets.open_model import OpenModel
 from explorer.web.widgets.picker import Picker
+from explorer.web.widgets.prompt_lists import PromptLists
 from explorer.web.widgets.prompt_pairs import PromptPairs
 from explorer.web.widgets.runs import Runs
 from explorer.web.widgets.series import Series
@@ -61,15 +67,15 @@ class Layout:
     """The page's widgets, placed in the open `gr.Blocks`.
 
     Args:
-        checkpoints: names of the models to choose from.
+        offered: the models to choose from.
         checkpoint: the one chosen first.
         functions: what the browser may ask Python.
     """
 
-    def __init__(self, checkpoints: list[str], checkpoint: str, functions: Sequence[Callable]):
+    def __init__(self, offered: OfferedModels, checkpoint: str, functions: Sequence[Callable]):
         self.state = State(functions, elem_id="state")
         self.update, self.written = StateUpdate(elem_id="state-update"), StateUpdate(elem_id="state-written")
-        self.place_header(checkpoints, checkpoint)
+        self.place_header(offered, checkpoint)
         self.place_prompt()
         with gr.Row(elem_id="columns"):
             with gr.Column(scale=7, min_width=340):
@@ -84,15 +90,16 @@ class Layout:
                 self.buttons, self.sampling = WritingButtons(), SamplingPanel()
                 place_writing()
 
-    def place_header(self, checkpoints: list[str], checkpoint: str):
+    def place_header(self, offered: OfferedModels, checkpoint: str):
         with gr.Row(elem_id="header"):
             gr.Markdown(f"# {TITLE}", elem_id="title")
-            self.picker = Picker(checkpoints, value=checkpoint, elem_id=PICKER)
+            self.picker = Picker(offered.names, offered.opens, value=checkpoint, elem_id=PICKER)
             self.facts = Words(elem_id="facts")
             Mode(elem_id="mode")
             self.share = gr.Button(_("Copy link"), size="sm", scale=0, min_width=90)
             LanguageList(elem_id="language")
             self.theme = gr.Button(_("Light / dark"), size="sm", scale=0, min_width=100)
+        self.open_model = OpenModel(elem_id=OPEN_MODEL)
 
     def place_prompt(self):
         Words(
@@ -140,9 +147,13 @@ class Layout:
                     if view.name == "patching":
                         PromptPairs(PROMPT_PAIRS, elem_id="prompt-pairs")
                     Choosers(elem_id=in_tab(view.name, CHOOSERS))
+                    if view.recipe:
+                        PromptLists(elem_id=in_tab(view.name, LISTS))
                     if view.what_ifs:
                         WhatIfs(elem_id=in_tab(view.name, WHAT_IFS))
                     Words(kind="formula", elem_id=in_tab(view.name, FORMULA))
+                    if view.written:
+                        Words(kind="formula", elem_id=in_tab(view.name, WRITTEN))
                     with gr.Row(elem_classes="panels"):
                         for panel in view.panels:
                             place_panel(view.name, panel)

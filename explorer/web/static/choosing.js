@@ -18,7 +18,7 @@ export function pick(change) {
 /** Which of two runs all pictures show, those that follow no selection too. @param {string} shown */
 export function show(shown) {
   setState({ shown });
-  ask("show");
+  ask("view");
 }
 
 /** Settings that the next token's distribution follows. @param {import("./state.js").State} change */

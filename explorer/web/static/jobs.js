@@ -9,10 +9,12 @@ import { _ } from "./language.js";
 import { onState, state } from "./state.js";
 
 /** @typedef {{ name: string, seconds: number }} Job */
+/** @typedef {"begin_job" | "begin_opening" | "begin_check"} Begins of a function that begins a job */
 /** @typedef {{ state: string, done: number, of: number, seconds: number, error: string }} Progress */
 
 const SOONEST = 200, LATEST = 2000; // milliseconds between two looks at how far it is
-const visitor = Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+/** Made up when the page was opened. */
+export const visitor = Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** Name of a job -> how the pictures that wait for it show how far it is. @type {Map<string, Set<(progress: Progress | null) => void>>} */
 const shown = new Map();
@@ -35,7 +37,7 @@ export function jobsIn(element) {
   function show(progress) {
     if (progress?.state === "done") return; // the picture comes
     if (progress && isGoingOn(progress)) return showProgress(progress);
-    const press = button(_("work it out (about {time})", { time: duration(job.seconds) }), () => begin(job, id));
+    const press = button(_("work it out (about {time})", { time: duration(job.seconds) }), () => begin(job, ["begin_job", [state, id, visitor]], () => ask("view")));
     box.replaceChildren(press, span("error", progress?.error ?? ""));
   }
   function showProgress({ state: stands, done, of, seconds }) {
@@ -72,11 +74,24 @@ function tell(name, progress) {
   for (const show of shown.get(name) ?? []) show(progress);
 }
 
+/**
+ * Has a job begun, and tells how far it is until it ends.
+ * @param {string} name
+ * @param {[Begins, any[]]} first what asks for it
+ * @param {(progress: Progress | null) => void} show
+ * @param {() => void} then is called once it is done
+ */
+export function followJob(name, first, show, then) {
+  shown.set(name, (shown.get(name) ?? new Set()).add(show));
+  return begin({ name, seconds: 0 }, first, then);
+}
+
 // Until it is worked out, fails, or is no longer wanted.
-async function begin({ name, seconds }, id) {
+/** @param {Job} job @param {[Begins, any[]]} first @param {() => void} then */
+async function begin({ name, seconds }, first, then) {
   if (running.has(name)) return;
   tell(name, { state: "waiting", done: 0, of: 0, seconds, error: "" });
-  let progress = await answered("begin_job", [state, id, visitor]);
+  let progress = await answered(...first);
   while (running.has(name) && isGoingOn(progress)) {
     tell(name, progress);
     await pause(progress.seconds);
@@ -84,20 +99,20 @@ async function begin({ name, seconds }, id) {
   }
   if (!running.has(name)) return;
   tell(name, progress);
-  if (progress.state === "done") ask("show");
+  if (progress.state === "done") then();
 }
 
 /** @param {Progress} progress */
-const isGoingOn = (progress) => progress.state === "waiting" || progress.state === "working";
+export const isGoingOn = (progress) => progress.state === "waiting" || progress.state === "working";
 
-/** @param {"begin_job" | "job_progress"} name @param {any[]} given @returns {Promise<Progress>} */
+/** @param {Begins | "job_progress"} name @param {any[]} given @returns {Promise<Progress>} */
 async function answered(name, given) {
   try { return await call(name, given); }
   catch (error) { return { state: "failed", done: 0, of: 0, seconds: 0, error: error instanceof Refused ? error.message : "" }; }
 }
 
-/** @param {string} name */
-function leave(name) {
+/** Nobody waits for a job any more. @param {string} name */
+export function leave(name) {
   if (!running.has(name)) return;
   tell(name, null);
   call("leave_job", [visitor, name]).catch(() => {}); // it ends by itself when nobody asks for it

@@ -1,5 +1,5 @@
 // @ts-check
-// Moves among the continuations and of a second run (tree_commands.py, second_run.py): Python answers each with the run it
+// Moves among the continuations, of a text's beginning and of a second run (tree_commands.py, second_run.py): Python answers each with the run it
 // leads to.
 import { bus } from "./bus.js";
 import { own } from "./history.js";
@@ -8,11 +8,11 @@ import { keptBy, state } from "./state.js";
 import { merge, stop } from "./writing.js";
 
 /**
- * Among the continuations, or of a second run.
+ * Among the continuations, of the text's beginning, or of a second run.
  * @typedef {{ kind: "undo" } | { kind: "take", token: number } | { kind: "go" | "prune", path: number[] }
  *   | { kind: "compare", with: "unchanged" | "model" | "prompt", checkpoint?: string, text?: string }
  *   | { kind: "swap" | "copy" | "close" | "unpin" } | { kind: "pin", a: number, b: number }
- *   | { kind: "pair", pair: number }} Move
+ *   | { kind: "pair", pair: number } | { kind: "beginning" }} Move
  */
 
 /** Whether there is a state yet, which Gradio's first event brings. @type {Promise<void>} */

@@ -13,7 +13,8 @@ export let questions = 0;
 export function outdatedBy(question, view) {
   const formula = `#${view}-${FORMULA}`, pictures = `.panels > [id^="${view}-"]`;
   const all = `${pictures}, ${formula}, #${ADVICE}, #${WHY}, #${STAND_INS}`;
-  const old = { tune: "", token: all, pick: `${pictures}:not(.once), ${formula}, #${WHY}, #${STAND_INS}`, show: all }[question];
+  const rest = `${formula}, #${WHY}, #${STAND_INS}`;
+  const old = { tune: "", token: all, pick: `${pictures}:not(.once), ${rest}`, view: `${pictures}, ${rest}`, show: all }[question];
   return [`#${NEXT_TOKEN}`, old].filter(Boolean).join();
 }
 

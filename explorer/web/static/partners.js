@@ -34,14 +34,19 @@ function nearest(positions, position) {
 /** Of a position in A the one in B. @param {number} position @returns {number} */
 export const inB = (position) => (two ? nearest(two.partners, position) : position);
 
-const isB = () => two && state.shown === "b";
+/** @param {string} [of] the run that a picture's tokens are of: "b", or another word for A */
+const isB = (of = state.shown) => two && of === "b";
 
 /** Which checkpoint of the state is that of the run whose pictures are shown; of a difference it is A's. */
 export const checkpointOfSeen = () => (isB() ? "b.checkpoint" : "checkpoint");
 
-/** A change of the selection as the state has it, of one that was made in a picture. @param {Record<string, any>} change */
-export function inA(change) {
-  if (!isB()) return change;
+/**
+ * A change of the selection as the state has it, of one that was made in a picture.
+ * @param {Record<string, any>} change
+ * @param {string} [of] the run that the picture's tokens are of
+ */
+export function inA(change, of) {
+  if (!isB(of)) return change;
   const mapped = { ...change };
   for (const name of ["query", "key"]) if (name in mapped) mapped[name] = nearest(two.back, mapped[name]);
   return mapped;
@@ -50,5 +55,5 @@ export function inA(change) {
 /** The same of a token of B, wherever it was chosen. @param {number} position @returns {number} */
 export const ofB = (position) => (two ? nearest(two.back, position) : position);
 
-/** The state as a picture shows it. @returns {import("./state.js").State} */
-export const seen = () => (isB() ? { ...state, query: inB(state.query), key: inB(state.key) } : state);
+/** The state as a picture shows it. @param {string} [of] the run that its tokens are of @returns {import("./state.js").State} */
+export const seen = (of) => (isB(of) ? { ...state, query: inB(state.query), key: inB(state.key) } : state);

@@ -4,6 +4,7 @@ import pytest
 from explorer.analysis.attribution import attribution, by_kind
 from explorer.analysis.norms import apply_norm, norm_scale
 from explorer.tracing.trace import Trace
+from tests import layouts
 
 TOKEN, RIVAL = 17, 230
 
@@ -21,14 +22,13 @@ def logit_with_scales_held(trace: Trace, position: int, token_id: int, without: 
     def norm(name, x, captured):
         return apply_norm(trace, name, x, norm_scale(trace, trace[captured][position]))
 
-    post = trace.config.norm_placement == "post"
-    x = value("embed")
-    for layer in range(trace.config.num_layers):
-        for out, name, captured in (("attn", "attn_norm", "resid_mid"), ("ffn", "ffn_norm", "resid_post")):
-            x = x + value(f"blocks.{layer}.{out}.out")
-            x = norm(f"blocks.{layer}.{name}", x, f"blocks.{layer}.{captured}") if post else x
+    x, norms = value("embed"), layouts.norms(trace.config)
+    for name, _before, added, after in layouts.sums(trace.config):
+        x = x + sum(map(value, added))
+        x = norm(after, x, norms[after]) if after != name else x
     x = norm("final_norm", x, f"blocks.{trace.config.num_layers - 1}.resid_post")
-    return float(trace.weights["lm_head.weight"][token_id].astype(np.float64) @ x)
+    bias = trace.weights["lm_head.bias"][token_id] if trace.config.unembedding_bias else 0
+    return float(trace.weights["lm_head.weight"][token_id].astype(np.float64) @ x + bias)
 
 
 @pytest.mark.parametrize("position", [0, 5, 11])

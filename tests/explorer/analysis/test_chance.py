@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 
 from explorer.analysis.chance import chance
 from explorer.analysis.heads import HEAD_SCORES, head_scores, targets_of, without_first
+from explorer.architecture.attention import visible
 from explorer.tracing.capture import capture
 
 IDS = [5, 6, 5, 5, 7, 6, 5, 9, 6, 6]
@@ -32,9 +33,20 @@ def of_pattern(trace, pattern):
 @hiding
 def test_the_even_score_is_that_of_a_head_that_spreads_its_attention_evenly(repeating, name, hide_first):
     even = np.tri(len(IDS)) / np.arange(1, len(IDS) + 1)[:, None]
-    assert_allclose(
-        head_scores(of_pattern(repeating, even), name, hide_first), chance(repeating, name, hide_first).even
-    )
+    found = chance(repeating, name, hide_first).even
+    assert_allclose(head_scores(of_pattern(repeating, even), name, hide_first), np.stack([found] * 3, axis=-1))
+
+
+@hiding
+@pytest.mark.parametrize("name", ["previous_token", "spread"])
+def test_of_a_window_it_is_that_of_what_is_in_it(lms, name, hide_first):
+    trace = capture(lms["local"], IDS)
+    even = np.stack([visible(trace.config, layer, len(IDS)) for layer in (0, 1)]).astype(float)
+    even /= even.sum(-1, keepdims=True)
+    heads = {f"blocks.{i}.attn.pattern": np.stack([even[i]] * 3) for i in (0, 1)}
+    built, found = replace(trace, values={**trace.values, **heads}), chance(trace, name, hide_first).even
+    assert_allclose(head_scores(built, name, hide_first), np.stack([found] * 3, axis=-1), rtol=1e-6)
+    assert found[0] < found[1] or name == "spread"  # fewer to look at
 
 
 @every_score
@@ -72,7 +84,7 @@ def test_what_chance_gives_is_that_of_all_turns(lms, name, hide_first):
         scores.append(np.mean(each, axis=0))
     found = chance(trace, name, hide_first)
     assert found.queries == len(rows)
-    assert_allclose(np.mean(scores, axis=0), found.even, atol=1e-6)
+    assert_allclose(np.mean(scores, axis=0), np.stack([found.even] * 3, axis=-1), atol=1e-6)
     low, high = (np.quantile(scores, share, axis=0, method="inverted_cdf") for share in (0.9, 0.98))
     assert (low - 1e-6 <= found.within).all() and (found.within <= high + 1e-6).all()
 
@@ -83,7 +95,7 @@ def test_of_one_query_that_counts_even_a_sharp_head_may_be_chance(lms):
     trace = of_pattern(trace, np.eye(6)[[0, 0, 0, 0, 0, 1]])
     assert_allclose(head_scores(trace, "induction"), 1)
     found = chance(trace, "induction")
-    assert found.queries == 1 and found.even == pytest.approx(1 / 6)
+    assert found.queries == 1 and found.even == pytest.approx([1 / 6] * 2)
     assert not found.is_exceeded(head_scores(trace, "induction")).any()
 
 

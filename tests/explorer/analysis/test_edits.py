@@ -9,6 +9,7 @@ from explorer.analysis.norms import unembed, unembedding
 from explorer.architecture.stream import stream_taps
 from explorer.state.interventions import parse_edits
 from explorer.tracing.capture import capture
+from tests.specimens import known_edits
 
 ON_THE_WAY = ("blocks.0.attn.out", "blocks.1.ffn.out", "logits")
 
@@ -53,7 +54,7 @@ KINDS = [
 @pytest.mark.parametrize("text", KINDS)
 @pytest.mark.parametrize("ids", [(17, None), (3, 17)])
 def test_so_they_do_with_every_kind_of_edit(lms, trace, style, ids, text):
-    changed = capture(lms[style], trace.token_ids, parse_edits(text))
+    changed = capture(lms[style], trace.token_ids, known_edits(lms[style], text))
     for position in (8, 9):
         assert attribution(changed, position, *ids).error <= 1e-4, text
     read = [unembed(changed, x, np.array([8, 9])) for x in streams(changed, slice(8, 10))]
@@ -70,13 +71,15 @@ def log_softmax(logits):
 
 def test_what_is_read_after_edits_is_as_much_as_what_is_read_before_them(lms, trace, style):
     """Of any two vectors x and y, what edits leave of x along y is x along what they leave of y, backwards."""
-    edits = parse_edits("blocks.0.resid_mid*remove*unembed.3~blocks.0.resid_mid.3*scale*-4~blocks.0.resid_mid.5@9*mean")
+    edits = parse_edits(
+        "blocks.0.resid_post*remove*unembed.3~blocks.0.resid_post.3*scale*-4~blocks.0.resid_post.5@9*mean"
+    )
     changed, rng = capture(lms[style], trace.token_ids, edits), np.random.default_rng(0)
     x, y = rng.normal(size=(2, trace.config.d_model))
     for position in (8, 9):
-        forwards = as_edited(changed, "blocks.0.resid_mid", x, position) @ y
-        assert forwards == pytest.approx(x @ as_edited(changed, "blocks.0.resid_mid", y, position, back=True))
-        assert forwards != pytest.approx(x @ as_edited(changed, "blocks.0.resid_mid", y, position))
+        forwards = as_edited(changed, "blocks.0.resid_post", x, position) @ y
+        assert forwards == pytest.approx(x @ as_edited(changed, "blocks.0.resid_post", y, position, back=True))
+        assert forwards != pytest.approx(x @ as_edited(changed, "blocks.0.resid_post", y, position))
 
 
 def test_it_is_asked_where_where_that_matters(lms, trace, style):

@@ -29,8 +29,8 @@ def test_the_parts_are_the_models_own(trace, style, lms):
     lm, parts = lms[style], embedding_parts(trace, QUERY)
     row = lm.token_embedding.weight[trace.token_ids[QUERY]]
     assert_array_equal(parts.row, row)
-    assert parts.scale == pytest.approx(math.sqrt(24) if style == "learned" else 1)
-    assert (parts.position is not None) is (style in ("gpt", "learned"))
+    assert parts.scale == pytest.approx({"learned": math.sqrt(24), "grouped": 3}.get(style, 1))
+    assert (parts.position is not None) is (trace.config.position in ("sinusoidal", "learned"))
     if parts.position is not None:
         assert_array_equal(parts.position, lm.position_embedding(torch.tensor(QUERY)))
 

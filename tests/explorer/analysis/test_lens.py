@@ -6,6 +6,7 @@ import torch
 
 from explorer.analysis.lens import READINGS, Readings, depths, ranks, readings, tracked
 from explorer.analysis.next_token import next_token
+from tests import layouts
 
 
 @pytest.fixture
@@ -30,11 +31,8 @@ def test_the_last_depth_is_the_models_own_distribution(trace, everywhere):
 def test_every_depth_is_what_the_model_says_without_what_comes_after(trace, lms, style, everywhere):
     """Run the model's own modules, but no sublayer after the depth."""
     lm = lms[style]
-    pre = trace.config.norm_placement == "pre"
-    for i, depth in enumerate(depths(trace)):
-        layer, _, part = depth.partition(" ")
-        after = {"attention": ("resid_mid", "attn_norm"), "feed-forward": ("resid_post", "ffn_norm")}
-        name = f"blocks.{layer}.{after[part][0 if pre else 1]}" if part else "embed"
+    names = ["embed", *(after for *_sum, after in layouts.sums(trace.config))]
+    for i, name in enumerate(names):
         logits = lm.lm_head(lm.final_norm(torch.tensor(trace[name]))).double()  # (T, V)
         expected = torch.softmax(logits, -1).numpy()
         for token_id in (0, 7, 299):
@@ -43,8 +41,8 @@ def test_every_depth_is_what_the_model_says_without_what_comes_after(trace, lms,
 
 
 def test_there_is_a_depth_before_the_blocks_and_after_each_sublayer(trace):
-    assert depths(trace) == ("embedding", "0 attention", "0 feed-forward", "1 attention", "1 feed-forward")
-    assert readings(trace, range(3, 5)).top.shape == (5, 2, 3)
+    assert depths(trace) == tuple(layouts.stages(trace.config))
+    assert readings(trace, range(3, 5)).top.shape == (len(layouts.stages(trace.config)), 2, 3)
 
 
 def test_part_of_the_positions_reads_the_same_as_all(trace, everywhere):

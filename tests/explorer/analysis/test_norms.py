@@ -1,23 +1,17 @@
 import numpy as np
-import pytest
 
 from explorer.analysis.norms import apply_norm, norm_scale, unembed
+from tests import layouts
 
 
-@pytest.mark.parametrize(
-    ("name", "pre", "post"), [("attn_norm", "resid_pre", "resid_mid"), ("ffn_norm", "resid_mid", "resid_post")]
-)
-def test_norms_are_those_the_model_computed(trace, name, pre, post):
-    for layer in range(trace.config.num_layers):
-        read = trace[f"blocks.{layer}.{pre if trace.config.norm_placement == 'pre' else post}"]
-        ours = apply_norm(trace, f"blocks.{layer}.{name}", read)
-        np.testing.assert_allclose(ours, trace[f"blocks.{layer}.{name}"], atol=1e-5)
+def test_norms_are_those_the_model_computed(trace):
+    for name, read in layouts.norms(trace.config).items():
+        np.testing.assert_allclose(apply_norm(trace, name, trace[read]), trace[name], atol=1e-5)
 
 
 def test_the_last_stream_normalised_and_unembedded_gives_the_logits(trace):
-    last = trace.config.num_layers - 1
-    stream = trace[f"blocks.{last}.resid_post" if trace.config.norm_placement == "pre" else f"blocks.{last}.ffn_norm"]
-    normalised = apply_norm(trace, "final_norm", stream)
+    *_sum, last = layouts.sums(trace.config)[-1]
+    normalised = apply_norm(trace, "final_norm", trace[last])
     np.testing.assert_allclose(normalised, trace["final_norm"], atol=1e-5)
     np.testing.assert_allclose(unembed(trace, normalised), trace["logits"], atol=1e-4)
 

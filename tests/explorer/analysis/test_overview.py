@@ -4,7 +4,8 @@ from numpy.testing import assert_allclose
 
 from explorer.analysis.attribution import attribution
 from explorer.analysis.overview import overview
-from explorer.analysis.residual import SUBLAYERS, norm_reading, updates
+from explorer.analysis.residual import updates
+from tests import layouts
 
 QUERY, TOKEN, RIVAL = 9, 17, 230
 
@@ -17,19 +18,19 @@ def found(trace):
 def test_lengths_are_those_of_what_each_sublayer_adds(trace, found):
     added = updates(trace, QUERY)
     assert_allclose(found.writes.ravel(), added.lengths, rtol=1e-6)
-    if trace.config.norm_placement == "pre":  # every stage but the last is added to
-        assert_allclose(found.stream[:-1], added.before, rtol=1e-6)
-        last = trace[f"blocks.{trace.config.num_layers - 1}.resid_post"][QUERY]
-    else:  # sums are normalised before the next is added
-        assert_allclose(found.stream[:-1:2], added.before, rtol=1e-6)
-        assert_allclose(found.stream[1], np.sqrt((trace["blocks.0.resid_mid"][QUERY] ** 2).sum()), rtol=1e-6)
-        last = trace[f"blocks.{trace.config.num_layers - 1}.ffn_norm"][QUERY]
-    assert_allclose(found.stream[-1], np.sqrt((last.astype(float) ** 2).sum()), rtol=1e-6)
+    sums = layouts.sums(trace.config)
+    before = [
+        np.sqrt((trace[old][QUERY].astype(float) ** 2).sum()) for _name, old, outs, _after in sums for _out in outs
+    ]
+    assert_allclose(added.before, before, rtol=1e-6)
+    stream = ["embed", *dict.fromkeys(tap for name, _old, _outs, after in sums for tap in (name, after))]
+    lengths = [np.sqrt((trace[tap][QUERY].astype(float) ** 2).sum()) for tap in stream]
+    assert_allclose(found.stream, lengths, rtol=1e-6)
 
 
 def test_embedding_and_position_are_apart(trace, found):
     table = trace.weights["token_embedding.weight"][trace.token_ids[QUERY]].astype(float)
-    scale = np.sqrt(trace.config.d_model) if trace.config.scale_embeddings else 1.0
+    scale = np.sqrt(trace.config.d_model) if trace.config.scale_embeddings else trace.config.embedding_multiplier
     assert found.token == pytest.approx(scale * np.sqrt((table**2).sum()), rel=1e-5)
     if trace.config.position in ("sinusoidal", "learned"):
         assert found.positions == pytest.approx(np.linalg.norm(trace["position_embed"][QUERY]), rel=1e-6)
@@ -52,14 +53,14 @@ def test_a_head_writes_what_the_output_projection_makes_of_it_alone(trace, found
 
 
 def test_divisors_are_those_of_the_norms(trace, found):
-    readings = [[norm_reading(trace, i, part).scales[QUERY] for part in SUBLAYERS] for i in range(len(found.divisors))]
-    assert_allclose(found.divisors, readings, rtol=1e-6)
-    if trace.config.norm_placement == "post":
-        assert found.last_divisor is None
-    else:
-        x = trace[f"blocks.{trace.config.num_layers - 1}.resid_post"][QUERY].astype(float)
+    norms = layouts.norms(trace.config)
+    if trace.config.norm_placement != "post":
+        norms["final_norm"] = f"blocks.{trace.config.num_layers - 1}.resid_post"
+    assert list(found.divisors) == list(norms)
+    for name, read in norms.items():
+        x = trace[read][QUERY].astype(float)
         spread = x.var() if trace.config.norm == "layernorm" else (x**2).mean()
-        assert found.last_divisor == pytest.approx(np.sqrt(spread + trace.config.norm_eps))
+        assert found.divisors[name] == pytest.approx(np.sqrt(spread + trace.config.norm_eps))
 
 
 @pytest.mark.parametrize("rival", [None, RIVAL])

@@ -96,7 +96,7 @@ def test_next_tokens_and_surprisals_are_those_of_partners(comparison):
     ("edits", "tap"),
     [
         ("blocks.1.attn.z.2*zero", "blocks.1.attn.z"),
-        ("blocks.0.ffn.hidden.3*scale*2", "blocks.0.ffn.hidden"),
+        ("blocks.0.ffn.hidden.4*scale*2", "blocks.0.ffn.hidden"),
         ("logits*scale*2", "logits"),
         ("embed*scale*1.5", "embed"),
     ],

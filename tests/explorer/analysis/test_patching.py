@@ -1,5 +1,7 @@
 """What patched runs say, by metrics that are measured once for all maps."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -103,3 +105,126 @@ def test_an_estimate_is_held_against_what_it_estimates():
     assert agreement(exact, exact[:, ::-1]).correlation == pytest.approx(
         np.corrcoef(exact.ravel(), exact[:, ::-1].ravel())[0, 1]
     )
+
+
+LONGER = (40, 41, 77, 42, 43, 44, 45, 46)  # the clean prompt has no partner for 77
+PARTNERS = {"denoise": (0, 1, 3, 4, 5, 6, 7), "noise": (0, 1, None, 2, 3, 4, 5, 6)}
+
+
+@pytest.fixture
+def unequal(lms, style) -> PatchingQuestion:
+    identity = capture(lms[style], CLEAN).model
+    both = tuple(PARTNERS[direction] for direction in DIRECTIONS)
+    return PatchingQuestion(identity, LONGER, tuple(CORRUPTED), CONTRAST["answer"], CONTRAST["wrong"], both)
+
+
+def by_hand(lm, direction: str, tap: str, place: int, at: int | None) -> float:
+    """The metric with the donor's values at partners in one head at all positions, or at one of the clean prompt."""
+    recipient, donor = (CORRUPTED, LONGER) if direction == "denoise" else (LONGER, CORRUPTED)
+    given, heads = values(lm, donor, tap)[tap], "attn" in tap and not tap.endswith("out")
+
+    def change(value):
+        value = value.clone()
+        for i, partner in enumerate(PARTNERS[direction]):
+            if partner is None:
+                continue
+            if heads:
+                value[0, place, i] = given[0, place, partner]
+            elif at == (partner if direction == "denoise" else i):
+                value[0, i] = given[0, partner]
+        return value
+
+    return measured(lm, recipient, {tap: change})
+
+
+def test_of_unequal_prompts_values_go_over_between_partners(lms, style, unequal):
+    lm = lms[style]
+    clean, corrupted = measured(lm, LONGER), measured(lm, CORRUPTED)
+    for direction, base in (("denoise", corrupted), ("noise", clean)):
+        for part in BY_POSITION:
+            found = part_effects(unequal, part, "logit_difference", direction)
+            assert found.shape == (2, len(LONGER)) and np.isnan(found[:, 2]).all()
+            for at in (0, 3, 7):
+                expected = (by_hand(lm, direction, f"blocks.1.{part}", 0, at) - base) / (clean - corrupted)
+                assert found[1, at] == pytest.approx(expected, abs=2e-4)
+        for part in ("attn.z", "attn.q", "attn.k", "attn.v"):
+            found = part_effects(unequal, part, "logit_difference", direction)
+            expected = (by_hand(lm, direction, f"blocks.0.{part}", 1, None) - base) / (clean - corrupted)
+            assert found[0, 1] == pytest.approx(expected, abs=2e-4)
+        assert np.isnan(part_effects(unequal, "attn.pattern", "logit_difference", direction)).all()
+    assert unequal.put_at("noise") == (0, 1, None, 3, 4, 5, 6, 7)
+    assert unequal.put_at("denoise") == (0, 1, None, 2, 3, 4, 5, 6)
+
+
+def test_of_unequal_prompts_a_changed_run_measures_the_same(unequal):
+    for place, direction in enumerate(DIRECTIONS):
+        for part, cell, text in (
+            ("resid_pre", (1, 4), f"blocks.1.resid_pre@{unequal.put_at(direction)[4]}*patch"),
+            ("attn.k", (0, 1), "blocks.0.attn.k.1*patch"),
+        ):
+            found = unequal.parts()[part][(place, slice(None), *cell)]
+            assert_allclose(unequal.changed(direction, parse_edit(text)), found, atol=2e-5)
+        found = unequal.neurons(1)[place][:, 7]
+        assert_allclose(unequal.changed(direction, parse_edit("blocks.1.ffn.hidden.7*patch")), found, atol=2e-5)
+
+
+def test_of_unequal_prompts_estimates_are_slopes(lms, style, unequal):
+    """A small share of the way there by hand changes the metric by that share of the estimate."""
+    lm, share = lms[style], 0.01
+    clean, corrupted = measured(lm, LONGER), measured(lm, CORRUPTED)
+    for direction, base in (("denoise", corrupted), ("noise", clean)):
+        recipient, donor = (CORRUPTED, LONGER) if direction == "denoise" else (LONGER, CORRUPTED)
+        tap = "blocks.0.attn.z"
+        given = values(lm, donor, tap)[tap]
+
+        def change(value, given=given, direction=direction):
+            value = value.clone()
+            for i, partner in enumerate(PARTNERS[direction]):
+                if partner is not None:
+                    value[0, 1, i] += share * (given[0, 1, partner] - value[0, 1, i])
+            return value
+
+        slope = (measured(lm, recipient, {tap: change}) - base) / share / (clean - corrupted)
+        assert unequal.estimate(direction, "attn.z", "logit_difference")[0, 1] == pytest.approx(
+            slope, rel=0.05, abs=0.02
+        )
+        found = unequal.estimate(direction, "resid_pre", "logit_difference")
+        assert np.isnan(found[:, 2]).all() and np.isfinite(np.delete(found, 2, axis=1)).all()
+
+
+@pytest.mark.parametrize("part", ["attn.q", "attn.k"])
+def test_queries_and_keys_are_estimated_where_they_come_to_stand(lms, unequal, style, part):
+    """The pattern that they give at the recipient's positions, by hand; then a small share of the way to it."""
+    lm, share, pattern = lms[style], 0.01, "blocks.0.attn.pattern"
+    clean, corrupted = measured(lm, LONGER), measured(lm, CORRUPTED)
+    group = lm.config.num_heads // lm.config.kv_heads if part == "attn.k" else 1
+    for direction in ("denoise", "noise"):
+        recipient, donor = (CORRUPTED, LONGER) if direction == "denoise" else (LONGER, CORRUPTED)
+        given, seen = values(lm, donor, f"blocks.0.{part}")[f"blocks.0.{part}"], []
+
+        def put(value, given=given, direction=direction):
+            value = value.clone()
+            for i, partner in enumerate(PARTNERS[direction]):
+                if partner is not None:
+                    value[0, 1, i] = given[0, 1, partner]
+            return value
+
+        measured(lm, recipient, {f"blocks.0.{part}": put, pattern: seen.append})
+
+        def towards(value, share, seen=seen):
+            value = value.clone()
+            heads = slice(group, 2 * group)
+            value[:, heads] += share * (seen[0][:, heads] - value[:, heads])
+            return value
+
+        ahead, back = (measured(lm, recipient, {pattern: partial(towards, share=s)}) for s in (share, -share))
+        slope = (ahead - back) / (2 * share) / (clean - corrupted)
+        found = unequal.estimate(direction, part, "logit_difference")[0, 1]
+        assert found == pytest.approx(slope, rel=0.05, abs=0.02)
+
+
+def test_an_estimate_is_held_against_what_is_defined_alone():
+    exact = np.array([[0.0, 1.0, np.nan], [0.5, -0.2, np.nan]])
+    held = agreement(exact, np.where(np.isnan(exact), np.nan, exact * 0.5), 6)
+    assert held.correlation == pytest.approx(1) and held.worst[:2] == ((0, 1), (1, 0))
+    assert held.worst[-2:] == ((0, 2), (1, 2))

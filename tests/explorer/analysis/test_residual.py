@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.residual import (
     norm_reading,
+    norm_readings,
     outliers,
     residual_norms,
     similarity,
@@ -15,9 +16,8 @@ from explorer.analysis.residual import (
     stream_lengths,
     updates,
 )
+from tests import layouts
 
-SUMS = ["blocks.0.resid_mid", "blocks.0.resid_post", "blocks.1.resid_mid", "blocks.1.resid_post"]
-NORMS = ["blocks.0.attn_norm", "blocks.0.ffn_norm", "blocks.1.attn_norm", "blocks.1.ffn_norm"]
 UPDATES = ["0 attention", "0 feed-forward", "1 attention", "1 feed-forward"]
 ADDED = ["blocks.0.attn.out", "blocks.0.ffn.out", "blocks.1.attn.out", "blocks.1.ffn.out"]
 
@@ -27,7 +27,8 @@ def is_post(trace) -> bool:
 
 
 def test_stages_are_the_sums_and_in_a_post_norm_model_what_becomes_of_them(trace):
-    taps = [stage.tap for stage in stages(trace)][1:]
+    taps, config = [stage.tap for stage in stages(trace)][1:], trace.config
+    sums = [name for name, *_rest in layouts.sums(config)]
     if is_post(trace):
         assert [stage.name for stage in stages(trace)][:4] == [
             "embedding",
@@ -35,12 +36,12 @@ def test_stages_are_the_sums_and_in_a_post_norm_model_what_becomes_of_them(trace
             "0 attention norm",
             "0 feed-forward",
         ]
-        assert taps[::2] == SUMS and taps[1::2] == NORMS
+        assert taps[::2] == sums and taps[1::2] == list(layouts.norms(config))
     else:
-        assert [stage.name for stage in stages(trace)] == ["embedding", *UPDATES]
-        assert taps == SUMS
-    assert [stage.tap for stage in stages(trace, normed=False)][1:] == SUMS
-    assert [stage.layer for stage in stages(trace, normed=False)] == [0, 0, 0, 1, 1]
+        assert [stage.name for stage in stages(trace)] == layouts.stages(config)
+        assert taps == sums
+    assert [stage.tap for stage in stages(trace, normed=False)][1:] == sums
+    assert [stage.layer for stage in stages(trace, normed=False)] == [0, *(int(name.split(".")[1]) for name in sums)]
     assert_array_equal(stream(trace)[0], trace["embed"])
     assert_array_equal(stream(trace)[-1], trace[taps[-1]])
 
@@ -54,8 +55,10 @@ def test_lengths_at_every_stage(trace):
 
 def test_lengths_along_the_residual_stream(trace):
     norms = residual_norms(trace)
-    assert norms.stages == ("embedding", *UPDATES)
-    for lengths, names in ((norms.stream, ["embed", *SUMS]), (norms.updates, ADDED)):
+    sums = layouts.sums(trace.config)
+    assert norms.stages == tuple(layouts.stages(trace.config)) and norms.names == tuple(UPDATES)
+    assert [sums[place - 1][2].count(added) for place, added in zip(norms.places, ADDED, strict=True)] == [1] * 4
+    for lengths, names in ((norms.stream, ["embed", *(name for name, *_rest in sums)]), (norms.updates, ADDED)):
         expected = [[math.sqrt(sum(float(x) ** 2 for x in row)) for row in trace[name]] for name in names]
         assert_allclose(lengths, expected, rtol=1e-5)
 
@@ -70,17 +73,17 @@ def test_updates_add_up_to_the_stream(trace, query):
         assert_allclose(total, trace["blocks.1.resid_post"][query], atol=1e-5)
 
 
-def test_the_error_of_an_update_is_found(rope_trace):
-    wrong = rope_trace["blocks.1.resid_mid"] + 0.5
-    built = replace(rope_trace, values={**rope_trace.values, "blocks.1.resid_mid": wrong})
+def test_the_error_of_an_update_is_found(trace):
+    name, *_rest = layouts.sums(trace.config)[-1]
+    built = replace(trace, values={**trace.values, name: trace[name] + 0.5})
     assert updates(built, 4).error == pytest.approx(0.5, abs=1e-5)
 
 
 @pytest.mark.parametrize("query", [0, 7])
 def test_lengths_and_cosines_in_closed_form(trace, query):
     ours = updates(trace, query)
-    before = ["embed", *(NORMS if is_post(trace) else SUMS)[:-1]]
-    for i, (old, new) in enumerate(zip(before, ADDED, strict=True)):
+    before = {out: old for _name, old, added, _after in layouts.sums(trace.config) for out in added}
+    for i, (new, old) in enumerate(before.items()):
         stream, added = trace[old][query].astype(float), trace[new][query].astype(float)
         assert ours.lengths[i] == pytest.approx(math.sqrt(sum(added**2)))
         assert ours.before[i] == pytest.approx(math.sqrt(sum(stream**2)))
@@ -101,7 +104,9 @@ def test_with_against_and_across(rope_trace):
         added = np.zeros_like(stream)
         added[:, 0], added[:, 1] = x, y
         stream = stream + added
-        values |= {name: added, after: stream}
+        values |= {name: added, after: stream} | (
+            {"blocks.1.resid_pre": stream} if after == "blocks.0.resid_post" else {}
+        )
     ours = updates(replace(rope_trace, values=values), 0)
     assert_allclose(ours.cosines, [1, -1, 0, 0])
     assert_allclose(ours.lengths, [3, 1, 5, 0])
@@ -139,21 +144,19 @@ def test_outliers_by_brute_force(trace):
 
 
 @pytest.mark.parametrize("layer", [0, 1])
-@pytest.mark.parametrize("sublayer", ["attn", "ffn"])
-def test_norms_are_worked_out_again(trace, layer, sublayer):
-    ours = norm_reading(trace, layer, sublayer)
-    assert ours.error < 1e-5
-    x = trace[ours.before].astype(float)
-    spread = x.var(-1) if trace.config.norm == "layernorm" else (x**2).mean(-1)
-    assert_allclose(ours.scales, np.sqrt(spread + trace.config.norm_eps), rtol=1e-6)
-    assert_allclose(ours.means, x.mean(-1), atol=1e-7)
-    after_sum = (
-        {"attn": "resid_mid", "ffn": "resid_post"} if is_post(trace) else {"attn": "resid_pre", "ffn": "resid_mid"}
-    )
-    assert ours.before == f"blocks.{layer}.{after_sum[sublayer]}"
+def test_norms_are_worked_out_again(trace, layer):
+    readings = norm_readings(trace, layer)
+    wanted = {name: read for name, read in layouts.norms(trace.config).items() if name.startswith(f"blocks.{layer}.")}
+    assert {reading.name: reading.before for reading in readings} == wanted
+    for ours in readings:
+        assert ours.error < 1e-5
+        x = trace[ours.before].astype(float)
+        spread = x.var(-1) if trace.config.norm == "layernorm" else (x**2).mean(-1)
+        assert_allclose(ours.scales, np.sqrt(spread + trace.config.norm_eps), rtol=1e-6)
+        assert_allclose(ours.means, x.mean(-1), atol=1e-7)
 
 
 def test_the_error_of_a_norm_is_found(trace):
-    name = "blocks.1.ffn_norm"
+    name = list(layouts.norms(trace.config))[-1]
     built = replace(trace, values={**trace.values, name: trace[name] + 0.25})
-    assert norm_reading(built, 1, "ffn").error == pytest.approx(0.25, abs=1e-5)
+    assert norm_reading(built, name).error == pytest.approx(0.25, abs=1e-5)

@@ -38,7 +38,8 @@ def test_wrapped_is_the_same_direction():
 def test_pairs_turn_by_position_times_a_power_of_theta(rotating_trace, vector, position):
     config = rotating_trace.config
     pairs = rotated_pairs(rotating_trace, vector, 1, 2, position)
-    angles = position * config.rope_theta ** (-2 * np.arange(config.d_head // 2) / config.d_head)
+    angles = position * config.rope_theta ** (-2 * np.arange(config.d_head // 2) / config.turned_dims)
+    angles[config.turned_dims // 2 :] = 0
     angles /= config.rope_scaling.factor if config.rope_scaling else 1  # "linear"
     assert_allclose(pairs.angles, angles, rtol=1e-6)
     for (x, y), (turned_x, turned_y), angle in zip(pairs.before, pairs.after, angles, strict=True):
@@ -53,15 +54,24 @@ def test_pairs_turn_by_position_times_a_power_of_theta(rotating_trace, vector, p
 )
 def test_pairs_are_the_dimensions_that_turn_together(trace_of, style, kv_head, dims):
     trace = trace_of(style)
-    pairs = rotated_pairs(trace, "k", 0, 2, 5)
+    pairs = rotated_pairs(trace, "k", 1, 2, 5)
     for name, shown in (("k", pairs.before), ("k_rot", pairs.after)):
-        k = trace[f"blocks.0.attn.{name}"][kv_head, 5]
+        k = trace[f"blocks.1.attn.{name}"][kv_head, 5]
         assert_array_equal(shown, [[k[a], k[b]] for a, b in dims])
 
 
 def test_the_error_shows_a_vector_that_was_not_turned_so(rotating_trace):
-    values = {**rotating_trace.values, "blocks.0.attn.q_rot": rotating_trace["blocks.0.attn.q"]}
-    assert rotated_pairs(replace(rotating_trace, values=values), "q", 0, 0, 5).error > 0.1
+    values = {**rotating_trace.values, "blocks.1.attn.q_rot": rotating_trace["blocks.1.attn.q"]}
+    assert rotated_pairs(replace(rotating_trace, values=values), "q", 1, 0, 5).error > 0.1
+
+
+def test_a_layer_that_turns_nothing_has_the_same_score_at_any_distance(trace_of):
+    trace = trace_of("grouped")
+    pairs = rotated_pairs(trace, "k", 0, 3, 5)
+    assert not pairs.angles.any() and pairs.error == 0
+    assert_array_equal(pairs.after, pairs.before)
+    scores = score_by_distance(trace, 0, 3, 9, 4, np.arange(12))
+    assert_allclose(scores, trace["blocks.0.attn.scores"][3, 9, 4], atol=1e-5)
 
 
 def test_scores_depend_on_the_distance_alone(rope_trace):
@@ -100,12 +110,15 @@ def test_at_its_own_distance_the_score_is_that_of_the_run_and_elsewhere_that_of_
 
 def test_the_first_pair_turns_a_radian_a_position_unless_slowed(rotating_trace):
     scaling = rotating_trace.config.rope_scaling
-    assert frequencies(rotating_trace)[0] == pytest.approx(1 / (scaling.factor if scaling else 1), rel=1e-6)
-    assert (np.diff(frequencies(rotating_trace)) < 0).all()
+    speeds = frequencies(rotating_trace["rope.angles"])
+    assert speeds[0] == pytest.approx(1 / (scaling.factor if scaling else 1), rel=1e-6)
+    turning = rotating_trace.config.turned_dims // 2
+    assert (np.diff(speeds[:turning]) < 0).all()
+    assert not speeds[turning:].any()
 
 
 def test_a_single_token_shows_no_speed(trace_of):
     trace = trace_of("rope", 1)
-    assert np.isnan(frequencies(trace)).all()
+    assert np.isnan(frequencies(trace["rope.angles"])).all()
     here = score_by_distance(trace, 0, 0, 0, 0, np.array([0]))
     assert here.item() == pytest.approx(trace["blocks.0.attn.scores"][0, 0, 0], abs=1e-5)

@@ -1,5 +1,6 @@
 """Of all sets of the parts that are asked, those that cost most beyond the sum are found."""
 
+from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -30,18 +31,16 @@ def test_the_sets_are_the_best_of_their_size(lms, style, trace_of, edits):
     expected = sorted((part for part in adds if adds[part] > 0), key=lambda part: -adds[part])[:MOST_PARTS]
     assert list(found.asked) == expected
 
-    def cost(parts) -> float:
+    @cache
+    def cost(*parts: Part) -> float:
         silenced = [*parse_edits(edits), *(part.silenced for part in parts)]
         return log2_p(lm, ids, parse_edits(edits), found.token_id) - log2_p(lm, ids, silenced, found.token_id)
 
     sizes = range(2, min(MOST_IN_A_SET, len(expected)) + 1)
     assert [len(each.parts) for each in found.sets] == list(sizes)
     for each in found.sets:
-        excess = {
-            parts: cost(parts) - sum(cost([part]) for part in parts)
-            for parts in combinations(expected, len(each.parts))
-        }
+        excess = {parts: cost(*parts) - sum(map(cost, parts)) for parts in combinations(expected, len(each.parts))}
         assert each.excess == pytest.approx(max(excess.values()), abs=1e-4)
         assert excess[each.parts] == pytest.approx(each.excess, abs=1e-4)
-        assert each.together == pytest.approx(cost(each.parts), abs=1e-4)
-        assert each.alone == pytest.approx([cost([part]) for part in each.parts], abs=1e-4)
+        assert each.together == pytest.approx(cost(*each.parts), abs=1e-4)
+        assert each.alone == pytest.approx([*map(cost, each.parts)], abs=1e-4)

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.steering import added, chosen_direction, cosines, effects, encoded, lists_of
+from explorer.analysis.steering import (
+    added,
+    chosen_direction,
+    cosines,
+    effects,
+    encoded,
+    lists_of,
+    recipe_of_texts,
+    texts_of,
+)
 from explorer.state.errors import UserError
 from explorer.state.interventions import Recipe, parse_edits
 from explorer.state.prompt_lists import PROMPT_LISTS
@@ -27,7 +36,7 @@ def fable(model):
 
 def test_the_cosine_is_that_of_two_vectors(trace):
     u = np.random.default_rng(0).normal(size=trace.config.d_model)
-    found, last = cosines(trace, u), "resid_post" if trace.config.norm_placement == "pre" else "ffn_norm"
+    found, last = cosines(trace, u), "ffn_norm" if trace.config.norm_placement == "post" else "resid_post"
     for row, name in ((0, "embed"), (1, f"blocks.0.{last}"), (2, f"blocks.1.{last}")):
         for position in (0, 7):
             x = trace[name][position].astype(float)
@@ -89,3 +98,51 @@ def test_a_direction_that_is_none_of_the_model_s_gives_way_to_the_first(fable):
     assert str(chosen_direction(fable, "neuron.1.7")) == "neuron.1.7"
     assert str(chosen_direction(replace(fable, token_bytes=()), "")) == "unembed.0"
     assert effects(replace(fable, token_bytes=()), Recipe.parse("unembed.0"), 0, 0, 1).prompts == (fable.token_ids,)
+
+
+def test_a_direction_is_made_of_lists_that_somebody_wrote(model, fable):
+    lm, tokenizer = model
+    texts, others = ["Tom ran home.", "A dog\n\nbarked."], [" Lily’s cat"]
+    recipe = recipe_of_texts(fable, 2, texts, others)
+    assert texts_of(fable, recipe) == (texts, others) and recipe.numbers == (2,)
+    means = [
+        np.mean(
+            [capture(lm, tokenizer.encode(text))["blocks.2.resid_post"].astype(float).mean(0) for text in each], axis=0
+        )
+        for each in (texts, others)
+    ]
+    along = np.subtract(*means)
+    assert_allclose(fable.direction(recipe), along / np.linalg.norm(along), atol=1e-5)
+    assert texts_of(fable, Recipe.parse("unembed.17")) == ()
+
+
+@pytest.mark.parametrize(
+    ("texts", "others", "said"),
+    [
+        ([], ["a"], "each list of a direction has 1 to 32 prompts of a token or more"),
+        (["a"] * 33, ["b"], "got 33 \\+ 1 prompts"),
+        (
+            ["one two three"] * 32,
+            ["The little dog ran to the big park and saw many more dogs. " * 20] * 4,
+            "at most 1024 tokens",
+        ),
+        (["a " * 300], ["b"], "a run has 1 to 256 tokens, got"),
+        (["a " * 4000], ["b " * 4000], "both lists together have at most 10,000 characters, got 16,000"),
+        (["a b"], ["a b"], "is 0 and points nowhere"),
+    ],
+)
+def test_lists_that_make_no_direction_are_told(fable, texts, others, said):
+    with pytest.raises(UserError, match=said):
+        recipe_of_texts(fable, 2, texts, others)
+
+
+def test_without_a_tokenizer_no_list_is_read(fable):
+    with pytest.raises(UserError, match="tokenizer"):
+        recipe_of_texts(replace(fable, token_bytes=()), 2, ["a"], ["b"])
+
+
+def test_built_in_lists_keep_their_examples_after_another_layer(fable):
+    first = next(iter(lists_of(fable).values()))
+    found = effects(fable, recipe_of_texts(fable, 1, first.prompts, first.others), 1, 0, 1)
+    assert len(found.prompts) == len(first.examples)
+    assert found.token_id == encoded(fable, first.towards)[0] and found.rival_id == encoded(fable, first.away)[0]

@@ -18,7 +18,12 @@ def test_facts_name_the_kind_and_the_size(lms):
         ("none", "RMSNorm · no positions · SwiGLU"),
         ("gpt", "LayerNorm · sinusoidal positions · ReLU · biases"),
         ("learned", "RMSNorm · learned positions · GELU (tanh) · q, k, v biases"),
-        ("grouped", "RMSNorm · RoPE slowed 4× · SwiGLU · QK-norm"),
+        ("grouped", "RMSNorm · RoPE slowed 4× in 1 of 2 layers · SwiGLU · QK-norm"),
+        (
+            "local",
+            "LayerNorm (one for attention and feed-forward side by side) · learned positions · GELU (tanh) · "
+            "sees all, 8 tokens, layer by layer · biases, none of q, k, v · unembedding with a bias",
+        ),
         ("post", "LayerNorm (post-norm) · RoPE · GELU"),
     ],
 )

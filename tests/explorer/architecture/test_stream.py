@@ -1,6 +1,19 @@
 """The stream's way through a model is the one that its values were computed along."""
 
-from explorer.architecture.stream import norms_from, stream_taps, taps_from
+import numpy as np
+
+from explorer.architecture.stream import (
+    added_at,
+    all_norms,
+    all_sums,
+    before_value,
+    depth_taps,
+    norms_from,
+    read_by,
+    stream_taps,
+    taps_from,
+)
+from tests import layouts
 
 
 def test_the_stream_goes_through_captured_values_in_their_order(trace):
@@ -22,3 +35,37 @@ def test_from_a_value_on_only_what_comes_after_it_counts(trace):
     post = trace.config.norm_placement == "post"
     last = ("blocks.1.ffn_norm", "blocks.1.resid_post") if post else ("final_norm", "blocks.1.resid_post")
     assert norms_from(trace.config, "blocks.1.resid_post") == [last]
+
+
+def test_every_sum_is_what_stands_before_it_and_what_is_added(trace):
+    sums = layouts.sums(trace.config)
+    assert all_sums(trace.config) == [name for name, *_rest in sums]
+    for name, before, added, _after in sums:
+        assert (before_value(trace.config, name), added_at(trace.config, name)) == (before, added)
+        total = trace[before].astype(float) + sum(trace[out] for out in added)
+        np.testing.assert_allclose(trace[name], total, atol=1e-5)
+
+
+def test_sublayers_read_what_their_linear_maps_multiply(trace):
+    """By the weights themselves: nothing else gives what was captured."""
+    for layer in range(trace.config.num_layers):
+        block, reads = f"blocks.{layer}", layouts.READS[trace.config.norm_placement]
+        for sublayer, read, (out, weight) in zip(
+            ("attn", "ffn"), reads, (("attn.v", "attn.v_proj"), ("ffn.up", "ffn.up_proj")), strict=True
+        ):
+            assert read_by(trace.config, layer, sublayer) == f"{block}.{read}"
+            made = trace[f"{block}.{read}"] @ trace.weights[f"{block}.{weight}.weight"].T
+            made = made + trace.weights.get(f"{block}.{weight}.bias", 0)
+            found = trace[f"{block}.{out}"]
+            found = np.concatenate(list(found), axis=-1) if found.ndim == 3 else found
+            np.testing.assert_allclose(found, made, atol=1e-4)
+
+
+def test_norms_are_in_the_order_of_the_data_s_way(trace):
+    norms, order = all_norms(trace.config), list(trace.values)
+    assert norms == sorted(norms, key=order.index)
+    assert {norm for norm in norms if norm != "final_norm"} == set(layouts.norms(trace.config))
+
+
+def test_depths_are_what_is_handed_on_after_each_sum(trace):
+    assert depth_taps(trace.config)[1:] == [after for *_sum, after in layouts.sums(trace.config)]

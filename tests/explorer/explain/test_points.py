@@ -14,12 +14,10 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from tests.drawn import Map, Picture, numbers, picture_of
 from tests.drawn import Point as Seen
-from tests.panels import PANELS, each_panel_and_style, fitting_run, run_of, shows, subject
+from tests.panels import PANELS, each_panel_and_style, fitting_run, run_of, subject
 from tests.specimens import edited_trace_of, kinds_edited_trace_of, stream_edited_trace_of
 
-UNEXPLAINED = {"tokens-merges", "residual-gains", "patching-paths", "training-loss", "training-copying"} | {
-    f"patching-{what}{where}" for what in ("estimate", "agreement") for where in ("", "_positions")
-}
+UNEXPLAINED = {"tokens-merges", "residual-gains", "training-loss", "training-copying"}
 TOLERANCE = 2e-4  # of the drawn value's size: what is drawn is worked out in float32 in places
 NO_NUMBER = (
     "not defined",
@@ -120,7 +118,7 @@ def check(name: str, trace: Trace) -> int:
 
 @each_picture_and_style()
 def test_a_clicked_point_is_worked_out_to_what_is_told_there(name, style, length):
-    has_none = name == "patching-neurons"  # between a run and itself; of two prompts: views/test_patching.py
+    has_none = name.startswith("patching")  # between a run and itself; of two prompts: views/test_patching.py
     assert bool(check(name, run_of(name, style, length))) is not has_none
 
 
@@ -129,12 +127,9 @@ def test_so_it_is_of_a_single_token(name):
     check(name, fitting_run(name, length=1))
 
 
-@pytest.mark.parametrize("name", POINTED_AT)
-def test_so_it_is_in_a_changed_run(name):
-    styles = [style for style in ("rope", "gpt") if shows(name, edited_trace_of(style))]
-    assert styles
-    for style in styles:
-        check(name, edited_trace_of(style))
+@each_picture_and_style(run=lambda name, style: edited_trace_of(style))
+def test_so_it_is_in_a_changed_run(name, style, length):
+    check(name, edited_trace_of(style))
 
 
 @pytest.mark.exhaustive

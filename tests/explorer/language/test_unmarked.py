@@ -12,7 +12,7 @@ EXPLORER = Path(__file__).parents[3] / "explorer"
 # What is no sentence of ours, by file.
 EXCEPTIONS = {
     "architecture/facts.py": {"GELU (tanh)": "a name"},
-    "explain/analysed/scores.py": {"qᵢ kᵢ / √d": "a formula"},
+    "explain/analysed/scores.py": {"qᵢ kᵢ / {}": "a formula"},
     "lessons/examples.py": {
         "Once upon a time there was a fox who wanted the moon.": "the model reads it",
         "Zorblat met Mimi. Zorblat said hello to Mimi. Then Zorb": "the model reads it",

@@ -26,7 +26,7 @@ def silenced(config, layer: int) -> list[tuple[Intervention, ...]]:
 CHANGED = [
     "",
     "blocks.0.attn.z.1*scale*0.5~blocks.1.ffn.hidden*scale*2~embed*scale*1.5",
-    "blocks.0.attn.z.1*mean~blocks.0.resid_mid.3*mean~blocks.1.attn.pattern@5-*mask*1~blocks.1.resid_mid@3*add*unembed.2*1",
+    "blocks.0.attn.z.1*mean~blocks.0.resid_post.3*mean~blocks.1.attn.pattern@5-*mask*1~blocks.1.resid_post@3*add*unembed.2*1",
 ]
 
 

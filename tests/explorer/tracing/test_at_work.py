@@ -1,6 +1,5 @@
 """Each kind of intervention is what one would do by hand with PyTorch's own hooks, and nothing else changes."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -14,101 +13,7 @@ from explorer.tracing.capture import capture
 from model.transformer_lm import TransformerLM
 from tests import specimens
 
-IDS = list(range(40, 52))
-LAYERS = range(2)
-ALL = slice(None)
-
-
-def run(lm: TransformerLM, text: str = ""):
-    return capture(lm, IDS, parse_edits(text))
-
-
-def by_hand(lm: TransformerLM, hooks: dict[str, Callable]) -> np.ndarray:
-    """The logits with hooks (x -> another) at values, made by PyTorch; x is the output without its batch axis."""
-    handles = [
-        lm.taps[name].register_forward_hook(lambda module, inputs, output, hook=hook: hook(output[0].clone())[None])
-        for name, hook in hooks.items()
-    ]
-    try:
-        with torch.inference_mode():
-            return lm(torch.tensor([IDS]))[0].numpy()
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def put(index, value: Callable) -> Callable:
-    """A hook that puts `value(x)` at an index of x."""
-
-    def hook(x):
-        new = value(x)
-        x[index] = new[index] if isinstance(new, torch.Tensor) and new.shape == x.shape else new
-        return x
-
-    return hook
-
-
-def unit(vector: torch.Tensor) -> torch.Tensor:
-    return vector / vector.norm()
-
-
-def pushed(x, direction, times):
-    return x + times * x.norm(dim=-1, keepdim=True) * unit(direction)
-
-
-def softmax_without(lm, layer: int, hidden: list[tuple], dropped: tuple | None = None) -> Callable:
-    """What the pattern is where the scores of hidden (head, queries, key) are −∞, and a dropped weight is 0."""
-
-    scores = torch.tensor(run(lm)[f"blocks.{layer}.attn.scores"])
-    scores = scores.masked_fill(~torch.ones(len(IDS), len(IDS), dtype=torch.bool).tril(), -torch.inf)
-    for head, queries, key in hidden:
-        scores[head, queries, key] = -torch.inf
-    pattern = scores.softmax(-1)
-    if dropped:
-        pattern[dropped] = 0
-    return lambda computed: pattern
-
-
-def weight(lm, name: str) -> torch.Tensor:
-    return lm.state_dict()[f"{name}.weight"]
-
-
-# text -> lm -> what it is by hand
-BY_HAND = {
-    "blocks.1.attn.z.1*mean": lambda lm: {"blocks.1.attn.z": put(1, lambda x: x[1].mean(0))},
-    "blocks.1.attn.z.1@3-5*mean": lambda lm: {"blocks.1.attn.z": put((1, slice(3, 6)), lambda x: x[1].mean(0))},
-    "blocks.0.resid_mid.3*mean": lambda lm: {"blocks.0.resid_mid": put((ALL, 3), lambda x: x[:, 3].mean())},
-    "blocks.0.ffn.hidden*mean": lambda lm: {"blocks.0.ffn.hidden": lambda x: x.mean(0).expand_as(x)},
-    "blocks.0.attn.v.1@2.7-*zero": lambda lm: {"blocks.0.attn.v": put((1, [2, *range(7, 12)]), lambda x: 0.0)},
-    "blocks.0.resid_post@4*scale*-2": lambda lm: {"blocks.0.resid_post": put(4, lambda x: -2 * x)},
-    "blocks.1.attn.pattern.2@9*drop*3": lambda lm: {"blocks.1.attn.pattern": put((2, 9, 3), lambda x: 0.0)},
-    "blocks.1.attn.pattern*drop*0": lambda lm: {"blocks.1.attn.pattern": put((ALL, ALL, 0), lambda x: 0.0)},
-    "blocks.1.attn.pattern.2@9*mask*3": lambda lm: {"blocks.1.attn.pattern": softmax_without(lm, 1, [(2, 9, 3)])},
-    "blocks.0.attn.pattern@1-*mask*0": lambda lm: {
-        "blocks.0.attn.pattern": softmax_without(lm, 0, [(ALL, slice(1, None), 0)])
-    },
-    "blocks.0.attn.pattern.1@5-8*mask*3~blocks.0.attn.pattern@6*mask*2~blocks.0.attn.pattern.0@6*drop*1": lambda lm: {
-        "blocks.0.attn.pattern": softmax_without(lm, 0, [(1, slice(5, 9), 3), (ALL, 6, 2)], dropped=(0, 6, 1))
-    },
-    "blocks.1.ffn.up.7*clamp*2": lambda lm: {"blocks.1.ffn.up": put((ALL, 7), lambda x: 2.0)},
-    "blocks.1.ffn.hidden@2*clamp*-0.5": lambda lm: {"blocks.1.ffn.hidden": put(2, lambda x: -0.5)},
-    "blocks.0.resid_mid*add*unembed.17*0.5": lambda lm: {
-        "blocks.0.resid_mid": lambda x: pushed(x, weight(lm, "lm_head")[17], 0.5)
-    },
-    "blocks.1.resid_post@4-6*add*unembed.17-20*-2": lambda lm: {
-        "blocks.1.resid_post": put(
-            slice(4, 7), lambda x: pushed(x, weight(lm, "lm_head")[17] - weight(lm, "lm_head")[20], -2)
-        )
-    },
-    "blocks.0.attn.out@3*add*neuron.1.7*3": lambda lm: {
-        "blocks.0.attn.out": put(3, lambda x: pushed(x, weight(lm, "blocks.1.ffn.down_proj")[:, 7], 3))
-    },
-    "blocks.1.resid_pre@2*remove*neuron.0.5": lambda lm: {
-        "blocks.1.resid_pre": put(
-            2, lambda x: x - torch.outer(x @ (u := unit(weight(lm, "blocks.0.ffn.down_proj")[:, 5])), u)
-        )
-    },
-}
+from .changes_by_hand import BY_HAND, IDS, by_hand, put, run
 
 
 @pytest.mark.parametrize("text", BY_HAND)
@@ -135,6 +40,10 @@ def test_a_norm_is_another(lms, style, place, kind):
     lm, text = lms[style], f"{place}*norm*{kind}"
     if lm.config.norm_placement == "post" and place == "final_norm":
         with pytest.raises(ValueError, match="no norm at final_norm: its last layer ends with one"):
+            run(lm, text)
+        return
+    if lm.config.norm_placement == "shared" and place == "blocks.1.ffn_norm":
+        with pytest.raises(ValueError, match=r"no value blocks\.1\.ffn_norm that could be changed"):
             run(lm, text)
         return
     module = lm.taps[place]
@@ -165,8 +74,8 @@ def test_what_is_not_chosen_is_as_it_was(lms, style):
         "blocks.0.attn.pattern.1@5*mask*2": (1, 5),
         "blocks.0.attn.pattern.1@5*drop*2": (1, 5, 2),
         "blocks.0.ffn.hidden.7@4*clamp*9": (4, 7),
-        "blocks.0.resid_mid@4*add*unembed.3*1": (4,),
-        "blocks.0.resid_mid@4.6*remove*unembed.3": ([4, 6],),
+        "blocks.0.resid_post@4*add*unembed.3*1": (4,),
+        "blocks.0.resid_post@4.6*remove*unembed.3": ([4, 6],),
     }.items():
         (edit,) = parse_edits(text)
         changed, left = run(lm, text)[edit.tap].copy(), plain[edit.tap].copy()
@@ -211,12 +120,12 @@ def test_a_query_keeps_a_key_to_look_at(lms):
 def test_kinds_at_one_value_act_in_their_order(lms):
     """The mean first, then its multiple, then what is taken out and added."""
     texts = (
-        "blocks.0.resid_mid*add*unembed.4*0.5",
-        "blocks.0.resid_mid*remove*unembed.3",
-        "blocks.0.resid_mid*scale*2",
-        "blocks.0.resid_mid*mean",
+        "blocks.0.resid_post*add*unembed.4*0.5",
+        "blocks.0.resid_post*remove*unembed.3",
+        "blocks.0.resid_post*scale*2",
+        "blocks.0.resid_post*mean",
     )
-    x = run(lms["rope"])["blocks.0.resid_mid"].astype(np.float64)
+    x = run(lms["rope"])["blocks.0.resid_post"].astype(np.float64)
     x = 2 * np.broadcast_to(x.mean(0), x.shape)
     rows = lms["rope"].state_dict()["lm_head.weight"].double().numpy()
     out, towards = (rows[i] / np.linalg.norm(rows[i]) for i in (3, 4))
@@ -224,8 +133,8 @@ def test_kinds_at_one_value_act_in_their_order(lms):
     x = x + 0.5 * np.linalg.norm(x, axis=-1, keepdims=True) * towards
     for order in (texts, texts[::-1]):
         changed = run(lms["rope"], "~".join(order))
-        assert_allclose(changed["blocks.0.resid_mid"], x, atol=1e-5)
-        assert check(changed, "blocks.0.resid_mid").passed
+        assert_allclose(changed["blocks.0.resid_post"], x, atol=1e-5)
+        assert check(changed, "blocks.0.resid_post").passed
 
 
 WRONG = {  # of each kind a change, and the value that it changes
@@ -233,11 +142,11 @@ WRONG = {  # of each kind a change, and the value that it changes
     "blocks.1.attn.pattern.2@9*drop*3": "blocks.1.attn.pattern",
     "blocks.1.attn.pattern.2@9*mask*3": "blocks.1.attn.pattern",
     "blocks.1.ffn.hidden.7*clamp*2": "blocks.1.ffn.hidden",
-    "blocks.1.ffn_norm*norm*none": "blocks.1.ffn_norm",
-    "blocks.0.resid_mid*add*unembed.17*0.5": "blocks.0.resid_mid",
-    "blocks.0.resid_mid*remove*unembed.17": "blocks.0.resid_mid",
-    "blocks.0.resid_mid@4*scale*2": "blocks.0.resid_mid",
-    "blocks.0.resid_mid@4*zero": "blocks.0.resid_mid",
+    "blocks.1.attn_norm*norm*none": "blocks.1.attn_norm",
+    "blocks.0.resid_post*add*unembed.17*0.5": "blocks.0.resid_post",
+    "blocks.0.resid_post*remove*unembed.17": "blocks.0.resid_post",
+    "blocks.0.resid_post@4*scale*2": "blocks.0.resid_post",
+    "blocks.0.resid_post@4*zero": "blocks.0.resid_post",
 }
 
 
@@ -253,7 +162,7 @@ def test_a_value_that_is_not_what_the_change_makes_of_it_is_told(lms, style, tex
 
 def test_every_kind_has_a_change_by_hand():
     tested = {edit.operation for text in BY_HAND for edit in parse_edits(text)} | {"norm"}
-    elsewhere = {"shift", "base", "patch", "patch_mean"}  # (test_intervening.py, test_putting.py)
+    elsewhere = {"shift", "base", "patch", "patch_mean"}  # (test_changed_positions.py, test_putting.py)
     assert tested | elsewhere == set(KINDS)
     assert {edit.operation for text in WRONG for edit in parse_edits(text)} | elsewhere == set(KINDS)
 
@@ -261,7 +170,7 @@ def test_every_kind_has_a_change_by_hand():
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_in_half_precision_all_is_worked_out_again_too(dtype):
     lm = TransformerLM(specimens.config()).eval().requires_grad_(False).to(dtype)
-    edits = parse_edits(specimens.KINDS_EDITS.format(other="layernorm"))
+    edits = specimens.known_edits(lm, specimens.KINDS_EDITS.format(other="layernorm"))
     changed = capture(lm, IDS, edits)
     assert changed.dtype == str(dtype).removeprefix("torch.")
     for name in changed.values:

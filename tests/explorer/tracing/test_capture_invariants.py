@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from tests import layouts
+
 
 def softmax(x: np.ndarray) -> np.ndarray:
     exps = np.exp(x - x.max(-1, keepdims=True))
@@ -37,17 +39,19 @@ def test_rows_of_a_pattern_sum_to_1_and_look_only_back(block):
 
 def test_scores_are_scaled_products_of_queries_and_keys(trace, block):
     q, k = rotated(trace, block, "q"), rotated(trace, block, "k")
-    assert_allclose(block("attn.scores"), q @ k.swapaxes(-2, -1) / np.sqrt(q.shape[-1]), atol=1e-5)
+    assert_allclose(block("attn.scores"), q @ k.swapaxes(-2, -1) / trace.config.divisor, atol=1e-5)
 
 
 def test_scores_are_not_masked_yet(block):
     assert np.isfinite(block("attn.scores")).all()
 
 
-def test_the_pattern_is_the_masked_softmax_of_the_scores(block):
-    scores = block("attn.scores")
-    masked = np.where(np.tri(scores.shape[-1], dtype=bool), scores, -np.inf)
-    assert_allclose(block("attn.pattern"), softmax(masked), atol=1e-6)
+def test_the_pattern_is_the_masked_softmax_of_the_scores(trace):
+    for layer in range(trace.config.num_layers):
+        scores, window = trace[f"blocks.{layer}.attn.scores"], trace.config.window(layer) or len(trace)
+        query, key = np.indices(scores.shape[-2:])
+        masked = np.where((key <= query) & (query - key < window), scores, -np.inf)
+        assert_allclose(trace[f"blocks.{layer}.attn.pattern"], softmax(masked), atol=1e-6)
 
 
 def test_z_is_the_pattern_times_the_values(trace, block):
@@ -64,13 +68,12 @@ def test_rotation_keeps_lengths_and_leaves_position_0(rotating_trace, name):
     before, after = rotating_trace[name], rotating_trace[f"{name}_rot"]
     assert_allclose(np.linalg.norm(after, axis=-1), np.linalg.norm(before, axis=-1), rtol=1e-5)
     assert_array_equal(after[:, 0], before[:, 0])
-    assert not np.allclose(after[:, 1], before[:, 1])
+    assert np.array_equal(after, before) is not rotating_trace.config.rotates(int(name.split(".")[1]))
 
 
-def test_each_sublayer_adds_to_the_residual_stream(trace, block):
-    middle = "attn_norm" if trace.config.norm_placement == "post" else "resid_mid"
-    assert_allclose(block("resid_mid"), block("resid_pre") + block("attn.out"), atol=1e-6)
-    assert_allclose(block("resid_post"), block(middle) + block("ffn.out"), atol=1e-6)
+def test_each_sublayer_adds_to_the_residual_stream(trace):
+    for name, before, added, _after in layouts.sums(trace.config):
+        assert_allclose(trace[name], trace[before] + sum(trace[out] for out in added), atol=1e-6)
 
 
 def test_the_feed_forward_gates_or_bends(trace, block):
@@ -97,7 +100,7 @@ def test_blocks_hand_on_the_residual_stream(trace):
 
 def test_the_stream_begins_with_tokens_and_positions(lms, style, trace):
     table = lms[style].token_embedding.weight.numpy()[list(trace.token_ids)]
-    scale = math.sqrt(trace.config.d_model) if trace.config.scale_embeddings else 1
+    scale = math.sqrt(trace.config.d_model) if trace.config.scale_embeddings else trace.config.embedding_multiplier
     added = trace.values.get("position_embed", 0)
     assert_allclose(trace["embed"], scale * table + added, atol=1e-5)
     assert ("position_embed" in trace) is (trace.config.position in ("sinusoidal", "learned"))

@@ -12,7 +12,7 @@ from explorer.tracing.capture import capture
 from explorer.tracing.intervening import edited, edited_steps
 from model.generation.autoregressive import generate
 
-CAPTURES, GENERATIONS, WORKERS = 60, 20, 6
+CAPTURES, GENERATIONS, WORKERS = 24, 8, 6
 
 
 @pytest.fixture

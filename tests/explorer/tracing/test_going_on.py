@@ -1,19 +1,41 @@
 """Two continuations on the same random numbers."""
 
+import pytest
+
 from explorer.state.interventions import parse_edits
+from explorer.state.settings import GenerationSettings
 from explorer.tracing.capture import capture
-from explorer.tracing.going_on import SEED, TEMPERATURE, write
+from explorer.tracing.going_on import write
 from explorer.tracing.intervening import edited_steps
 from model.generation import generate
 
 IDS = tuple(range(40, 48))
 
 
-def test_it_is_what_generate_writes(lms, style):
+@pytest.mark.parametrize(
+    "settings",
+    [
+        GenerationSettings(),
+        GenerationSettings(seed=3, temperature=1.5, top_k=5, max_new_tokens=1, stop_strings=" "),
+        GenerationSettings(seed=3, top_p=0.5, min_p=0.1, repetition_penalty=2.0),
+    ],
+    ids=["default", "top_k", "others"],
+)
+def test_it_is_what_generate_writes(lms, style, settings):
+    """By the settings of the panel, but for the number of tokens and where to stop."""
     lm, edits = lms[style], parse_edits("blocks.1.resid_post*add*unembed.17*3")
+    drawn_by = settings.as_dict() | {"max_new_tokens": 10, "stop_strings": ()}
     for changes in ((), edits):
-        steps = generate(lm, IDS, max_new_tokens=10, temperature=TEMPERATURE, seed=SEED)
-        expected = [step.token_id for step in edited_steps(lm, changes, steps)]
-        assert list(write(lm, IDS, changes, 10)) == expected
-        assert capture(lm, IDS, changes).written(10) == tuple(expected)
-    assert write(lm, IDS, edits, 10) != write(lm, IDS, (), 10)
+        expected = [step.token_id for step in edited_steps(lm, changes, generate(lm, IDS, **drawn_by))]
+        assert list(write(lm, IDS, changes, 10, settings)) == expected
+        assert capture(lm, IDS, changes).written(10, settings) == tuple(expected)
+
+
+def test_settings_and_changes_have_a_say(lms, style):
+    lm, edits = lms[style], parse_edits("blocks.1.resid_post*add*unembed.17*3")
+    plain = GenerationSettings(temperature=1.5)
+    written = {
+        write(lm, IDS, *asked)
+        for asked in (((), 10, plain), (edits, 10, plain), ((), 10, GenerationSettings(seed=1, temperature=1.5)))
+    }
+    assert len(written) == 3

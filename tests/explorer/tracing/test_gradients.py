@@ -11,7 +11,7 @@ from explorer.state.interventions import Edit, parse_edits
 from explorer.tracing.capture import capture
 from explorer.tracing.gradients import slopes, token_contributions, units_of
 from explorer.tracing.jobs import finished
-from tests.specimens import KINDS_EDITS
+from tests.specimens import KINDS_EDITS, known_edits
 
 IDS, POSITION, TOKEN, RIVAL = tuple(range(40, 52)), 8, 33, 7
 
@@ -68,7 +68,7 @@ def test_of_a_linear_model_both_are_in_closed_form(lms):
 def test_the_baseline_is_the_mean_embedding_at_its_position(lms, style):
     lm = lms[style]
     baseline, mean = found(lm)["baseline"], lm.token_embedding.weight.double().mean(0).numpy()
-    mean = mean * (lm.config.d_model**0.5 if lm.config.scale_embeddings else 1)
+    mean = mean * (lm.config.d_model**0.5 if lm.config.scale_embeddings else lm.config.embedding_multiplier)
     trace = capture(lm, IDS)
     added = trace["position_embed"][: POSITION + 1] if "position_embed" in trace else 0
     assert_allclose(baseline, np.broadcast_to(mean + added, baseline.shape), atol=1e-5)
@@ -76,7 +76,7 @@ def test_the_baseline_is_the_mean_embedding_at_its_position(lms, style):
 
 @pytest.mark.parametrize("edits", ["", KINDS_EDITS.format(other="none")])
 def test_a_knock_out_is_a_run_in_which_no_later_token_sees_the_key(lms, style, edits):
-    lm, edits = lms[style], parse_edits(edits)
+    lm, edits = lms[style], known_edits(lms[style], edits)
     without = found(lm, edits)["without"]
     for key in (0, 5):
         hidden = [Edit(f"blocks.{i}.attn.pattern", "mask", key, positions=f"{key + 1}-") for i in (0, 1)]

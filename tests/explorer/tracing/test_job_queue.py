@@ -195,10 +195,9 @@ def test_an_error_is_told_to_who_waits_and_to_nobody_after(kept):
         raise UserError("the prompts are too short")
 
     job = Job("wrong", pieces, 2, 1e6)
-    queue.begin("ann", job)
-    until(lambda: queue._tasks[job.name].is_over)
-    progress = queue.progress("ann", job.name)
-    assert progress.state == "failed" and str(progress.error) == "the prompts are too short"
+    told = [queue.begin("ann", job)]
+    until(lambda: told[-1].state == "failed" or told.append(queue.progress("ann", job.name)))
+    assert str(told[-1].error) == "the prompts are too short"
     assert queue.progress("ann", job.name).state == "gone" and kept.peek("wrong") is None
     gate = Gate(open_=True)  # and the others go on
     queue.begin("bob", gate.job)

@@ -5,14 +5,17 @@ from weakref import ref
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose, assert_array_equal
 
 import explorer.tracing.library as library_module
+import explorer.tracing.offered_models as offered_models
 from explorer.state.interventions import parse_edits
 from explorer.state.run import Run
 from explorer.tracing.library import Library, bytes_of
 from explorer.tracing.logits_cache import LogitsCache
 from explorer.web.answers.continuations import Continuations
 from model.checkpoint import CheckpointError, save_checkpoint
+from tests.specimens import STORIES
 
 
 def test_the_same_question_has_the_same_answer(library):
@@ -49,6 +52,56 @@ def test_the_path_of_a_checkpoint_is_no_name(tiny_checkpoint):
         Library("cpu").model(str(tiny_checkpoint))
 
 
+@pytest.fixture
+def elsewhere(tiny_checkpoint, tmp_path):
+    """A checkpoint's folder outside `checkpoints/`."""
+    return shutil.copytree(tiny_checkpoint, tmp_path / "of-somebody")
+
+
+def test_what_is_opened_is_offered_by_its_name_alone(tiny_checkpoint, elsewhere):
+    library = Library("cpu")
+    assert library.offered.open(elsewhere) == library.offered.open(str(elsewhere)) == "of-somebody"
+    assert library.checkpoints == ["of-somebody", "tiny"]
+    assert_array_equal(library.trace("of-somebody", (1, 2))["logits"], library.trace("tiny", (1, 2))["logits"])
+    for path in (str(elsewhere), "../of-somebody"):
+        with pytest.raises(CheckpointError, match="there is no checkpoint"):
+            library.model(path)
+    with pytest.raises(CheckpointError, match="there is no checkpoint"):
+        Library("cpu").model("of-somebody")
+
+
+def test_what_is_opened_is_read_anew_where_it_was_written_anew(elsewhere, tiny_lm, tiny_tokenizer):
+    library = Library("cpu")
+    name = library.offered.open(elsewhere)
+    before = library.trace(name, (1, 2))["logits"]
+    tiny_lm.lm_head.weight.data *= 2
+    save_checkpoint(tiny_lm, tiny_tokenizer, elsewhere, dtype=torch.float32)
+    assert_allclose(library.trace(name, (1, 2))["logits"], 2 * before, atol=1e-4)
+
+
+def test_a_model_of_one_file_has_its_name(tiny_checkpoint):
+    library = Library("cpu")
+    assert library.offered.open(STORIES) == "stories260K"
+    assert library.model("stories260K")[0].config.num_layers == 5
+
+
+def test_half_precision_becomes_float32(tiny_checkpoint, elsewhere, tiny_lm, tiny_tokenizer):
+    save_checkpoint(tiny_lm, tiny_tokenizer, elsewhere, dtype=torch.bfloat16)
+    library = Library("cpu")
+    assert library.model(library.offered.open(elsewhere))[0].lm_head.weight.dtype == torch.float32
+
+
+def test_nothing_is_opened_that_is_not_there_or_has_the_name_of_another(tiny_checkpoint, elsewhere, tmp_path):
+    library = Library("cpu")
+    with pytest.raises(CheckpointError, match="there is no file or folder '.*nowhere'"):
+        library.offered.open(tmp_path / "nowhere")
+    with pytest.raises(CheckpointError, match="a checkpoint has the name 'tiny' already"):
+        library.offered.open(shutil.copytree(elsewhere, tmp_path / "copies" / "tiny"))
+    library.offered.open(elsewhere)
+    with pytest.raises(CheckpointError, match="a checkpoint has the name 'of-somebody' already"):
+        library.offered.open(shutil.copytree(elsewhere, tmp_path / "copies" / "of-somebody"))
+
+
 def test_a_damaged_checkpoint_is_not_kept(tiny_checkpoint):
     library, weights = Library("cpu"), tiny_checkpoint / "model.safetensors"
     intact = weights.read_bytes()
@@ -67,7 +120,7 @@ def test_checkpoints_are_those_on_disk_now(tiny_checkpoint):
 
 def test_folders_are_not_looked_through_for_a_model(tiny_checkpoint, monkeypatch):
     """An answer asks for its model many times."""
-    monkeypatch.setattr(library_module, "list_checkpoints", lambda: pytest.fail("looks into every folder"))
+    monkeypatch.setattr(offered_models, "list_checkpoints", lambda: pytest.fail("looks into every folder"))
     library = Library("cpu")
     for _ in range(3):
         library.model("tiny")

@@ -9,7 +9,7 @@ from explorer.state.interventions import parse_edits
 from explorer.tracing.capture import capture
 from explorer.tracing.outcome import outcome
 from explorer.tracing.work import GivenUp, Work
-from tests.specimens import KINDS_EDITS, STREAM_EDITS
+from tests.specimens import KINDS_EDITS, STREAM_EDITS, known_edits
 
 IDS = tuple(range(40, 52))
 
@@ -17,7 +17,7 @@ IDS = tuple(range(40, 52))
 @pytest.mark.parametrize("text", ["", STREAM_EDITS, KINDS_EDITS.format(other="none"), "logits.33@7*scale*3"])
 @pytest.mark.parametrize("position", [0, 7, 11])
 def test_it_is_what_is_captured(lms, style, text, position):
-    edits = parse_edits(text)
+    edits = known_edits(lms[style], text)
     logits = capture(lms[style], IDS, edits)["logits"][position].astype(np.float64)
     expected = logits[33], logits[33] - np.logaddexp.reduce(logits)
     assert_allclose(outcome(lms[style], IDS, edits, position, 33), expected, atol=1e-4)

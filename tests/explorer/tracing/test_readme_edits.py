@@ -24,11 +24,20 @@ def test_every_kind_has_an_example():
     assert {edit.operation for text in TEXTS for edit in parse_edits(text)} == set(KINDS)
 
 
+@pytest.fixture(scope="module")
+def unchanged(lm):
+    return capture(lm, list(range(300, 312)))
+
+
+@pytest.fixture(scope="module")
+def other(lm):
+    return capture(lm, list(range(312, 300, -1)))
+
+
 @pytest.mark.parametrize("text", TEXTS)
-def test_an_example_changes_the_run(lm, text):
-    ids, edits = list(range(300, 312)), parse_edits(text)
-    other = capture(lm, list(range(312, 300, -1)))
+def test_an_example_changes_the_run(lm, unchanged, other, text):
+    edits = parse_edits(text)
     edits = [replace(edit, source=other) if isinstance(edit, FromOther) else edit for edit in edits]
     assert "~".join(map(str, edits)) == text
-    difference = capture(lm, ids, edits)["logits"] - capture(lm, ids)["logits"]
+    difference = capture(lm, unchanged.token_ids, edits)["logits"] - unchanged["logits"]
     assert np.abs(difference).max() > 1e-4 or "shift" in text  # which rotary positions do not mind

@@ -4,7 +4,9 @@ import pytest
 
 from explorer.state.run import MOST_TOKENS
 from explorer.tracing.translation import translated
+from model.checkpoint import load_checkpoint
 from model.tokenizer import Tokenizer
+from tests.specimens import STORIES
 
 
 @pytest.fixture(scope="module")
@@ -37,3 +39,32 @@ def test_what_is_no_text_ends_it(tiny_tokenizer, of_bytes):
 
 def test_no_more_than_fits_into_a_link(tiny_tokenizer, of_bytes):
     assert len(translated(b"x" * 3000, of_bytes, tiny_tokenizer)) <= MOST_TOKENS
+
+
+@pytest.fixture(scope="module")
+def marked():
+    """One that puts a space and <s> before a text."""
+    return load_checkpoint(STORIES)[1]
+
+
+def test_what_a_model_expects_before_a_text_is_its_own(tiny_tokenizer, marked):
+    own = tiny_tokenizer.encode("A fox")
+    there = translated(own, tiny_tokenizer, marked)
+    assert there == (*marked.beginning, *marked.encode("A fox"))
+    assert list(translated(there, marked, tiny_tokenizer)) == own
+    assert translated(there, marked, marked) == there
+    begun_otherwise = translated(there[1:], marked, marked)  # its visitor left it out
+    assert begun_otherwise == there[1:]
+
+
+def test_a_continuation_has_no_beginning_and_no_space_of_its_own(tiny_tokenizer, marked):
+    for text in (" went on", "x and"):
+        there = translated(tiny_tokenizer.encode(text), tiny_tokenizer, marked, goes_on=True)
+        assert b"".join(map(marked.token_bytes, there)) == text.encode()
+        assert list(translated(there, marked, tiny_tokenizer, goes_on=True)) == tiny_tokenizer.encode(text)
+
+
+def test_special_tokens_that_end_no_text_are_left_out(tiny_tokenizer, marked):
+    unknown = marked.special_tokens["<unk>"]
+    ids = (*marked.encode("A fox"), unknown, *marked.encode_continuation(" ran"))
+    assert list(translated(ids, marked, tiny_tokenizer)) == tiny_tokenizer.encode("A fox ran")

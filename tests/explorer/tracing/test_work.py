@@ -5,9 +5,10 @@ import time
 import pytest
 
 from explorer.tracing.runs import Runs
-from explorer.tracing.work import GivenUp, TooMuch, Work, go_on
+from explorer.tracing.work import GivenUp, TooMuch, Work, go_on, tokens_at_once
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.events.opening import Opening
+from model.config import ModelConfig
 
 
 def test_work_for_nobody_in_particular_has_no_bounds():
@@ -58,3 +59,14 @@ def test_a_tree_that_is_too_large_is_told_beside_the_pictures(library):
         told.append(contents.get("problem"))
         assert any(name.startswith("attention-") for name in contents)
     assert "reads at most" in told[0] and told[-1] is None and contents["branches"]
+
+
+@pytest.mark.parametrize(
+    ("d_model", "times", "least", "most"), [(192, 1, 512, 512), (192, 3, 170, 170), (2048, 1, 19, 19)]
+)
+def test_a_piece_is_as_long_as_the_model_allows(d_model, times, least, most):
+    config = ModelConfig(
+        vocab_size=4096, context_length=256, d_model=d_model, num_layers=6, num_heads=8, d_ff=4 * d_model
+    )
+    assert least <= tokens_at_once(config, times) <= most
+    assert tokens_at_once(config, 10**6) == 1

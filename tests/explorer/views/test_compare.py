@@ -19,6 +19,7 @@ from explorer.views.compare.apart import heads, streams, text
 from explorer.views.compare.predictions import next_tokens, parts
 from explorer.views.compare.words import formula
 from explorer.views.explained import explained
+from explorer.views.style import label
 from explorer.views.two_runs.difference import Incomparable
 from explorer.views.two_runs.selection import selection_in_other
 from tests.specimens import CORE, models, tokenizer
@@ -49,9 +50,8 @@ def test_each_runs_bars_have_its_name(style):
     figure = next_tokens(comparison, 4)
     bars = {part["name"]: part for part in figure.parts[0]}
     names = [name.strip("\u2068\u2069") for name in figure.parts[1]["yaxis"]["ticktext"]]
-    ids = [
-        [text.replace(" ", "·") for text in comparison.trace.vocabulary].index(name) for name in names if len(name) < 12
-    ]
+    vocabulary = [label(text).strip("\u2068\u2069") for text in comparison.trace.vocabulary]
+    ids = [vocabulary.index(name) for name in names if len(name) < 12]
     mine = next_token(comparison.trace, 4).plain
     theirs = next_token(comparison.other, comparison.alignment.nearest(4)).plain
     kept = [i for i, name in enumerate(names) if len(name) < 12]

@@ -206,6 +206,22 @@ def test_every_cell_is_what_was_changed(look, panel, style):
     check(seen := look(style, changed=True), panel, CHANGED[panel](seen))
 
 
+@pytest.mark.parametrize("style", PRE_NORM)
+def test_what_a_head_adds_more_is_told_with_what_it_added(look, style):
+    changed, unchanged = look(style, changed=True), look(style)
+    token, rival = (changed.weight("lm_head.weight")[i] for i in unchanged.explained)
+    after, before = (
+        np.stack([one.added(one.head_outputs(i), to=token - rival) for i in (0, 1)]) for one in (changed, unchanged)
+    )
+    picture = changed.picture("experiments", "grown_heads")
+    for p in picture.points():
+        place = int(p.y), int(p.x)
+        now, then = p.told.split("adds ")[1].split("\n")[0].split(", unchanged ")
+        assert tells(now, after[place]) and tells(then, before[place])
+    (frame,) = picture.layout["shapes"]
+    assert [frame[side] for side in ("x0", "x1", "y0", "y1")] == [1.5, 2.5, 0.5, 1.5]
+
+
 @pytest.mark.parametrize("style", ["gpt", "learned"])
 def test_every_cell_is_what_is_added_for_its_position(look, style):
     check(seen := look(style), ("tokens", "positions"), added_positions(seen))

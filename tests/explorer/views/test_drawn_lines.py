@@ -193,7 +193,7 @@ def test_the_numbers_of_a_query_stand_at_their_keys(look, style):
         @ seen.weight("blocks.1.attn.o_proj.weight")[:, 2 * seen.trace.config.d_head : 3 * seen.trace.config.d_head].T
     )
     lengths = np.sqrt((values**2).sum(-1))
-    rows = scores * np.sqrt(seen.trace.config.d_head), scores, scores, weights, lengths, weights * lengths
+    rows = scores * seen.trace.config.divisor, scores, scores, weights, lengths, weights * lengths
     for p in seen.picture("attention", "stages").points():
         i, key = int(p.y), int(p.x)
         assert f"key {key} " in p.told and p.change == {"key": key}

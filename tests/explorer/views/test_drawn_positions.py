@@ -42,7 +42,7 @@ def pairs(look: Look, vector: str, position: int) -> np.ndarray:
 def by_pair(look: Look, distance: int) -> np.ndarray:
     """(F,) what each pair of q and k, before their rotation, adds to the score at a distance."""
     q, k = (pairs(look, f"{name}{'_norm' * look.trace.config.qk_norm}", at) for name, at in (("q", 9), ("k", 4)))
-    return (q * k.conj() * np.exp(1j * distance * speeds(look))).real / np.sqrt(look.trace.config.d_head)
+    return (q * k.conj() * np.exp(1j * distance * speeds(look))).real / look.trace.config.divisor
 
 
 def test_every_pair_adds_its_share_of_the_score(seen, picture):

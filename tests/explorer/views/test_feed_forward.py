@@ -9,8 +9,10 @@ from explorer.analysis.feed_forward import ACTIVATIONS, neuron, neurons, pushed,
 from explorer.explain.notation import number
 from explorer.state.selection import Selection
 from explorer.views.feed_forward import VIEW, by_layer
-from explorer.views.feed_forward.neuron_plots import MOST_NEURONS, across_tokens, curve, promoted, strongest
+from explorer.views.feed_forward.neuron_plots import MOST_NEURONS, across_tokens, curve, strongest
+from explorer.views.feed_forward.promoted_plot import promoted
 from explorer.views.style import FEED_FORWARD, SELECTED, label, positions
+from tests import layouts
 
 
 @pytest.fixture
@@ -117,7 +119,7 @@ def test_the_formula_is_the_chosen_neurons(trace, gated):
     assert f"off by {number(worked.error)}" in formula
     assert ("hidden = gate · up" in formula) is gated
     assert ("+ b_up[17]" in formula) is trace.config.bias
-    read = "attn_norm" if trace.config.norm_placement == "post" else "ffn_norm"
+    read = layouts.READS[trace.config.norm_placement][1]
     assert f"x = blocks.1.{read} ({trace.config.d_model} numbers)" in formula
 
 

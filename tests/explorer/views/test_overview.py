@@ -21,6 +21,7 @@ from explorer.views.overview.plan import Box
 from explorer.views.overview.tall import Tall
 from explorer.views.overview.wide import Wide
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL
+from tests import layouts
 
 SELECTION = Selection(layer=1, head=2, query=9, target=2)
 
@@ -67,9 +68,9 @@ def test_every_part_of_every_block_is_drawn(trace, parts):
     assert Counter(part.kind for part in parts) == Counter(
         token=1,
         position=added,
-        addition=2 * layers + added,
-        norm=2 * layers + (config.norm_placement == "pre"),
-        rotation=layers * (config.position == "rope"),
+        addition=len(layouts.sums(config)) + added,
+        norm=len(layouts.norms(config)) + (config.norm_placement != "post"),
+        rotation=sum(config.rotates(layer) for layer in range(layers)),
         head=layers * config.num_heads,
         o_proj=layers,
         feed_forward=layers,
@@ -137,8 +138,9 @@ def test_a_click_leads_to_the_parts_own_tab(trace, parts):
     layers, per_layer = range(trace.config.num_layers), range(trace.config.num_heads)
     chosen = {kind: [without_view(part) for part in parts if part.kind == kind] for kind in tabs}
     assert chosen["head"] == [{"layer": layer, "head": head} for layer in layers for head in per_layer]
-    for kind in ("o_proj", "feed_forward", "rotation"):
-        assert chosen[kind] in ([], [{"layer": layer} for layer in layers])
+    for kind in ("o_proj", "feed_forward"):
+        assert chosen[kind] == [{"layer": layer} for layer in layers]
+    assert chosen["rotation"] == [{"layer": layer} for layer in layers if trace.config.rotates(layer)]
     assert [*chosen["token"], *chosen["lm_head"]] == [{}, {}]
     assert chosen["next_token"] == [{"target": rank} for rank in range(1, 6)]
 
@@ -147,24 +149,34 @@ def without_view(part: Part) -> dict[str, int]:
     return {field: value for field, value in part.selects.items() if field != "view"}
 
 
+BLOCKS = {  # where norms stand -> the parts of a block in their order
+    "pre": ["norm", "o_proj", "addition", "norm", "feed_forward", "addition"],
+    "post": ["o_proj", "addition", "norm", "feed_forward", "addition", "norm"],
+    "parallel": ["norm", "o_proj", "norm", "feed_forward", "addition"],
+    "shared": ["norm", "o_proj", "feed_forward", "addition"],
+}
+
+
 def test_the_norm_sits_where_it_sits(plan, parts, post):
     """Between an addition and the next block's read if post-norm, else on the way into its sublayer."""
     norms = [part for part in parts if part.kind == "norm"]
     ends = [part for part in norms if centre(part)[1] == at.STREAM]
     assert len(ends) == (len(norms) if post else 1)
     order = [part.kind for part in parts if part.kind not in ("head", "rotation", "next_token")]
-    block = ["o_proj", "addition", "norm", "feed_forward", "addition", "norm"]
-    if not post:
-        block = ["norm", "o_proj", "addition", "norm", "feed_forward", "addition"]
-    first = order.index(block[0])
-    assert order[first : first + 12] == block * 2
-    assert order[first + 12 :] == ([] if post else ["norm"]) + ["lm_head"]
+    block = BLOCKS[plan.config.norm_placement]
+    first = order.index(block[0], order.index("token") + 1)
+    last = first + 2 * len(block)
+    assert order[first:last] == block * 2
+    assert order[last:] == ([] if post else ["norm"]) + ["lm_head"]
     for layer in range(plan.config.num_layers):
-        for sublayer in ("attn", "ffn"):
-            x, y = plan.norm(layer, sublayer)
+        for name in layouts.NORMS[plan.config.norm_placement]:
+            x, y = plan.norm(layer, name)
+            sublayer = name.removesuffix("_norm")
             read, added = (plan.place(layer, f"{what}_{sublayer}") for what in ("read", "add"))
             assert read < added
-            assert (added < x and y == at.STREAM) if post else (x == read and y != at.STREAM)
+            shared = plan.config.norm_placement == "shared"  # where it reads, and then where both branch off
+            assert (y == at.STREAM) is post
+            assert added < x if post else x < read if shared else x == read
     assert plan.changes() == sorted(plan.changes())
 
 
@@ -238,12 +250,11 @@ def test_all_of_a_number_is_told_of_every_part(trace, found, parts):
         bias = f"(of this its bias {full(found.parts.biases[layer])})"
         assert (bias in texts[0]) is trace.config.bias
     divisors = [part.told.partition("divides by ")[2].partition("\n")[0] for part in parts if part.kind == "norm"]
-    last = [] if found.last_divisor is None else [found.last_divisor]
-    assert divisors == [full(divisor) for divisor in (*found.divisors.ravel(), *last)]
+    assert divisors == list(map(full, found.divisors.values()))
     lengths = [part.told.rpartition("length ")[2] for part in parts if part.kind == "addition"]
     added = trace.config.position in ("sinusoidal", "learned")
-    steps = 4 if trace.config.norm_placement == "post" else 2
-    ends = [pair for i, pair in enumerate(pairwise(found.stream)) if steps == 2 or i % 2 == 0]
+    post = trace.config.norm_placement == "post"
+    ends = [pair for i, pair in enumerate(pairwise(found.stream)) if not post or i % 2 == 0]
     assert lengths == [full(found.stream[0])] * added + [f"{full(a)} → {full(b)}" for a, b in ends]
 
 
@@ -280,20 +291,26 @@ def ends(line: Line, kind: type) -> tuple[tuple[float, float], tuple[float, floa
 
 
 @pytest.mark.parametrize("kind", [Wide, Tall])
-def test_arrows_say_what_is_read(trace, diagram, kind):
+def test_arrows_say_what_is_read(trace, diagram, post, kind):
     """Heads and feed-forward of the stream, o_proj of the heads, and the angles by the heads."""
     plan = kind(trace.config)
     read = {ends(line, kind) for line in diagram.sheets[[Wide, Tall].index(kind)].lines if line.arrow}
     for layer in range(plan.config.num_layers):
-        for name, start, end in (
-            ("read_attn", plan.stream, plan.heads[1]),
-            ("add_attn", plan.heads[1], plan.o_proj[0]),
-            ("read_ffn", plan.stream, plan.feed_forward[0]),
+        begins = {name: (plan.place(layer, name), plan.stream) for name in ("read_attn", "read_ffn")}
+        if plan.config.norm_placement == "shared":  # both read what the norm beside the stream gives out
+            norm = plan.norm(layer, "attn_norm")
+            read.remove(((norm[0], plan.stream), norm))
+            begins = dict.fromkeys(begins, norm)
+        begins["add_attn"] = plan.place(layer, "add_attn"), plan.heads[1]
+        for name, end in (
+            ("read_attn", plan.heads[1]),
+            ("add_attn", plan.o_proj[0]),
+            ("read_ffn", plan.feed_forward[0]),
         ):
-            read.remove(((plan.place(layer, name), start), (plan.place(layer, name), end)))
-        if plan.config.position == "rope":
+            read.remove((begins[name], (plan.place(layer, name), end)))
+        if plan.config.rotates(layer):
             read.remove(((plan.middle(layer), plan.rotary), (plan.middle(layer), plan.heads[0])))
-    assert {end[0] for _, end in read} == {plan.after("list") - 3, *([] if plan.post else [plan.after("lm_head")])}
+    assert {end[0] for _, end in read} == {plan.after("list") - 3, *([] if post else [plan.after("lm_head")])}
 
 
 def test_probabilities_of_next_tokens_and_of_those_chosen(trace):
@@ -334,7 +351,14 @@ def test_each_step_of_the_running_sum_is_below_its_part(trace, diagram, parts):
     if trace.config.norm_placement == "post":
         end = [Wide(trace.config).after("final_norm")] * (trace.config.norm == "layernorm")
     (last,) = (centre(part)[0] for part in parts if part.kind == "lm_head")
-    assert_allclose(fig.data[0].x, [token, *additions, *end, last])
+    if trace.config.norm_placement in ("parallel", "shared"):  # two bars on either side of where both are added
+        first = 1 + (trace.config.position == "learned")
+        assert_allclose(fig.data[0].x[:first], [token, *additions][:first])
+        *pairs, drawn_end, drawn_last = fig.data[0].x[first:]
+        assert_allclose(np.reshape(pairs, (-1, 2)).mean(1), [token, *additions][first:])
+        assert (np.diff(pairs) > fig.data[0].width).all() and (drawn_end, drawn_last) == (*end, last)
+    else:
+        assert_allclose(fig.data[0].x, [token, *additions, *end, last])
     assert tuple(fig.layout.xaxis.range) == (0, diagram.sheets[0].size[0])
     assert (fig.layout.margin.l, fig.layout.margin.r) == (0, 0)
     assert fig.layout.xaxis.automargin == "height" and fig.layout.yaxis.automargin is False

@@ -13,6 +13,7 @@ from explorer.views.overview.diagram import Diagram, Word
 from explorer.views.overview.plan import Box
 from explorer.views.overview.tall import WIDTH, Tall
 from explorer.views.overview.wide import LEFT, RIGHT, Wide
+from model.config import CHOICES
 from model.transformer_lm import TransformerLM
 from tests.exhaustive import in_turn
 from tests.specimens import STYLES, config, trace_of
@@ -22,12 +23,13 @@ PLANS = [Wide, Tall]
 FINGER = 24  # pixels of a screen that a finger needs at least
 TELEPHONE = 358 / WIDTH  # how much the map is enlarged on a telephone 390 pixels wide
 SIZE = {"title": 13, "sum": 12}  # of fonts, else 11
+PLACEMENTS = CHOICES["norm_placement"]
 both = pytest.mark.parametrize("kind", PLANS)
 
 
 @pytest.fixture(
     params=[(style, None) for style in STYLES]
-    + [pytest.param(case.values, marks=case.marks) for case in in_turn(("pre", "post"), SIZES)]
+    + [pytest.param(case.values, marks=case.marks) for case in in_turn(PLACEMENTS, SIZES)]
 )
 def diagram(request) -> Diagram:
     """Of every kind of model, and of models of many layers."""
@@ -45,7 +47,7 @@ def map_of_size(placement: str, layers: int, heads: int) -> Diagram:
 
 
 @both
-@pytest.mark.parametrize("placement", ["pre", "post"])
+@pytest.mark.parametrize("placement", PLACEMENTS)
 @pytest.mark.parametrize(("layers", "heads"), SIZES)
 def test_the_plan_has_a_place_for_every_head(kind, placement, layers, heads):
     sizes = {"num_layers": layers, "num_heads": heads, "d_model": heads * 8}

@@ -134,22 +134,6 @@ def test_runs_that_measure_the_same_say_so(lms, trace_of):
     assert "no effect to share out" in formula(alike, Selection())
 
 
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (lambda ids: ids[:-2], "A has 12 and B has 10. Make A shorter by 2, or B longer"),
-        (lambda ids: (*ids, 4), "A has 12 and B has 13. Make B shorter by 1, or A longer"),
-    ],
-)
-def test_prompts_of_unequal_length_say_what_to_do(lms, trace_of, change, told):
-    trace = trace_of("rope")
-    other = capture(lms["rope"], change(trace.token_ids), tokenizer=tokenizer())
-    two = Comparison.of(trace, other)
-    assert told in formula(two, Selection())
-    with pytest.raises(Incomparable, match="as in the other run"):
-        PANEL["heads_denoise"].draw(two, Selection())
-
-
 def test_runs_of_two_models_say_so(lms, trace_of):
     two = Comparison.of(trace_of("rope"), trace_of("gpt"))
     assert "different models" in formula(two, Selection())

@@ -14,6 +14,7 @@ from explorer.views import prediction
 from explorer.views.prediction.logit_lens import lens, page_of, path
 from explorer.views.prediction.logit_parts import heads, parts
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, SELECTED, label, positions
+from tests import layouts
 
 QUERY, TOKEN, RIVAL = 9, 17, 230
 
@@ -31,14 +32,14 @@ def test_the_last_row_of_the_lens_is_the_models_own_prediction(trace, kind):
     }[kind]
     assert_allclose(heatmap.z[-1], expected, atol=1e-4)
     assert (heatmap.zmin, heatmap.zmax) == (0, largest)
-    assert list(heatmap.y) == ["embedding", "0 attention", "0 feed-forward", "1 attention", "1 feed-forward"]
+    assert list(heatmap.y) == layouts.stages(trace.config)
     assert list(heatmap.x) == list(range(len(trace)))
 
 
 def test_every_cell_has_its_likeliest_token_and_tells_more(trace):
     heatmap = lens(trace, QUERY, TOKEN, "rank").data[0]
     read = readings(trace, range(len(trace)))
-    for depth, column in ((0, 0), (2, 5), (4, 11)):
+    for depth, column in ((0, 0), (2, 5), (-1, 11)):
         top, p = read.top[depth, column], read.probabilities[depth, column]
         assert heatmap.text[depth][column] == label(trace.vocabulary[top[0]], 110 // 12)
         told = heatmap.hovertext[depth][column]

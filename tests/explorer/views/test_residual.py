@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from explorer.analysis.residual import norm_reading, outliers, residual_norms, similarity, stages, stream, updates
+from explorer.analysis.residual import norm_readings, outliers, residual_norms, similarity, stages, stream, updates
 from explorer.explain.notation import number
 from explorer.state.selection import Selection
 from explorer.views.residual import VIEW
@@ -12,6 +12,7 @@ from explorer.views.residual.normalisation import before_and_after, gains, norm_
 from explorer.views.residual.stages import stage_by_stage, standing_out
 from explorer.views.residual.stream import directions, lengths, norms
 from explorer.views.style import ATTENTION, FEED_FORWARD, NORM, RESIDUAL, positions
+from tests import layouts
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def test_the_map_of_lengths_has_every_stage_and_token(trace):
 
 
 def test_a_click_on_a_stage_chooses_its_layer(trace, post):
-    per_layer = 4 if post else 2
+    per_layer = len(layouts.SUMS[trace.config.norm_placement]) * (1 + post)
     chosen = [0, *[0] * per_layer, *[1] * per_layer]
     assert_array_equal(np.array(lengths(trace).data[0].customdata)[:, 3], chosen)
     assert_array_equal(np.array(stage_by_stage(trace, 3).data[0].customdata)[:, 0], chosen)
@@ -58,9 +59,15 @@ def test_the_lengths_of_the_residual_stream(trace):
     assert_allclose(median.y, np.median(found.stream, axis=1))
     assert_allclose(stream.y, found.stream[:, 7])
     assert_allclose(updates.y, found.updates[:, 7])
-    assert_array_equal(updates.x, stream.x[1:])
-    assert list(stream.text) == ["embedding", "0 attention", "0 feed-forward", "1 attention", "1 feed-forward"]
-    assert list(updates.text) == list(stream.text)[1:]
+    sums = layouts.sums(trace.config)
+    assert list(stream.text) == layouts.stages(trace.config)
+    assert list(updates.text) == ["0 attention", "0 feed-forward", "1 attention", "1 feed-forward"]
+    x = np.array(updates.x)
+    if len(sums) == len(x):
+        assert_array_equal(x, stream.x[1:])
+    else:  # two bars on either side of where both are added
+        assert_allclose(x.reshape(-1, 2).mean(1), stream.x[1:])
+        assert (np.diff(x) >= updates.width).all()
 
 
 def test_attention_and_feed_forward_take_turns_in_colour(trace):
@@ -96,8 +103,7 @@ def test_outlier_dimensions_are_drawn_by_stage(trace):
 def test_what_norms_divide_by(trace, layernorm):
     lines = norm_scales(trace, 1, 5).data
     expected = []
-    for sublayer in ("attn", "ffn"):
-        reading = norm_reading(trace, 1, sublayer)
+    for reading in norm_readings(trace, 1):
         expected += [reading.scales, reading.means] if layernorm else [reading.scales]
     assert len(lines) == len(expected)
     for line, values in zip(lines, expected, strict=True):
@@ -107,28 +113,30 @@ def test_what_norms_divide_by(trace, layernorm):
 
 
 def test_gains_are_sorted_and_say_whose_they_are(trace):
-    for line, sublayer in zip(gains(trace, 1).data, ("attn", "ffn"), strict=True):
-        weight = trace.weights[f"blocks.1.{sublayer}_norm.weight"]
+    for line, name in zip(gains(trace, 1).data, layouts.NORMS[trace.config.norm_placement], strict=True):
+        weight = trace.weights[f"blocks.1.{name}.weight"]
+        assert line.name == name
         assert_array_equal(line.y, np.sort(weight)[::-1])
         assert_array_equal(weight[line.customdata], line.y)
 
 
-def test_a_token_before_and_after_its_norms_on_one_scale(trace, post):
+def test_a_token_before_and_after_its_norms_on_one_scale(trace):
     drawn = before_and_after(trace, 1, 5)
-    read = ("resid_mid", "resid_post") if post else ("resid_pre", "resid_mid")
-    names = [read[0], "attn_norm", read[1], "ffn_norm"]
+    names = [tap for norm, read in layouts.NORMS[trace.config.norm_placement].items() for tap in (read, norm)]
     for bars, name in zip(drawn.data, names, strict=True):
         assert_array_equal(bars.y, trace[f"blocks.1.{name}"][5])
-    assert drawn.layout.yaxis2.matches == "y"
+    others = [name for name in drawn.layout if name.startswith("yaxis") and name != "yaxis"]
+    assert len(others) == len(names) // 2 - 1
+    assert all(drawn.layout[name].matches == "y" for name in others)
 
 
 def test_the_formula_has_what_each_norm_divides_by(trace, post, layernorm):
     formula = VIEW.formula(trace, Selection(layer=1, query=5))
-    for line, sublayer in zip(formula.splitlines()[1:3], ("attn", "ffn"), strict=True):
-        reading = norm_reading(trace, 1, sublayer)
-        assert line.startswith(f"{sublayer}_norm of x = {reading.before.split('.')[-1]}: ")
+    readings = norm_readings(trace, 1)
+    for line, reading in zip(formula.splitlines()[1 : 1 + len(readings)], readings, strict=True):
+        assert line.startswith(f"{reading.name.split('.')[-1]} of x = {reading.before.split('.')[-1]}: ")
         assert f"= {number(reading.scales[5])}   recomputed, off by {number(reading.error)}" in line
         assert ("σ = √(var x + ε)" in line) is layernorm
         assert ("RMS = √(mean x² + ε)" in line) is not layernorm
-    assert "4 sums at this token" in formula
+    assert f"{len(layouts.sums(trace.config))} sums at this token" in formula
     assert ("before each norm" in formula) is post

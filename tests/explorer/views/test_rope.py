@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.rope import rotated_pairs, wrapped
+from explorer.explain.analysed import scores
 from explorer.explain.notation import number
 from explorer.state.selection import Selection
 from explorer.views.positions import rope
@@ -89,7 +90,11 @@ def test_a_vector_of_zeros_is_drawn(rotating_trace):
 def test_the_formula_has_the_numbers_of_the_query(rotating_trace):
     pairs = rotated_pairs(rotating_trace, "q", 1, 2, QUERY)
     formula = rope.formula(rotating_trace, Selection(layer=1, head=2, query=QUERY, key=KEY))
-    assert f"θ = 10000, d = {rotating_trace.config.d_head}" in formula
+    config = rotating_trace.config
+    width = f"d = {config.d_head}"
+    if config.rotary_dim:
+        width = f"r = {config.rotary_dim}; from pair 2 on they stand still"
+    assert f"θ = 10000, {width}" in formula
     assert f"pair 0 turns by {number(pairs.angles[0])} rad" in formula
     assert f"is {QUERY - KEY}\n" in formula
     assert f"‖q‖ = {number(np.linalg.norm(pairs.before))} before" in formula
@@ -103,7 +108,15 @@ def test_the_formula_has_the_numbers_of_the_query(rotating_trace):
     ],
 )
 def test_the_formula_says_which_dimensions_turn_and_how(trace_of, style, words):
-    assert words in rope.formula(trace_of(style), Selection(query=QUERY, key=KEY))
+    assert words in rope.formula(trace_of(style), Selection(layer=1, query=QUERY, key=KEY))
+
+
+def test_a_layer_that_turns_nothing_says_so(trace_of):
+    formula = rope.formula(trace_of("grouped"), Selection(layer=0, query=QUERY, key=KEY))
+    assert formula.startswith(
+        "layer 0 turns nothing: its angles are 0, and those by position are of layers that turn; pair i: "
+    )
+    assert "slowed" not in formula and "θ" not in formula
 
 
 @pytest.mark.parametrize(
@@ -127,3 +140,11 @@ def test_a_panel_shows_what_is_chosen(rotating_trace, clocks):
     selection = Selection(layer=1, head=2, query=QUERY, key=KEY)
     assert panels["clocks"](rotating_trace, selection) == clocks
     assert panels["angles"](rotating_trace, selection) == rope.angles(rotating_trace, QUERY, KEY)
+
+
+def test_clicked_scores_of_a_layer_that_turns_nothing_turn_nothing(trace_of):
+    trace = trace_of("grouped")
+    told = [scores.pair(trace, 0, 3, 9, 4, 1), *(scores.at_distance(trace, 0, 3, 9, 4, apart) for apart in (0, 7))]
+    for derivation in told:
+        assert derivation.recomputed == pytest.approx(derivation.value, abs=1e-6)
+        assert not any(read.name == "rope.angles" for read in derivation.working.inputs)

@@ -15,6 +15,7 @@ from explorer.views.position_table import position_table
 from explorer.views.style import SELECTED, label
 from explorer.views.tokens import embedding, merges
 from explorer.views.tokens import facts as token_facts
+from model.merges import MergeRules
 
 QUERY = 9
 
@@ -78,10 +79,16 @@ def test_each_row_has_the_pieces_after_one_more_merge(rope_trace, position):
         assert figure.layout.yaxis.ticktext[-1] == f"id {rope_trace.token_ids[position]}"
 
 
+def learnt(tokenizer, made: tuple[bytes, ...]) -> dict:
+    """What a trace knows of a tokenizer whose merges made these tokens."""
+    tokens = (*tokenizer.bytes_of_ids[:256], *made)
+    return {"token_bytes": tokens, "merge_rules": MergeRules({token: i for i, token in enumerate(tokens)})}
+
+
 def test_bytes_that_are_no_character_are_written_in_hexadecimal(tiny_tokenizer, rope_trace):
     moon = "🌙".encode()
     made = moon[:2], moon[:3], moon
-    known = replace(rope_trace, token_bytes=(*tiny_tokenizer.merged_bytes[:256], *made), token_ids=(258,))
+    known = replace(rope_trace, **learnt(tiny_tokenizer, made), token_ids=(258,))
     figure = merges.tree(known, 0)
     assert list(map(plain, figure.data[1].text)) == [
         *(r"\xf0", r"\x9f", r"\x8c", r"\x99"),
@@ -94,9 +101,7 @@ def test_bytes_that_are_no_character_are_written_in_hexadecimal(tiny_tokenizer, 
 
 def test_no_piece_is_read_as_markup(rope_trace, tiny_tokenizer):
     hostile = b"<b>", b"<b>&", b"<b>&l", b"<b>&lt"
-    known = replace(
-        rope_trace, token_bytes=(*tiny_tokenizer.merged_bytes[:256], b"<b", *hostile), token_ids=(260,) * 12
-    )
+    known = replace(rope_trace, **learnt(tiny_tokenizer, (b"<b", *hostile)), token_ids=(260,) * 12)
     data = json.loads(merges.tree(known, 0).to_json())["data"]
     for text in data[0]["text"] + data[1]["text"]:
         assert "<" not in text.replace("<br>", "")
@@ -168,13 +173,17 @@ def test_positions_are_what_is_added(trace_of, style):
         ("rope", "embedding[5] = row[5] = "),
         ("gpt", "embedding[5] = row[5] + position[5] = "),
         ("learned", "embedding[5] = row[5] · √D + position[5] = "),
+        ("grouped", "embedding[5] = row[5] · 3 = "),
     ],
 )
 def test_the_formula_makes_the_embedding_of_the_token(trace_of, style, symbols):
     trace = trace_of(style)
     formula = tokens.VIEW.formula(trace, Selection(query=QUERY, dim=5))
     assert symbols in formula
-    assert f"= {number(trace['embed'][QUERY, 5])}   recomputed in all 24 dimensions, off by " in formula
+    assert (
+        f"= {number(trace['embed'][QUERY, 5])}   recomputed in all {trace.config.d_model} dimensions, off by "
+        in formula
+    )
     assert f"→ id {trace.token_ids[QUERY]} → row" in formula
     assert f"= {number(surprisal(trace)[QUERY])} bits, rank {rank(trace)[QUERY]:.0f} of 300" in formula
     assert "nothing predicted it" in tokens.VIEW.formula(trace, Selection(query=0))

@@ -7,7 +7,9 @@ from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.views import VIEWS
-from explorer.views.what_if import (
+from explorer.views.style import label
+from explorer.views.what_if import offered
+from explorer.views.what_ifs import (
     BASE,
     DROP,
     FEED_FORWARD,
@@ -31,8 +33,8 @@ from explorer.views.what_if import (
     TOWARDS,
     VECTOR_SHIFT,
     WITHOUT,
-    offered,
 )
+from tests import layouts
 from tests.exhaustive import first_of
 from tests.specimens import STYLES, tokenizer
 
@@ -132,12 +134,14 @@ def test_the_stream_is_pushed_towards_the_explained_token(trace):
     token = int(trace["logits"][7].argmax())
     stream = "blocks.1.resid_post"
     assert texts([TOWARDS, WITHOUT], trace) == [f"{stream}*add*unembed.{token}", f"{stream}*remove*unembed.{token}"]
-    assert trace.vocabulary[token].strip() in offered([TOWARDS], trace, LOOK)[0][0].title.replace("·", "")
+    shown = label(trace.vocabulary[token]).strip("\u2068\u2069")
+    assert shown.replace("·", "") in offered([TOWARDS], trace, LOOK)[0][0].title.replace("·", "")
 
 
 def test_a_norm_can_be_what_it_is_not(trace):
     kinds = [kind for kind in ("rmsnorm", "layernorm", "none") if kind != trace.config.norm]
-    places = ["blocks.1.attn_norm", "blocks.1.ffn_norm", *["final_norm"] * (trace.config.norm_placement == "pre")]
+    norms = [f"blocks.1.{name}" for name in layouts.NORMS[trace.config.norm_placement]]
+    places = [*norms, *["final_norm"] * (trace.config.norm_placement != "post")]
     assert texts(NORMS, trace) == [f"{place}*norm*{kind}" for place in places for kind in kinds]
     for (offer, _), place in zip(offered(NORMS, trace, LOOK)[::2], places, strict=True):
         assert offer.texts()[1] == f"{place}*norm"  # the other kind takes its place

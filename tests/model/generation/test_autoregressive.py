@@ -10,7 +10,7 @@ from model.generation.window import window_start
 from tests.exhaustive import in_turn
 
 PROMPT = [5, 17, 250, 3]
-PAST_THE_CONTEXT = 60  # tokens, with a context of 32: the window moves several times
+PAST_THE_CONTEXT = 40  # tokens after the prompt, with a context of 32: the window moves twice
 
 
 def tokens(lm, prompt=PROMPT, max_new_tokens=PAST_THE_CONTEXT, **settings) -> list[int]:

@@ -17,6 +17,14 @@ EVERY_MODEL = [
 SWITCHED = [{name: True} | style for name in SWITCHES for style in ({}, GPT)] + [
     {"num_kv_heads": 1},
     {"num_kv_heads": 1, "head_dim": 10, "qk_norm": True},
+    {"rotary_dim": 4},
+    {"rotary_layers": (False, True)},
+    {"rotary_layers": (True, False), "rope_layout": "half_split"},
+    {"embedding_multiplier": 3.0, "score_divisor": 0.7},
+    {"windows": (None, 5), "score_divisor": 1.5},
+    {"windows": (3,), "num_kv_heads": 1, "norm_placement": "parallel", "bias": True, **GPT},
+    {"norm_placement": "shared", "unembedding_bias": True, "bias": True, **GPT},
+    {"rotary_dim": 2, "rope_layout": "half_split"},
     {"num_kv_heads": 1, "qk_norm": True, "rope_layout": "half_split", "qkv_bias": True},
     {"num_kv_heads": 1, "qk_norm": True, "norm_placement": "post", **GPT},
 ]

@@ -107,3 +107,14 @@ def test_patterns_sum_to_one_or_to_nothing(qkv):
     sums = attention_pattern(attention_scores(*qkv[:2]), mask).sum(-1)  # (B, H, Q)
     torch.testing.assert_close(sums, mask.any(-1).float().expand(2, 3, 4))
     assert sums.min() == 0
+
+
+@pytest.mark.parametrize(("queries", "keys", "window"), [(6, 6, 3), (2, 6, 3), (1, 6, 2), (6, 6, 9)])
+def test_a_window_is_of_the_last_tokens_with_ones_own(queries, keys, window):
+    mask = causal_mask(queries, keys, window=window)
+    for row in range(queries):
+        own = keys - queries + row
+        assert mask[row].nonzero().flatten().tolist() == list(range(max(0, own - window + 1), own + 1))
+    q, k, v = torch.randn(2, 3, queries, 4), torch.randn(2, 3, keys, 4), torch.randn(2, 3, keys, 4)
+    fused = fused_attention(q, k, v, divisor=1.5, window=window)
+    torch.testing.assert_close(fused, scaled_dot_product_attention(q, k, v, mask, 1.5))

@@ -108,3 +108,11 @@ def test_a_factor_of_one_changes_nothing(kind):
 def test_a_setting_out_of_range_is_refused_by_name(change, message):
     with pytest.raises(ValueError, match=message):
         RopeScaling(**({"kind": "llama3", "factor": 8.0} | change))
+
+
+@pytest.mark.parametrize("scaling", [None, RopeScaling(kind="linear", factor=2)])
+def test_of_some_dimensions_the_first_pairs_turn_and_the_others_stand_still(scaling):
+    found = rotary_frequencies(THETA, D_HEAD, scaling, 4)
+    expected = torch.tensor([1, THETA ** (-2 / 4)], dtype=torch.float64) / (2 if scaling else 1)
+    torch.testing.assert_close(found[:2], expected)
+    assert found[2:].tolist() == [0.0] * (D_HEAD // 2 - 2)

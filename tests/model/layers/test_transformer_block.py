@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from model.layers.transformer_block import BLOCKS, PostNormBlock, TransformerBlock
+from model.layers.transformer_block import BLOCKS, ParallelBlock, PostNormBlock, SharedNormBlock, TransformerBlock
 
 
 @pytest.fixture(params=["rmsnorm", "layernorm"])
@@ -74,3 +74,17 @@ def test_attention_dropout_acts_on_the_patterns_alone(tiny_config):
     assert (first - second).abs().max() > 0.01 and (first[:, 1:] != 0).all()
     assert torch.equal(block.ffn(x), block.ffn(x))
     assert torch.equal(block.eval().attn(x), block.attn(x))
+
+
+def test_parallel_sublayers_read_the_same_stream_each_through_its_own_norm(tiny_config):
+    block, x = ParallelBlock(tiny_config).eval(), torch.randn(2, 5, tiny_config.d_model)
+    block.attn_norm.weight.data.uniform_(0.5, 2)
+    block.ffn_norm.weight.data.uniform_(0.5, 2)
+    torch.testing.assert_close(block(x), x + block.attn(block.attn_norm(x)) + block.ffn(block.ffn_norm(x)))
+
+
+def test_sublayers_with_one_norm_read_the_same_vectors(tiny_config):
+    block, x = SharedNormBlock(tiny_config).eval(), torch.randn(2, 5, tiny_config.d_model)
+    block.attn_norm.weight.data.uniform_(0.5, 2)
+    y = block.attn_norm(x)
+    torch.testing.assert_close(block(x), x + block.attn(y) + block.ffn(y))

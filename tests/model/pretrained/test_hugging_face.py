@@ -11,25 +11,10 @@ from explorer.tracing.capture import capture
 from model.checkpoint import CheckpointError, load_checkpoint
 from model.generation.autoregressive import generate
 from tests.exhaustive import first_of
-from tests.hugging_face import transformers
+from tests.model.pretrained.kinds import KINDS, NO_IDS
 
-SIZES = {"vocab_size": 300, "hidden_size": 32, "intermediate_size": 56, "num_hidden_layers": 3}
-HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 48}
-NO_IDS = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
-LLAMA3 = {"rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
-LLAMA3 |= {"original_max_position_embeddings": 32}
-GPT2 = {"vocab_size": 300, "n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 48}
-KINDS = {
-    "Llama 2": ("Llama", SIZES | HEADS),
-    "Llama 3.1": ("Llama", SIZES | HEADS | {"rope_parameters": LLAMA3, "tie_word_embeddings": True}),
-    "Llama with biases": ("Llama", SIZES | HEADS | {"attention_bias": True, "mlp_bias": True}),
-    "Mistral": ("Mistral", SIZES | HEADS | {"sliding_window": 20}),
-    "Qwen2": ("Qwen2", SIZES | HEADS | {"tie_word_embeddings": True}),
-    "Qwen3": ("Qwen3", SIZES | HEADS | {"head_dim": 14}),
-    "GPT-2": ("GPT2", GPT2),
-    "GPT-2, ReLU": ("GPT2", GPT2 | {"activation_function": "relu", "n_inner": 40}),
-}
-IDS = torch.arange(7, 26)[None]  # within Mistral's window of 20
+LONG = {"rope_type": "longrope", "short_factor": [1.0] * 4, "long_factor": [4.0] * 4}
+IDS = torch.arange(7, 26)[None]  # longer than windows are
 
 
 def byte_level() -> tokenizers.Tokenizer:
@@ -45,6 +30,8 @@ def byte_level() -> tokenizers.Tokenizer:
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     """A kind of model with random weights -> it, and the folder it was saved to with a tokenizer."""
+
+    from tests.hugging_face import transformers
 
     def save(kind: str, **options):
         name, settings = KINDS[kind]
@@ -99,9 +86,31 @@ def test_weights_keep_their_type_unless_another_is_asked_for(saved):
     assert load_checkpoint(folder, dtype=torch.float32)[0].lm_head.weight.dtype == torch.float32
 
 
-def test_a_window_narrower_than_the_context_limits_it(saved):
-    """Within it every token sees all before it, as they do here."""
-    assert load_checkpoint(saved("Mistral")[1])[0].config.context_length == 20
+@torch.no_grad()
+def test_what_weights_hold_besides_is_not_rounded_to_their_type(saved):
+    """Granite's multipliers, which are no powers of two; a table that is the unembedding stays it."""
+    model, folder = saved("Granite, tied")
+    for parameter in model.parameters():
+        parameter.copy_(parameter.bfloat16())
+    theirs = model(IDS).logits
+    model.to(torch.bfloat16).save_pretrained(folder)
+    lm, _tokenizer = load_checkpoint(folder)
+    assert lm.lm_head.weight is lm.token_embedding.weight and lm.config.embedding_multiplier == 15
+    assert lm.lm_head.weight.dtype == torch.float32
+    assert_close(lm(IDS), theirs, rtol=0, atol=1e-4)
+    assert load_checkpoint(folder, dtype=torch.bfloat16)[0].lm_head.weight.dtype == torch.bfloat16
+
+
+@torch.no_grad()
+def test_layers_that_do_not_turn_are_every_fourth_where_none_are_listed(saved):
+    model, folder = saved("SmolLM3, windows")
+    config = json.loads((folder / "config.json").read_text())
+    assert config.pop("no_rope_layers") == [1, 1, 0] and config["no_rope_layer_interval"] == 3
+    (folder / "config.json").write_text(json.dumps(config))
+    lm, _tokenizer = load_checkpoint(folder)
+    assert_close(lm(IDS), model(IDS).logits, rtol=0, atol=1e-4)
+    (folder / "config.json").write_text(json.dumps(config | {"no_rope_layer_interval": None}))
+    assert load_checkpoint(folder)[0].config.rotary_layers == (True, True, True)
 
 
 @pytest.mark.parametrize(
@@ -117,6 +126,22 @@ def test_a_window_narrower_than_the_context_limits_it(saved):
         ("Qwen3", {"layer_types": ["linear_attention"] * 3}, "layer_types"),
         ("GPT-2", {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx True"),
         ("GPT-2", {"n_embd": None}, "n_embd"),
+        ("GPT-NeoX", {"hidden_act": "gelu_fast"}, "hidden_act 'gelu_fast' is not understood"),
+        ("GPT-NeoX", {"attention_bias": False}, "attention_bias False is not understood"),
+        (
+            "GPT-Neo",
+            {"attention_layers": ["global", "sparse", "local"]},
+            "attention_layers ['global', 'sparse', 'local']",
+        ),
+        ("Phi-3", {"rope_parameters": LONG}, "rope_type 'longrope' is not understood"),
+        ("Granite", {"residual_multiplier": 0}, "residual_multiplier must be a positive number, got 0"),
+        ("Granite", {"attention_multiplier": "1"}, "attention_multiplier must be a positive number, got '1'"),
+        ("Phi", {"qk_layernorm": True}, "qk_layernorm True is not understood, only False"),
+        ("SmolLM3", {"no_rope_layers": [1, 0]}, "no_rope_layers [1, 0] is not understood, only [1, 1, 1]"),
+        ("SmolLM3", {"no_rope_layers": [1, 2, 0]}, "no_rope_layers [1, 2, 0] is not understood"),
+        ("SmolLM3", {"sliding_window": 7}, "sliding_window 7 is not understood, only None"),
+        ("OPT", {"do_layer_norm_before": False}, "do_layer_norm_before False is not understood"),
+        ("OPT", {"word_embed_proj_dim": 16}, "word_embed_proj_dim 16 is not understood, only 32"),
     ],
 )
 def test_what_is_not_understood_is_refused_by_name(saved, kind, change, message):
@@ -153,3 +178,35 @@ def test_a_text_is_its_tokens(saved, text):
     assert b"".join(map(tokenizer.token_bytes, ids)) == text.encode()
     assert not set(ids) & set(tokenizer.special_tokens.values())
     assert tokenizer.beginning == () and len(tokenizer.vocabulary) == tokenizer.vocab_size == 300
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_where_there_is_no_tokenizer_json_gpt_2s_two_files_do(saved, begins):
+    _model, folder = saved("GPT-2")
+    known = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    known.model.save(str(folder))
+    ids = json.loads((folder / "vocab.json").read_text())
+    ids["<|end|>"] = 0
+    (folder / "vocab.json").write_text(json.dumps(ids))
+    end = {"content": "<|end|>", "special": True}
+    said = {"bos_token": end, "eos_token": "<|end|>", "add_bos_token": begins}
+    (folder / "tokenizer_config.json").write_text(json.dumps(said))
+    expected = load_checkpoint(folder)[1]
+    (folder / "tokenizer.json").unlink()
+    tokenizer = load_checkpoint(folder)[1]
+    assert tokenizer.beginning == ((0,) if begins else ())
+    assert tokenizer.special_tokens == {"<|end|>": 0}
+    for text in ("the fox and the moon", " é 🌙\n\tx", "<|end|>"):
+        assert tokenizer.encode(text) == expected.encode(text)
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_half_of_the_two_files_is_told(saved):
+    _model, folder = saved("GPT-2")
+    (folder / "vocab.json").write_text("{}")
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(CheckpointError, match=r"its merges.txt cannot be read: No such file"):
+        load_checkpoint(folder)
+    (folder / "merges.txt").write_text("a b\n")
+    with pytest.raises(CheckpointError, match=r"its vocab.json, merges.txt cannot be read"):
+        load_checkpoint(folder)

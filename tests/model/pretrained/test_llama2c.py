@@ -7,6 +7,7 @@ import pytest
 
 from model.checkpoint import CheckpointError, load_checkpoint
 from model.generation.autoregressive import generate
+from model.merges import merge_steps
 
 FOLDER = Path(__file__).parents[2] / "data" / "stories260K"
 MODEL = FOLDER / "stories260K.bin"
@@ -76,3 +77,28 @@ def test_a_model_needs_its_tokenizer(files):
     files.with_name("tok512.bin").unlink()
     with pytest.raises(CheckpointError, match="one tokenizer, tok\\*.bin, is to lie beside"):
         load_checkpoint(files)
+
+
+def test_every_token_that_merges_make_is_built_by_them():
+    _lm, tokenizer = load_checkpoint(MODEL)
+    rules, built = tokenizer.merge_rules, 0
+    for token in tokenizer.bytes_of_ids[259:]:
+        if len(rules.begun(token)) > 1:
+            assert merge_steps(token, rules)[-1].pieces == (token,)
+            built += 1
+    assert built > 100
+
+
+@pytest.mark.parametrize("text", ["Once upon a time", "the little girl", "she was happy", "é was"])
+def test_merges_make_the_tokens_of_a_text(text):
+    _lm, tokenizer = load_checkpoint(MODEL)
+    steps = merge_steps(f" {text}".encode(), tokenizer.merge_rules)
+    assert steps[-1].pieces == tuple(map(tokenizer.token_bytes, tokenizer.encode(text)))
+
+
+@pytest.mark.parametrize("text", [" went on", "x, and", "\n", "", "é"])
+def test_a_text_that_goes_on_has_no_space_before_it(text):
+    _lm, tokenizer = load_checkpoint(MODEL)
+    ids = tokenizer.encode_continuation(text)
+    assert b"".join(map(tokenizer.token_bytes, ids)) == text.encode()
+    assert tokenizer.decode_continuation(ids) == text

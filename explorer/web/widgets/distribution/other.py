@@ -8,7 +8,7 @@ from explorer.analysis.divergence import kl_divergence
 from explorer.analysis.next_token import NextToken
 from explorer.explain.notation import number, quoted
 from explorer.language import _
-from explorer.web.widgets.distribution.table_columns import Column
+from explorer.web.widgets.distribution.column import Column
 
 
 @dataclass(frozen=True)

@@ -1,34 +1,11 @@
 """The stages from logit to probability as columns of a table: what a cell says, and how its number comes about."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from explorer.analysis.sampling_table import Row, SamplingTable
 from explorer.explain.notation import number
-from explorer.language import N_, _, look_up
+from explorer.language import _, look_up
 from explorer.state.settings import GenerationSettings
-
-CUT, KEPT = N_("cut"), "✓"
-LIMITS = {"top_k": N_("top-k"), "top_p": N_("top-p"), "min_p": N_("min-p")}
-
-
-@dataclass(frozen=True)
-class Column:
-    """A stage.
-
-    Attributes:
-        name: tells columns apart.
-        title: its heading, of one line or two.
-        about: what the stage does, in a sentence.
-        cell: a token's number or mark, "" where the token was cut before.
-        arithmetic: how that comes about.
-    """
-
-    name: str
-    title: str
-    about: str
-    cell: Callable[[Row], str]
-    arithmetic: Callable[[Row], str]
+from explorer.web.widgets.distribution.column import Column, bracketed, score
+from explorer.web.widgets.distribution.filter_columns import LIMITS, argmax, min_p, top_k, top_p
 
 
 def columns(table: SamplingTable, settings: GenerationSettings) -> list[Column]:
@@ -109,75 +86,6 @@ def scaled(temperature: float) -> Column:
     )
 
 
-def argmax() -> Column:
-    def arithmetic(row: Row) -> str:
-        if row.cut_by:
-            return _("rank {rank:,}: not the largest, cut", rank=row.rank)
-        return _("rank {rank:,}: the largest, taken", rank=row.rank)
-
-    return Column(
-        "argmax",
-        _("largest"),
-        _("Temperature 0 takes the token with the largest logit and no other (argmax)."),
-        cell=lambda row: look_up(CUT) if row.cut_by else KEPT,
-        arithmetic=arithmetic,
-    )
-
-
-def top_k(k: int) -> Column:
-    def arithmetic(row: Row) -> str:
-        if row.cut_by == "top_k":
-            return _("rank {rank:,} > top-k {k:,}: cut", rank=row.rank, k=k)
-        return _("rank {rank:,} ≤ top-k {k:,}: kept", rank=row.rank, k=k)
-
-    about = _("Only the {k:,} likeliest tokens are kept.", k=k)
-    return limit("top_k", _("top-k\n{k:,}", k=k), about, (), arithmetic)
-
-
-def top_p(p: float) -> Column:
-    def arithmetic(row: Row) -> str:
-        if row.rank == 1:
-            return _("rank 1: always kept")
-        if row.cut_by == "top_p":
-            return _("likelier ones hold {ahead} ≥ top-p {p:g}: cut", ahead=number(row.ahead), p=p)
-        return _("likelier ones hold {ahead} < top-p {p:g}: kept", ahead=number(row.ahead), p=p)
-
-    about = _(
-        "Of those kept so far, only the fewest that have the probability {p:g} together, the likeliest (nucleus).", p=p
-    )
-    return limit("top_p", _("top-p\n{p:g}", p=p), about, ("top_k",), arithmetic)
-
-
-def min_p(p: float, largest: float) -> Column:
-    def arithmetic(row: Row) -> str:
-        if row.rank == 1:
-            return _("rank 1: always kept")
-        told = _("{power} = {weight} times the likeliest ≥ min-p {p:g}: kept")
-        if row.cut_by == "min_p":
-            told = _("{power} = {weight} times the likeliest < min-p {p:g}: cut")
-        power = f"e^({score(row.scaled)} − {bracketed(largest)})"
-        return told.format(power=power, weight=number(row.weight), p=p)
-
-    about = _("Of those kept so far, only tokens at least {p:g} times as likely as the likeliest.", p=p)
-    return limit("min_p", _("min-p\n{p:g}", p=p), about, ("top_k", "top_p"), arithmetic)
-
-
-def limit(name: str, title: str, about: str, before: tuple[str, ...], arithmetic: Callable[[Row], str]) -> Column:
-    """A stage that cuts tokens, but for those that the limits `before` it have cut."""
-
-    def cell(row: Row) -> str:
-        return "" if row.cut_by in before else look_up(CUT) if row.cut_by == name else KEPT
-
-    def explained(row: Row) -> str:
-        return (
-            _("{limit} has cut it already", limit=look_up(LIMITS[row.cut_by]))
-            if row.cut_by in before
-            else arithmetic(row)
-        )
-
-    return Column(name, title, about, cell, explained)
-
-
 def probability(table: SamplingTable, greedy: bool) -> Column:
     def arithmetic(row: Row) -> str:
         if row.cut_by:
@@ -221,13 +129,3 @@ def cumulative() -> Column:
         cell=lambda row: "" if row.cut_by else number(row.cumulative),
         arithmetic=arithmetic,
     )
-
-
-def score(value: float) -> str:
-    """Two decimals, as logits stand below one another, with a true minus sign."""
-    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
-
-
-def bracketed(value: float) -> str:
-    """A score after a minus sign."""
-    return f"({score(value)})" if value < 0 else score(value)

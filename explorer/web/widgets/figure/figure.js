@@ -36,7 +36,7 @@ export default function figure(element) {
   const selects = JSON.parse(plot.dataset.selects), inspect = evidenceIn(element);
   let value, drawing = null, isOwed = false, isHeard = false; // [data, layout] as JSON; null where the figure has no place
   let written = [], data = []; // what is drawn, as it came; its data
-  let patches = null; // what the points put into a run: its field of the state, and an edit's text of each
+  let of, patches = null; // whose tokens it is about, if not the seen run's; what points put into a run: its field, and edits' texts
   let toggles = null; // of each cell, row by row, or of each bar, the change to the model that it stands for
   let sighted = () => {}; // called once the figure has a width
 
@@ -74,7 +74,7 @@ export default function figure(element) {
     }
     written = rest;
     plot.ariaLabel = meta.alt;
-    patches = meta.patches ?? null;
+    ({ of, patches = null } = meta);
     for (const svg of plot.querySelectorAll(".main-svg")) svg.ariaHidden = "true"; // the label says it in a sentence
     makeLegible(plot);
     if (!isHeard) plot.on("plotly_click", click), plot.on("plotly_afterplot", () => makeLegible(plot)); // after a zoom
@@ -97,33 +97,34 @@ export default function figure(element) {
       if (Array.isArray(field)) field.forEach((name, i) => { change[name] = point.customdata[i]; });
       else change[field] = source === "customdata" ? point.customdata : positionOf(point, source);
     const opens = "view" in change && change.view !== state.view;
-    if (patches) setPatch(patches.run, patchAt(point), inA(change));
-    else if (Object.keys(change).length && !(opens && event.shiftKey)) pick(inA(change));
+    if (patches) putIn(patchAt(point), inA(change, of));
+    else if (Object.keys(change).length && !(opens && event.shiftKey)) pick(inA(change, of));
     if (opens && !event.shiftKey) return;
     if ("toSteps" in plot.dataset && point.customdata && !event.shiftKey) chooseStep(point.customdata, checkpointOfSeen());
     const item = Array.isArray(point.pointNumber) ? null : point.pointNumber; // of a heatmap the place says all
     inspect({ x: positionOf(point, "x"), y: positionOf(point, "y"), curve: point.curveNumber, item });
   }
 
-  const patchAt = ({ pointNumber: at }) => (Array.isArray(at) ? patches.texts[at[0]][at[1]] : patches.texts[at]);
+  const putIn = (patch, change) => patch && setPatch(patches.run, patch, change); // not everything goes over
+  const patchAt = ({ pointNumber: at }) => [at].flat().reduce((texts, place) => texts[place], patches.texts);
 
   // The arrow keys move what the axes select, Enter inspects it. Rows are counted as they are seen, from the top.
   const cells = () => plot.calcdata?.[0]?.[0].z, rows = () => cells()?.length ?? 1;
   const columns = () => cells()?.[0].length ?? plot.data?.[0].x?.length ?? 1;
-  const chosen = () => ({ x: seen()[selects.x] ?? 0, y: seen()[selects.y] ?? 0 });
+  const chosen = () => ({ x: seen(of)[selects.x] ?? 0, y: seen(of)[selects.y] ?? 0 });
   const isUpward = () => !(plot._fullLayout?.yaxis.range[0] > plot._fullLayout?.yaxis.range[1]);
   const fromTop = (y) => (isUpward() ? rows() - 1 - y : y);
   rove(plot, {
     at: () => ({ row: fromTop(chosen().y), column: chosen().x }),
     size: () => ({ rows: selects.y ? rows() : 1, columns: selects.x ? columns() : 1 }),
-    go: (to, from) => pick(inA(to.row === from.row ? { [selects.x]: to.column } : { [selects.y]: fromTop(to.row) })),
+    go: (to, from) => pick(inA(to.row === from.row ? { [selects.x]: to.column } : { [selects.y]: fromTop(to.row) }, of)),
   });
   plot.addEventListener("keydown", (event) => {
     if (event.key === "+" && Array.isArray(toggles?.[0])) return toggle(toggles[chosen().y][chosen().x]);
     if (event.key !== "Enter") return;
     event.preventDefault();
     const { x, y } = chosen();
-    if (patches && cells()) setPatch(patches.run, patches.texts[y][x], {});
+    if (patches && cells()) putIn(patches.texts[y][x], {});
     inspect({ x, y });
   });
 

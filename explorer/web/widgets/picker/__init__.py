@@ -15,12 +15,14 @@ class Picker(Widget):
 
     Args:
         checkpoints: names of all that there are.
+        opens: whether another may be opened (`OpenModel`), for which the list has an entry, too.
     """
 
     EMITS = ("input",)
 
-    def __init__(self, checkpoints: Sequence[str], **kwargs):
-        models = f'<div class="picker" data-models="{attribute(self.pack(checkpoints))}">'
+    def __init__(self, checkpoints: Sequence[str], opens: bool = False, **kwargs):
+        data = f'data-models="{attribute(self.pack(checkpoints))}" data-opens="{attribute(opens)}"'
+        models = f'<div class="picker" {data}>'
         models += with_words('<select aria-label="{model}"></select></div>', model=_("model"))
         super().__init__(html=models, **kwargs)
 

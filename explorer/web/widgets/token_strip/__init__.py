@@ -32,11 +32,19 @@ class TokenStrip(Widget):
             '<p class="parts" hidden>{told}</p>',
             told=_("\\x and two digits stand for a byte: a part of a character that takes several tokens."),
         )
-        super().__init__(html=f"{html}{options}</select></label>{parts}</div>", **kwargs)
+        begun = with_words(
+            '<label class="beginning" title="{told}" hidden><input type="checkbox"> <span></span></label>',
+            told=_("This model’s tokenizer puts it before every text; without it the model may go on otherwise."),
+        )
+        super().__init__(html=f"{html}{options}</select></label>{begun}{parts}</div>", **kwargs)
 
     @staticmethod
     def pack(
-        tokens: Sequence[str], shades: Mapping[str, tuple[np.ndarray, list[str]]], num_prompt: int, earlier: int
+        tokens: Sequence[str],
+        shades: Mapping[str, tuple[np.ndarray, list[str]]],
+        num_prompt: int,
+        earlier: int,
+        beginning: tuple[str, bool] = ("", False),
     ) -> dict[str, Any]:
         """The widget's value.
 
@@ -46,9 +54,16 @@ class TokenStrip(Widget):
                 words, of each; of one alone nothing is to be chosen.
             num_prompt: how many of them belong to the prompt; the others were generated.
             earlier: tokens before these that the model does not see.
+            beginning: what is to stand before every text, "" for nothing, and whether it does.
         """
         packed = {
             name: {"shares": [round(share, 3) for share in shares.tolist()], "words": words}
             for name, (shares, words) in shades.items()
         }
-        return {"tokens": list(tokens), "shades": packed, "num_prompt": num_prompt, "earlier": earlier}
+        return {
+            "tokens": list(tokens),
+            "shades": packed,
+            "num_prompt": num_prompt,
+            "earlier": earlier,
+            "beginning": list(beginning),
+        }

@@ -13,6 +13,7 @@ import { isPartOfCharacter, tokenNodes } from "../../static/token_text.js";
 /** @param {HTMLElement} element */
 export default function tokenStrip(element) {
   const strip = find(element, ".strip"), choice = element.querySelector("select"), parts = find(element, ".parts");
+  const begun = find(element, ".beginning"), isBegun = begun.querySelector("input");
   const isB = find(element, ".tokens").dataset.run === "b"; // what is chosen are tokens of A: of B it is their partners
   const chips = () => findAll(strip, ".chip"), written = new WeakMap(); // a chip's token
   let shades = {}, numPrompt = 0, shadedBy = "";
@@ -21,7 +22,7 @@ export default function tokenStrip(element) {
   function draw(content) {
     element.hidden = !content;
     if (!content) return;
-    const { tokens, num_prompt, earlier, ...value } = content;
+    const { tokens, num_prompt, earlier, beginning, ...value } = content;
     find(element, ".tokens").classList.toggle("two", isB || "change" in value.shades);
     [shades, numPrompt] = [value.shades, num_prompt];
     const old = chips(), now = tokens.map((token, i) => (old[i] && written.get(old[i]) === token ? old[i] : chipOf(token, i)));
@@ -31,6 +32,10 @@ export default function tokenStrip(element) {
     strip.append(...now.slice(from));
     strip.querySelector(".earlier")?.remove();
     if (earlier) strip.prepend(span("earlier", wordsOf(earlier)));
+    const [expected, isThere] = beginning;
+    begun.hidden = !expected;
+    find(begun, "span").textContent = _("begins with {token}", { token: expected });
+    isBegun.checked = isThere;
     parts.hidden = !tokens.some(isPartOfCharacter);
     countDraw(strip);
     shade();
@@ -108,6 +113,7 @@ export default function tokenStrip(element) {
       chips()[column].focus();
     },
   });
+  isBegun.addEventListener("change", () => makeMove({ kind: "beginning" }));
   choice.addEventListener("change", () => setState({ shade: choice.value }));
   onState(element, mark);
   onContent(element, draw);

@@ -45,18 +45,19 @@ def asked(endpoints):
 
 
 @every_view
-@pytest.mark.parametrize("about", ["show", "pick"])
+@pytest.mark.parametrize("about", ["show", "view", "pick"])
 def test_the_open_view_and_the_prediction_are_drawn(endpoints, asked, state, view, about):
-    """On a pick, all but the pictures that are the same whatever is selected."""
+    """On a pick, all but the pictures that are the same whatever is selected; on "show" alone what is around tabs."""
     contents = asked(about, state | {"view": view.name})
     texts = {f"{view.name}-{part}" for part in ("words", "formula", "choosers", "what-ifs")}
     texts |= {f"{view.name}-in-full"} if view in SIMPLE else set()
+    texts |= {f"{view.name}-lists", f"{view.name}-written"} if view.name == "directions" else set()
     texts |= {"next-token", "next-token-words", "brief", "guess", "problem", "changes", "why-token", "stand-ins"} | (
-        {"strip", "strip-b", "runs", "story", "playback", "branches", "advice", "picker", "series"}
+        {"strip", "strip-b", "runs", "story", "playback", "branches", "advice", "picker", "open-model", "series"}
         if about == "show"
         else set()
     )
-    drawn = {f"{view.name}-{panel.name}": panel for panel in view.panels if about == "show" or not panel.once}
+    drawn = {f"{view.name}-{panel.name}": panel for panel in view.panels if about != "pick" or not panel.once}
     assert set(contents) == texts | set(drawn) | {f"{name}-mark" for name in drawn}
     trace = endpoints.runs.trace(Run.parse(state))
     for name, panel in drawn.items():  # of one run alone nothing is compared
@@ -124,14 +125,18 @@ def test_a_state_that_makes_no_sense_is_refused(endpoints, about, broken):
         endpoints.answer(about, broken)
 
 
-def test_the_browser_calls_three_functions(endpoints):
+def test_what_the_browser_calls(endpoints):
     assert [function.__name__ for function in endpoints.functions] == [
         "answer",
         "inspect",
         "define",
+        "direction_of_lists",
         "begin_job",
         "job_progress",
         "leave_job",
+        "model_needs",
+        "begin_opening",
+        "begin_check",
     ]  # see connection.js
 
 

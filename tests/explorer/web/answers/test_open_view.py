@@ -7,6 +7,8 @@ from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.views import VIEWS
 from explorer.web.answers.open_view import OpenView, open_view_of
+from tests.exhaustive import in_turn
+from tests.nasty_prompts import NASTY_PROMPTS
 
 VIEW = {view.name: view for view in VIEWS}
 
@@ -66,8 +68,10 @@ def test_views_are_looked_at_within_the_run_whatever_is_selected(opening, asked)
     assert shown.selection == far.within(shown.trace) != far
 
 
-def test_tokens_of_nasty_text_can_be_looked_at(opening, nasty_prompt):
-    asked = opening.restored({"checkpoint": "rope", "text": nasty_prompt})
-    for view in VIEWS:
-        shown = open_view_of(opening.runs, replace(asked, selection=replace(asked.selection, view=view.name)))
-        assert all(bool(shown.draw(panel)) is shown.has(panel) for panel in view.panels)
+@pytest.mark.parametrize(
+    ("text", "view"), in_turn(NASTY_PROMPTS, VIEWS), ids=lambda value: getattr(value, "name", ascii(value))
+)
+def test_tokens_of_nasty_text_can_be_looked_at(opening, text, view):
+    asked = opening.restored({"checkpoint": "rope", "text": text})
+    shown = open_view_of(opening.runs, replace(asked, selection=replace(asked.selection, view=view.name)))
+    assert all(bool(shown.draw(panel)) is shown.has(panel) for panel in view.panels)

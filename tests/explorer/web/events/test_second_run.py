@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from explorer.lessons.prompt_pairs import PROMPT_PAIRS
 from explorer.state.interventions import Edit
 from explorer.state.page_state import PageState
 from explorer.tracing.capture import capture
@@ -234,3 +235,25 @@ def test_of_the_same_text_another_model_gives_its_values(page, state, move):
     runs, asked = page.events.opening.runs, PageState.parse(now)
     without_head = replace(asked.run, edits=asked.other.edits)
     assert_allclose(runs.trace(asked.run)["logits"], runs.trace(without_head)["logits"], atol=1e-5)
+
+
+def test_a_pair_begins_with_the_clean_prompt_in_b_and_the_answers_as_proposed(page, state, move):
+    runs = page.events.opening.runs
+    chosen = state | {"answer": " the", "wrong": " a", "clean_run": "a", "shown": "difference"}
+    now = move(chosen, kind="pair", pair=1)
+    asked = PageState.parse(now)
+    assert runs.text(asked.run)[0] == PROMPT_PAIRS[1].corrupted and runs.text(asked.other)[0] == PROMPT_PAIRS[1].clean
+    assert (now["clean_run"], now["answer"], now["wrong"], now["shown"]) == ("b", "", "", "a")
+
+
+def test_patches_of_either_run_take_the_tokens_that_were_put_together(page, state):
+    both = {"edits": "blocks.0.attn.z.1*patch", "b.edits": "blocks.0.attn.z.0*patch"}
+    other = {f"b.{name}": state[name] for name in ("checkpoint", "prompt", "generated", "dropped")}
+    asked = PageState.parse(state | other | both | {"b.pins": "0.1~2.4"})
+    assert asked.run.edits[0].pins == ((0, 1), (2, 4)) and asked.other.edits[0].pins == ((1, 0), (4, 2))
+
+
+def test_a_patch_takes_the_other_s_prompt_and_nothing_written_after_it(page, state, merged):
+    other = {f"b.{name}": state[name] for name in ("checkpoint", "prompt", "dropped")} | {"b.generated": [5, 6]}
+    asked = PageState.parse(state | other | {"edits": "blocks.0.attn.z.1*patch"})
+    assert asked.other.generated == (5, 6) and asked.run.edits[0].source.generated == ()

@@ -17,13 +17,13 @@ test("every question makes the prediction old, and all but a setting the picture
   for (const question of ["tune", "token", "pick", "show"])
     assert.ok(outdatedBy(question, "attention").split(",").includes("#next-token"), question);
   assert.equal(outdatedBy("tune", "attention"), "#next-token");
-  for (const question of ["token", "pick", "show"]) assert.match(outdatedBy(question, "attention"), /\[id\^="attention-"\]/);
+  for (const question of ["token", "pick", "view", "show"]) assert.match(outdatedBy(question, "attention"), /\[id\^="attention-"\]/);
 });
 
 test("a choice leaves alone what it does not change", () => {
   assert.match(outdatedBy("pick", "attention"), /:not\(\.once\)/);
   assert.doesNotMatch(outdatedBy("pick", "attention"), /#advice/);
-  assert.doesNotMatch(outdatedBy("show", "attention"), /:not/);
+  for (const question of ["view", "show"]) assert.doesNotMatch(outdatedBy(question, "attention"), /:not/);
 });
 
 test("a picture is dimmed where its answer is late, and only then", (t) => {

@@ -10,7 +10,9 @@ import pytest
 from explorer.analysis.sampling_table import SamplingTable
 from explorer.explain.notation import number
 from explorer.state.settings import GenerationSettings
-from explorer.web.widgets.distribution.table_columns import CUT, KEPT, Column, columns
+from explorer.web.widgets.distribution.column import Column
+from explorer.web.widgets.distribution.filter_columns import CUT, KEPT
+from explorer.web.widgets.distribution.table_columns import columns
 from model.generation.sampling import sampling_stages
 
 PLAIN = GenerationSettings(temperature=1.0, top_k=0)

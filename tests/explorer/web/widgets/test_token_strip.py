@@ -14,6 +14,7 @@ def test_the_value_is_json():
         "shades": {"rank": {"shares": [0, 0.123], "words": ["", "rank 3"]}},
         "num_prompt": 1,
         "earlier": 7,
+        "beginning": ["", False],
     }
     assert json.loads(json.dumps(packed, allow_nan=False)) == packed
 

@@ -1,0 +1,56 @@
+"""GPT-NeoX (Black et al. 2022) and Pythia (Biderman et al. 2023)."""
+
+from torch import Tensor
+
+from model.config import ModelConfig
+from model.pretrained.rotation import rotation, turning_first
+from model.pretrained.settings import ACTIVATIONS, Settings
+
+NAMES = {
+    "embed_in": "token_embedding",
+    "layers.*.input_layernorm": "blocks.*.attn_norm",
+    "layers.*.attention.query_key_value": "blocks.*.attn.qkv",
+    "layers.*.attention.dense": "blocks.*.attn.o_proj",
+    "layers.*.post_attention_layernorm": "blocks.*.ffn_norm",
+    "layers.*.mlp.dense_h_to_4h": "blocks.*.ffn.up_proj",
+    "layers.*.mlp.dense_4h_to_h": "blocks.*.ffn.down_proj",
+    "final_layer_norm": "final_norm",
+    "embed_out": "lm_head",
+    "lm_head": "lm_head",
+}
+PREFIX = "gpt_neox."
+COMPUTED = (".attention.bias", ".attention.masked_bias", "rotary_emb.inv_freq")  # the causal mask, the angles
+
+
+def config_of(settings: Settings) -> ModelConfig:
+    """The config that a `config.json` of the family stands for; ModelError where it says what is not understood."""
+    settings.only("attention_bias", True)
+    theta, scaling, rotary_dim = rotation(settings)
+    return ModelConfig(
+        vocab_size=settings["vocab_size"],
+        context_length=settings["max_position_embeddings"],
+        d_model=settings["hidden_size"],
+        num_layers=settings["num_hidden_layers"],
+        num_heads=settings["num_attention_heads"],
+        d_ff=settings["intermediate_size"],
+        norm="layernorm",
+        norm_placement="parallel" if settings.only("use_parallel_residual", True, False) else "pre",
+        norm_eps=settings.get("layer_norm_eps", 1e-5),
+        rope_theta=theta,
+        rope_layout="half_split",
+        rotary_dim=rotary_dim,
+        rope_scaling=scaling,
+        ffn=ACTIVATIONS[settings.only("hidden_act", *ACTIVATIONS)],
+        bias=True,
+        tie_embeddings=settings.get("tie_word_embeddings", False),
+    )
+
+
+def moved(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
+    """What one of the file's weights is of ours: queries, keys and values are in one, head by head."""
+    if ".attn.qkv." not in name:
+        return {name: weight}
+    heads = weight.unflatten(0, (config.num_heads, 3, config.d_head))  # (H, 3, d, …)
+    parts = dict(zip("qkv", (part.flatten(0, 1) for part in heads.unbind(1)), strict=True))
+    parts |= {part: turning_first(parts[part], config) for part in "qk"}
+    return {name.replace("qkv", f"{part}_proj"): each for part, each in parts.items()}

@@ -1,0 +1,51 @@
+"""OPT (Zhang et al. 2022), but for its 350M model, whose norms stand elsewhere and whose embeddings are narrower."""
+
+from torch import Tensor
+
+from model.config import ModelConfig
+from model.pretrained.settings import ACTIVATIONS, Settings
+
+NAMES = {
+    "decoder.embed_tokens": "token_embedding",
+    "decoder.embed_positions": "position_embedding",
+    "decoder.layers.*.self_attn_layer_norm": "blocks.*.attn_norm",
+    "decoder.layers.*.self_attn.q_proj": "blocks.*.attn.q_proj",
+    "decoder.layers.*.self_attn.k_proj": "blocks.*.attn.k_proj",
+    "decoder.layers.*.self_attn.v_proj": "blocks.*.attn.v_proj",
+    "decoder.layers.*.self_attn.out_proj": "blocks.*.attn.o_proj",
+    "decoder.layers.*.final_layer_norm": "blocks.*.ffn_norm",
+    "decoder.layers.*.fc1": "blocks.*.ffn.up_proj",
+    "decoder.layers.*.fc2": "blocks.*.ffn.down_proj",
+    "decoder.final_layer_norm": "final_norm",
+    "lm_head": "lm_head",
+}
+PREFIX = "model."  # before all names but lm_head, in some files
+COMPUTED = ()
+FIRST_POSITION = 2  # the table's row of the first token: those before it were for padding
+
+
+def config_of(settings: Settings) -> ModelConfig:
+    """The config that a `config.json` of the family stands for; ModelError where it says what is not understood."""
+    d_model = settings["hidden_size"]
+    for name in ("do_layer_norm_before", "enable_bias", "layer_norm_elementwise_affine"):
+        settings.only(name, True)
+    settings.only("_remove_final_layer_norm", False)
+    settings.only("word_embed_proj_dim", d_model)
+    return ModelConfig(
+        vocab_size=settings["vocab_size"],
+        context_length=settings["max_position_embeddings"],
+        d_model=d_model,
+        num_layers=settings["num_hidden_layers"],
+        num_heads=settings["num_attention_heads"],
+        d_ff=settings["ffn_dim"],
+        norm="layernorm",
+        position="learned",
+        ffn=ACTIVATIONS[settings.only("activation_function", "relu", *ACTIVATIONS)],
+        bias=True,
+        tie_embeddings=settings.get("tie_word_embeddings", True),
+    )
+
+
+def moved(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
+    """What one of the file's weights is of ours: the table of positions begins with two rows that no token has."""
+    return {name: weight[FIRST_POSITION:] if name.startswith("position_embedding.") else weight}

@@ -1,0 +1,20 @@
+"""What a model expects before every text."""
+
+from playwright.sync_api import expect
+
+
+def test_a_visitor_leaves_out_what_the_model_expects_before_a_text(person):
+    person.open("attention", checkpoint="stories260K", text="Once upon a time")
+    chips, begun = person.page.locator("#strip .chip"), person.page.get_by_label("begins with <s>")
+    expect(chips).to_have_text(["<s>", " Once", " upon", " a", " time"])
+    expect(begun).to_be_checked()
+    begun.click()
+    expect(chips).to_have_text([" Once", " upon", " a", " time"])
+    expect(begun).not_to_be_checked()
+    person.run("Once there was")
+    expect(chips).to_have_text([" Once", " there", " was"])
+    person.page.reload()
+    expect(chips).to_have_text([" Once", " there", " was"])
+    expect(begun).not_to_be_checked()
+    person.choose_model("tiny")
+    expect(begun).to_be_hidden()

@@ -1,0 +1,53 @@
+"""A visitor has a model of the hub opened."""
+
+import time
+
+from playwright.sync_api import expect
+
+
+def test_a_visitor_opens_a_model_by_its_name(person, hub):
+    person.open("attention", text="Once upon a time")
+    row, models = person.page.locator("#open-model"), person.page.get_by_label("model", exact=True)
+    models.select_option(label="Open a model…")
+    name = row.locator("input")
+    expect(name).to_be_focused()
+    expect(models).to_have_value("tiny")
+
+    name.fill("somebody/gated")
+    name.press("Enter")
+    expect(row).to_contain_text("https://huggingface.co/somebody/gated")
+    expect(row).to_contain_text("HF_TOKEN")
+    assert len(person.complaints) == 1 and "422" in person.complaints.pop()  # the browser's of the refusal
+
+    name.fill("somebody/stories")
+    name.press("Enter")
+    expect(row).to_contain_text("2 MB to be fetched. Its weights take up to 3 MB of memory.")
+    hub.pause = lambda: time.sleep(0.02)
+    row.get_by_role("button", name="Open", exact=True).click()
+    expect(row).to_contain_text("0 MB of 2 MB")
+    row.get_by_role("button", name="Cancel").click()
+    expect(row.get_by_role("progressbar")).to_have_count(0)
+    expect(models).to_have_value("tiny")
+
+    hub.pause = lambda: None
+    name.press("Enter")
+    row.get_by_role("button", name="Open", exact=True).click()
+    expect(models).to_have_value("somebody/stories")
+    expect(person.page.locator("#strip .chip")).to_have_text(["<s>", " Once", " upon", " a", " time"])
+    expect(row).to_contain_text("✓ agrees with the logits that came with it: they differ by at most")
+    expect(name).to_be_hidden()
+
+    person.page.reload()
+    expect(models).to_have_value("somebody/stories")
+    expect(row).to_contain_text("✓ agrees")
+    person.choose_model("tiny")
+    expect(row.locator(".open-model")).to_be_hidden()
+
+
+def test_an_address_opens_nothing_that_is_not_here(newcomer, hub):
+    hub.asked.clear()
+    person = newcomer()
+    person.open("attention", checkpoint="somebody/gated", text="Once upon a time")
+    expect(person.page.get_by_text("somebody/gated is not on this machine")).to_be_visible()
+    expect(person.page.get_by_label("model", exact=True)).to_have_value("tiny")
+    assert hub.asked == []

@@ -1,0 +1,90 @@
+"""What is pressed while text is being written."""
+
+import time
+
+import pytest
+from playwright.sync_api import expect
+
+import explorer.web.events.generation_events
+
+from .test_generation import LONG, WATCH
+
+
+@pytest.mark.exhaustive
+def test_undo_takes_back_what_is_seen_not_what_is_on_its_way(newcomer):
+    person = newcomer().open(**LONG)
+    person.page.get_by_role("button", name="Generate", exact=True).click()
+    person.wait_until("page.state.generated.length > 5")
+    with person.rebranched():
+        seen = person.evaluate("document.querySelector('#undo').click(), page.state.generated.length")
+    person.wait_until("page.state.generated.length === given - 1", seen)
+    expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(seen - 1)
+
+
+@pytest.mark.exhaustive
+def test_lists_name_the_last_token_while_text_is_written(newcomer):
+    person = newcomer().open(**LONG)
+    person.evaluate("""
+      window.empty = [],
+      onState(document.body, () => setTimeout(() => {
+        const query = document.querySelector("#attention-choosers select[data-field=query]");
+        window.empty.push(query.selectedIndex < 0);
+      }))
+    """)
+    person.page.get_by_role("button", name="Generate", exact=True).click()
+    person.wait_until("window.empty.length > 5 && page.state.generated.length > 9")
+    person.page.get_by_role("button", name="Stop").click()
+    assert not any(person.page.evaluate("window.empty"))
+
+
+@pytest.mark.exhaustive
+def test_a_move_ends_what_is_being_written(newcomer):
+    person = newcomer().open(**LONG)
+    written = person.chips.and_(person.page.locator(".generated"))
+    person.page.get_by_role("button", name="Generate", exact=True).click()
+    expect(written.nth(2)).to_be_attached()
+    # before another token comes
+    person.evaluate("choosing.pick({ query: 0 }), moves.makeMove({ kind: 'take', token: 70 })")
+    expect(written).to_have_count(1)
+    person.strip.evaluate(WATCH)
+    for tokens in (2, 3):
+        person.page.get_by_role("button", name="Step").click()
+        expect(written).to_have_count(tokens)
+    assert set(person.page.evaluate("window.seen")) <= {1, 2, 3}
+
+
+def test_one_thing_is_written_at_a_time(newcomer):
+    person = newcomer().open(max_new_tokens=512)
+    written = person.chips.and_(person.page.locator(".generated"))
+    person.page.get_by_role("button", name="Generate", exact=True).click()
+    expect(written.nth(2)).to_be_attached()
+    person.set_number("new tokens", 6)
+    with person.rebranched():
+        person.page.get_by_role("button", name="Regenerate").click()
+    expect(written).to_have_count(6)
+    assert person.state["seed"] == 1
+
+
+@pytest.mark.exhaustive
+def test_a_closed_page_ends_its_generation(newcomer, monkeypatch):
+    drawn = []
+
+    def counted(*args, **kwargs):
+        for step in real(*args, **kwargs):
+            time.sleep(0.05)  # a model that takes its time
+            drawn.append(step)
+            yield step
+
+    real = explorer.web.events.generation_events.generate
+    monkeypatch.setattr("explorer.web.events.generation_events.generate", counted)
+    person = newcomer().open(**LONG)
+    person.page.get_by_role("button", name="Generate", exact=True).click()
+    expect(person.chips.and_(person.page.locator(".generated")).nth(2)).to_be_attached()
+    person.page.close()
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        before = len(drawn)
+        time.sleep(1.5)  # at 20 tokens a second
+        if len(drawn) == before:
+            break
+    assert len(drawn) == before < LONG["max_new_tokens"]

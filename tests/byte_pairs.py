@@ -1,0 +1,12 @@
+"""Byte-pair encoding by hand."""
+
+
+def merge(word: list[bytes], pair: tuple[bytes, bytes]) -> list[bytes]:
+    """The word with every occurrence of the pair, from the left, joined into one token."""
+    merged = []
+    for token in word:
+        if merged and (merged[-1], token) == pair:
+            merged[-1] += token
+        else:
+            merged.append(token)
+    return merged

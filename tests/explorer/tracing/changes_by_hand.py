@@ -1,0 +1,111 @@
+"""Each kind of change by hand: with PyTorch’s own hooks and nothing of the explorer’s."""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from explorer.state.interventions import parse_edits
+from explorer.tracing.capture import capture
+from model.transformer_lm import TransformerLM
+
+IDS = list(range(40, 52))
+
+
+LAYERS = range(2)
+
+
+ALL = slice(None)
+
+
+def run(lm: TransformerLM, text: str = ""):
+    return capture(lm, IDS, parse_edits(text))
+
+
+def by_hand(lm: TransformerLM, hooks: dict[str, Callable]) -> np.ndarray:
+    """The logits with hooks (x -> another) at values, made by PyTorch; x is the output without its batch axis."""
+    handles = [
+        lm.taps[name].register_forward_hook(lambda module, inputs, output, hook=hook: hook(output[0].clone())[None])
+        for name, hook in hooks.items()
+    ]
+    try:
+        with torch.inference_mode():
+            return lm(torch.tensor([IDS]))[0].numpy()
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def put(index, value: Callable) -> Callable:
+    """A hook that puts `value(x)` at an index of x."""
+
+    def hook(x):
+        new = value(x)
+        x[index] = new[index] if isinstance(new, torch.Tensor) and new.shape == x.shape else new
+        return x
+
+    return hook
+
+
+def unit(vector: torch.Tensor) -> torch.Tensor:
+    return vector / vector.norm()
+
+
+def pushed(x, direction, times):
+    return x + times * x.norm(dim=-1, keepdim=True) * unit(direction)
+
+
+def softmax_without(lm, layer: int, hidden: list[tuple], dropped: tuple | None = None) -> Callable:
+    """What the pattern is where the scores of hidden (head, queries, key) are −∞, and a dropped weight is 0."""
+
+    scores = torch.tensor(run(lm)[f"blocks.{layer}.attn.scores"])
+    seen = torch.ones(len(IDS), len(IDS), dtype=torch.bool).tril().triu(1 - (lm.config.window(layer) or len(IDS)))
+    scores = scores.masked_fill(~seen, -torch.inf)
+    for head, queries, key in hidden:
+        scores[head, queries, key] = -torch.inf
+    pattern = scores.softmax(-1)
+    if dropped:
+        pattern[dropped] = 0
+    return lambda computed: pattern
+
+
+def weight(lm, name: str) -> torch.Tensor:
+    return lm.state_dict()[f"{name}.weight"]
+
+
+# text -> lm -> what it is by hand
+BY_HAND = {
+    "blocks.1.attn.z.1*mean": lambda lm: {"blocks.1.attn.z": put(1, lambda x: x[1].mean(0))},
+    "blocks.1.attn.z.1@3-5*mean": lambda lm: {"blocks.1.attn.z": put((1, slice(3, 6)), lambda x: x[1].mean(0))},
+    "blocks.0.resid_post.3*mean": lambda lm: {"blocks.0.resid_post": put((ALL, 3), lambda x: x[:, 3].mean())},
+    "blocks.0.ffn.hidden*mean": lambda lm: {"blocks.0.ffn.hidden": lambda x: x.mean(0).expand_as(x)},
+    "blocks.0.attn.v.1@2.7-*zero": lambda lm: {"blocks.0.attn.v": put((1, [2, *range(7, 12)]), lambda x: 0.0)},
+    "blocks.0.resid_post@4*scale*-2": lambda lm: {"blocks.0.resid_post": put(4, lambda x: -2 * x)},
+    "blocks.1.attn.pattern.2@9*drop*3": lambda lm: {"blocks.1.attn.pattern": put((2, 9, 3), lambda x: 0.0)},
+    "blocks.1.attn.pattern*drop*0": lambda lm: {"blocks.1.attn.pattern": put((ALL, ALL, 0), lambda x: 0.0)},
+    "blocks.1.attn.pattern.2@9*mask*3": lambda lm: {"blocks.1.attn.pattern": softmax_without(lm, 1, [(2, 9, 3)])},
+    "blocks.0.attn.pattern@1-*mask*0": lambda lm: {
+        "blocks.0.attn.pattern": softmax_without(lm, 0, [(ALL, slice(1, None), 0)])
+    },
+    "blocks.0.attn.pattern.1@5-8*mask*3~blocks.0.attn.pattern@6*mask*2~blocks.0.attn.pattern.0@6*drop*1": lambda lm: {
+        "blocks.0.attn.pattern": softmax_without(lm, 0, [(1, slice(5, 9), 3), (ALL, 6, 2)], dropped=(0, 6, 1))
+    },
+    "blocks.1.ffn.up.7*clamp*2": lambda lm: {"blocks.1.ffn.up": put((ALL, 7), lambda x: 2.0)},
+    "blocks.1.ffn.hidden@2*clamp*-0.5": lambda lm: {"blocks.1.ffn.hidden": put(2, lambda x: -0.5)},
+    "blocks.0.resid_post*add*unembed.17*0.5": lambda lm: {
+        "blocks.0.resid_post": lambda x: pushed(x, weight(lm, "lm_head")[17], 0.5)
+    },
+    "blocks.1.resid_post@4-6*add*unembed.17-20*-2": lambda lm: {
+        "blocks.1.resid_post": put(
+            slice(4, 7), lambda x: pushed(x, weight(lm, "lm_head")[17] - weight(lm, "lm_head")[20], -2)
+        )
+    },
+    "blocks.0.attn.out@3*add*neuron.1.7*3": lambda lm: {
+        "blocks.0.attn.out": put(3, lambda x: pushed(x, weight(lm, "blocks.1.ffn.down_proj")[:, 7], 3))
+    },
+    "blocks.1.resid_pre@2*remove*neuron.0.5": lambda lm: {
+        "blocks.1.resid_pre": put(
+            2, lambda x: x - torch.outer(x @ (u := unit(weight(lm, "blocks.0.ffn.down_proj")[:, 5])), u)
+        )
+    },
+}

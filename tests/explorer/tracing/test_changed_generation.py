@@ -1,0 +1,138 @@
+"""What is written by a changed model, with and without a cache and in whichever thread, is what its captures say."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from numpy.testing import assert_allclose
+
+from explorer.state.interventions import parse_edits
+from explorer.tracing.capture import capture
+from explorer.tracing.intervening import edited, edited_steps
+from model.generation.autoregressive import CachedLogits, UncachedLogits, generate
+from tests import specimens
+from tests.specimens import POSITION_EDITS
+
+from .changed_runs import IDS, assert_clean, assert_same, run
+
+EDITS_OF_GENERATION = [
+    "rope.angles*shift*40",
+    "rope.angles*zero",
+    "blocks.0.attn.z.1*zero",
+    "blocks.0.attn.k.0*scale*0.5",
+    "blocks.1.attn.scores.1*zero",
+    "blocks.1.attn.pattern.2*scale*0.5",
+    "blocks.0.ffn.hidden*scale*2",
+    "blocks.1.attn.z.1*mean~blocks.0.resid_mid*mean~blocks.0.attn.k.0@2-3*mean",
+    "blocks.1.attn.pattern.2@7-9.20*mask*3~blocks.1.attn.pattern.0@1-*mask*0~blocks.1.attn.pattern@8*mask*2",
+    "blocks.0.attn.pattern.1*drop*4~blocks.0.attn.pattern@6.21-*drop*0",
+    "blocks.0.ffn.hidden.3@8-12*clamp*3~blocks.1.ffn.up*clamp*0.5",
+    "blocks.0.ffn_norm*norm*none~blocks.1.attn_norm*norm*layernorm",
+    "blocks.0.resid_post@3.6-10.25-*add*unembed.17*2~blocks.1.attn.out*remove*neuron.0.3",
+    "blocks.0.attn.v.1@1.9-11*zero~embed@20-*scale*-1",
+]
+
+
+PROMPT = 5
+
+
+def generation_edits() -> Iterator:
+    """Each kind of model with its own edit of positions, and with those of the others that name what it has. In the
+    core suite is each edit where it first comes."""
+    met = set()
+    for style, lm in specimens.models().items():
+        for text in [POSITION_EDITS[lm.config.position], *EDITS_OF_GENERATION]:
+            if all(edit.tap in lm.taps for edit in parse_edits(text)):
+                yield pytest.param(style, text, marks=pytest.mark.exhaustive if text in met else ())
+                met.add(text)
+
+
+@pytest.mark.parametrize(("style", "text"), list(generation_edits()))
+def test_with_and_without_a_cache_the_edited_logits_are_those_of_the_capture(lms, style, text):
+    lm, edits = lms[style], tuple(edit.of_prompt(range(100, 100 + PROMPT)) for edit in parse_edits(text))
+    cached, uncached = CachedLogits(lm), UncachedLogits(lm)
+    for length in (*range(PROMPT, 12), *range(15, 30, 5), *range(30, 36)):  # past the context of 32 the window moves
+        ids = [*range(100, 100 + length)]
+        with edited(lm, edits):
+            found = cached(ids)
+            if length % 5 == 0 or length >= 32:
+                assert_allclose(found, uncached(ids), atol=1e-4)
+        if length % 10 == 0 and length <= 32:
+            assert_allclose(found, capture(lm, ids, edits)["logits"][-1], atol=1e-4)
+
+
+def test_steps_are_edited_whichever_thread_asks_for_them_and_between_them_nothing_is(lms):
+    lm, edits = lms["rope"], parse_edits("blocks.0.attn.out*scale*-3")
+
+    def written(steps) -> list[int]:
+        return [step.token_id for step in steps]
+
+    def plain():
+        return generate(lm, IDS, max_new_tokens=12, seed=3)
+
+    with edited(lm, edits):
+        expected = written(plain())
+    unchanged = written(plain())
+    assert expected != unchanged
+    got, steps = [], edited_steps(lm, edits, plain())
+    for _ in range(12):
+        with ThreadPoolExecutor(1) as pool:
+            got.append(pool.submit(next, steps).result())
+        assert_clean(lm)
+    assert written(got) == expected
+    assert written(steps) == []
+    assert written(edited_steps(lm, (), plain())) == unchanged
+
+
+def test_an_edit_that_does_not_fit_ends_the_steps(lms):
+    steps = edited_steps(lms["gpt"], parse_edits("rope.angles*zero"), generate(lms["gpt"], IDS, max_new_tokens=3))
+    with pytest.raises(ValueError, match=r"no value rope\.angles"):
+        next(steps)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("text", EDITS_OF_GENERATION[1:] + ["rope.angles*base*500"])
+def test_a_gpu_computes_the_same(tiny_lm, text):
+    on_cpu, on_gpu = run(tiny_lm, text), run(tiny_lm.to("cuda"), text)
+    assert_same(on_gpu, on_cpu, atol=1e-3)
+
+
+def test_two_threads_hold_to_their_own_positions(lms):
+    """One goes on where the other begins anew: what a pass knows is its own thread's."""
+    lm, texts = lms["rope"], ("blocks.0.resid_mid@3.8-*scale*3", "blocks.0.resid_mid@1.6*add*unembed.3*2")
+    expected = [
+        [step.token_id for step in edited_steps(lm, parse_edits(text), generate(lm, IDS, max_new_tokens=12, seed=1))]
+        for text in texts
+    ]
+    for _ in range(3):
+        with ThreadPoolExecutor(2) as pool:
+            steps = [
+                edited_steps(lm, parse_edits(text), generate(lm, IDS, max_new_tokens=12, seed=1)) for text in texts
+            ]
+            got = list(pool.map(lambda some: [step.token_id for step in some], steps))
+        assert got == expected
+    assert_clean(lm)
+
+
+def test_another_thread_s_pass_in_the_middle_moves_no_position(lms):
+    lm, edits = lms["rope"], parse_edits("blocks.0.resid_mid@12*scale*3")
+    expected = capture(lm, [*IDS, 7], edits)["logits"][-1]
+    with edited(lm, edits):
+        cached = CachedLogits(lm)
+        cached(IDS)
+
+        def meanwhile(module, inputs):
+            if threading.get_ident() != own:
+                return
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(capture, lm, IDS[:3]).result()
+
+        own = threading.get_ident()
+        handle = lm.token_embedding.register_forward_pre_hook(meanwhile)
+        try:
+            got = cached([*IDS, 7])
+        finally:
+            handle.remove()
+    assert_allclose(got, expected, atol=1e-4)

@@ -1,0 +1,90 @@
+"""Positions that are moved, turned by another base or off are those of a model built so."""
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+
+from model.config import RopeScaling
+from model.layers.sinusoidal import SinusoidalPositionalEmbedding
+from tests.specimens import ROTATING
+
+from .changed_runs import IDS, assert_clean, assert_same, rebuilt, run
+
+SCALINGS = [None] + [
+    RopeScaling(kind=kind, factor=4, original_context_length=32) for kind in ("linear", "ntk", "llama3")
+]
+
+
+@pytest.mark.parametrize("style", ROTATING)
+@pytest.mark.parametrize("by", [1, 20, 500])
+def test_rotary_positions_may_all_be_shifted_and_no_score_changes(lms, style, by):
+    plain, shifted = run(lms[style]), run(lms[style], f"rope.angles*shift*{by}")
+    for name in ("blocks.{}.attn.scores", "blocks.{}.resid_post"):
+        for layer in range(2):
+            assert_allclose(shifted[name.format(layer)], plain[name.format(layer)], atol=1e-4)
+    assert np.abs(shifted["blocks.1.attn.q_rot"] - plain["blocks.1.attn.q_rot"]).max() > 0.1
+
+
+@pytest.mark.parametrize("style", ["gpt", "learned"])
+def test_positions_that_are_added_may_not(lms, style):
+    plain, shifted = run(lms[style]), run(lms[style], "position_embed*shift*5")
+    assert np.abs(shifted["blocks.0.attn.scores"] - plain["blocks.0.attn.scores"]).max() > 0.1
+
+
+@pytest.mark.parametrize("style", ROTATING)
+@pytest.mark.parametrize("by", [7, 4096])
+def test_shifted_angles_are_those_of_the_later_positions(lms, style, by):
+    longer = rebuilt(lms[style], context_length=by + len(IDS))
+    expected = longer.rope.table[by : by + len(IDS)]
+    assert_allclose(run(lms[style], f"rope.angles*shift*{by}")["rope.angles"], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("by", [7, 4096])
+def test_shifted_waves_are_those_of_the_later_positions_beyond_the_table_too(lms, by):
+    lm = lms["gpt"]
+    expected = SinusoidalPositionalEmbedding(by + len(IDS), lm.config.d_model).table[by:]
+    assert_allclose(run(lm, f"position_embed*shift*{by}")["position_embed"], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("style", ["rope", "gpt", "learned"])
+def test_a_shift_is_what_the_model_computes_for_tokens_at_those_positions(lms, style):
+    lm = lms[style]
+    with torch.inference_mode():
+        expected = lm(torch.tensor([IDS]), token_positions=torch.arange(5, 5 + len(IDS))[None])[0]
+    tap = "rope.angles" if style == "rope" else "position_embed"
+    assert_allclose(run(lm, f"{tap}*shift*5")["logits"], expected, atol=1e-5)
+
+
+def test_learned_positions_end_with_their_table(lms):
+    last = lms["learned"].config.context_length - len(IDS)
+    run(lms["learned"], f"position_embed*shift*{last}")
+    with pytest.raises(ValueError, match="learned positions 0 to 31 and knows no others, got 32"):
+        run(lms["learned"], f"position_embed*shift*{last + 1}")
+    assert_clean(lms["learned"])
+
+
+@pytest.mark.parametrize("theta", [1, 500, 1e6])
+@pytest.mark.parametrize("scaling", SCALINGS, ids=lambda scaling: scaling and scaling.kind)
+def test_another_base_is_a_model_built_with_it(lms, theta, scaling):
+    lm = rebuilt(lms["rope"], rope_scaling=scaling)
+    assert_same(run(lm, f"rope.angles*base*{theta}"), run(rebuilt(lm, rope_theta=theta)))
+
+
+@pytest.mark.parametrize("style", ROTATING)
+def test_with_the_rotation_off_it_is_a_model_without_positions(lms, style):
+    off = run(lms[style], "rope.angles*zero")
+    without = run(rebuilt(lms[style], position="none"))
+    for name, value in without.values.items():
+        assert_allclose(off[name], value, atol=1e-5, err_msg=name)
+    for vector in ("q", "k"):
+        assert_array_equal(off[f"blocks.1.attn.{vector}_rot"], off[f"blocks.1.attn.{vector}"])
+
+
+def test_a_shift_and_a_base_are_both_followed_in_either_order(lms):
+    edits = "rope.angles*shift*5", "rope.angles*base*500", "rope.angles.1*scale*0.5"
+    other = rebuilt(lms["rope"], rope_theta=500.0)
+    expected = other.rope.table[5 : 5 + len(IDS)].clone()
+    expected[:, 1] *= 0.5
+    for some in (edits, edits[::-1]):
+        assert_allclose(run(lms["rope"], *some)["rope.angles"], expected, rtol=1e-6)

@@ -1,0 +1,55 @@
+"""Whatever a token’s text is, it is drawn as text: no markup, no template, and on its own line."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from explorer.tracing.trace import Trace
+from tests.drawn import Picture
+from tests.panels import PANELS, fitting_run, subject
+
+from .every_picture import FIGURES, selections, sent, texts
+
+HOSTILE = "\u202e\n<b>{}&lt;"  # turns the text, breaks the line, and is markup and an entity
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_no_token_is_read_as_markup(name):
+    for text in hostile_texts(name):
+        assert not re.search(r"<(?!br>|/?extra>)", text), text
+        assert not re.search(r"&(?!lt;(b&gt;|b?…)|gt;|amp;)", text), text
+        assert not re.search(r"[\n\u202e]", text), text
+
+
+def test_no_token_turns_or_breaks_the_words_on_the_map():
+    """Markup is none there: the page makes it no more than text."""
+    found = [token for text in hostile_texts("overview-map") for token in re.findall("\u2068(.*?)\u2069", text, re.S)]
+    assert any(token.startswith("⟨202E⟩↵<b>") for token in found)
+    assert all(token.startswith("⟨202E⟩") and "\n" not in token for token in found)
+    assert not re.search("\u202e", "".join(hostile_texts("overview-map")))
+
+
+def with_vocabulary(trace: Trace, vocabulary: tuple[str, ...]) -> Trace:
+    baseline = trace.baseline and replace(trace.baseline, vocabulary=vocabulary)
+    return replace(trace, vocabulary=vocabulary, baseline=baseline)
+
+
+def hostile_texts(name: str) -> list[str]:
+    """All that a panel writes where every token does its worst."""
+    trace, (_, panel) = fitting_run(name), PANELS[name]
+    hostile = with_vocabulary(trace, tuple(HOSTILE.format(i) for i in range(len(trace.vocabulary))))
+    drawn = [panel.draw(subject(panel, hostile), selection) for selection in selections(hostile)]
+    return [text for one in drawn for text in texts(json.loads(sent(one)))]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_no_token_is_part_of_a_template(name):
+    """Plotly fills in what stands in %{braces}, in a token too."""
+    trace, (_, panel) = fitting_run(name), PANELS[name]
+    hostile = with_vocabulary(trace, ("%{x}",) * len(trace.vocabulary))
+    for selection in selections(hostile):
+        plain, filled = (Picture(panel.draw(subject(panel, run), selection)).parts for run in (trace, hostile))
+        for template in ("hovertemplate", "texttemplate"):
+            assert [part.get(template) for part in plain] == [part.get(template) for part in filled]

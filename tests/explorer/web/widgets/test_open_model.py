@@ -1,0 +1,29 @@
+import pytest
+
+from explorer.tracing.jobs import Job
+from explorer.web.widgets.open_model import OpenModel
+from model.pretrained.self_check import Agreement
+
+CHECK = Job(("check", "it"), lambda: iter(()), 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("reference", "largest", "words", "differs"),
+    [
+        ("transformers", 2e-6, "✓ agrees with transformers: logits differ by at most 2.00e−06", False),
+        ("stored", 2e-6, "✓ agrees with the logits that came with it: they differ by at most 2.00e−06", False),
+        ("transformers", 0.53, "⚠ differs from transformers: logits by up to 0.530", True),
+        ("stored", 0.53, "⚠ differs from the logits that came with it, by up to 0.530", True),
+        ("stored", float("nan"), "⚠ differs from the logits that came with it, by up to nan", True),
+    ],
+)
+def test_a_comparison_is_told_with_a_tick_only_where_it_holds(reference, largest, words, differs):
+    told = OpenModel.pack([], Agreement(reference, largest, 20.0), None, elsewhere=True)
+    assert (told["words"], told["differs"], told["check"]) == (words, differs, "")
+
+
+def test_what_was_not_compared_is_said_of_others_models_alone():
+    waiting = OpenModel.pack(["a/b"], None, CHECK, elsewhere=True)
+    assert waiting["words"] == "not checked against another implementation"
+    assert waiting == waiting | {"names": ["a/b"], "differs": False, "check": CHECK.name}
+    assert OpenModel.pack([], None, None, elsewhere=False)["words"] == ""

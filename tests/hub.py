@@ -1,0 +1,104 @@
+"""A hub of our own on this machine, so that no test asks the network."""
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlsplit
+
+SHA = "0123456789abcdef0123456789abcdef01234567"
+PIECE = 1 << 14
+
+
+class Hub:
+    """What is there.
+
+    Attributes:
+        models: name -> the folder of its files.
+        gated: names that need a licence.
+        asked: paths that were asked for.
+        pause: is called before every piece of a file is sent.
+    """
+
+    def __init__(self):
+        self.models: dict[str, Path] = {}
+        self.gated: set[str] = set()
+        self.asked: list[str] = []
+        self.pause = lambda: None
+
+
+@contextmanager
+def serving(hub: Hub) -> Iterator[str]:
+    """The hub's address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.answer(body=True)
+
+        def do_HEAD(self):
+            self.answer(body=False)
+
+        def log_message(self, *args):
+            pass
+
+        def answer(self, body: bool):
+            path = urlsplit(self.path).path
+            hub.asked.append(path)
+            if path.startswith("/api/models/"):
+                return self.describe("/".join(path.split("/")[3:5]))
+            name, _resolve, rest = path.strip("/").partition("/resolve/")
+            file = rest.partition("/")[2]
+            if name not in hub.models or not (hub.models[name] / file).is_file():
+                return self.refuse("EntryNotFound" if name in hub.models else "RepoNotFound")
+            if name in hub.gated:
+                return self.refuse("GatedRepo", 403)
+            self.send((hub.models[name] / file).read_bytes(), body)
+
+        def describe(self, name: str):
+            if name not in hub.models:
+                return self.refuse("RepoNotFound", 401)
+            if name in hub.gated:
+                return self.refuse("GatedRepo", 403)
+            files = [path for path in sorted(hub.models[name].iterdir()) if path.is_file()]
+            siblings = [{"rfilename": path.name, "size": path.stat().st_size} for path in files]
+            content = json.dumps({"id": name, "modelId": name, "sha": SHA, "siblings": siblings, "private": False})
+            self.send(content.encode(), body=True, kind="application/json")
+
+        def send(self, content: bytes, body: bool, kind: str = "application/octet-stream"):
+            self.send_response(200)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(content)))
+            self.send_header("ETag", f'"{hashlib.sha256(content).hexdigest()}"')
+            self.send_header("X-Repo-Commit", SHA)
+            self.end_headers()
+            try:
+                for start in range(0, len(content) if body else 0, PIECE):
+                    hub.pause()
+                    self.wfile.write(content[start : start + PIECE])
+            except OSError:  # whoever asked has left
+                pass
+
+        def refuse(self, code: str, status: int = 404):
+            self.send_response(status)
+            self.send_header("X-Error-Code", code)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def reach(monkeypatch, address: str, cache: Path):
+    """Have the hub there, and an empty cache."""
+    monkeypatch.setattr("model.pretrained.hub.ENDPOINT", address)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", PIECE)

@@ -1,0 +1,44 @@
+"""Small models of every family that is read, as transformers makes them: the class's name, and its config."""
+
+SIZES = {"vocab_size": 300, "hidden_size": 32, "intermediate_size": 56, "num_hidden_layers": 3}
+HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 48}
+NO_IDS = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
+LLAMA3 = {"rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+LLAMA3 |= {"original_max_position_embeddings": 32}
+GPT2 = {"vocab_size": 300, "n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 48}
+OPT = {"vocab_size": 300, "hidden_size": 32, "word_embed_proj_dim": 32, "ffn_dim": 56, "num_hidden_layers": 3}
+OPT |= {"num_attention_heads": 4, "max_position_embeddings": 48}
+GRANITE = {"embedding_multiplier": 3.0, "logits_scaling": 5.0}
+GRANITE |= {"residual_multiplier": 0.3, "attention_multiplier": 0.7}
+NEO = {"vocab_size": 300, "hidden_size": 32, "num_layers": 3, "num_heads": 4, "max_position_embeddings": 48}
+NEO |= {"attention_types": [[["global", "local"], 1], [["global"], 1]], "window_size": 5}
+NEOX = SIZES | {"num_attention_heads": 2, "max_position_embeddings": 48}
+NEOX |= {"rope_parameters": {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.25}}
+PHI = {"rope_parameters": {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.25}}
+HALF = {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.5}
+THETA = {"rope_type": "default", "rope_theta": 100.0}
+SMOL_WINDOWS = {"use_sliding_window": True, "sliding_window": 7, "tie_word_embeddings": False}
+FROM_LAYER_1 = {"max_window_layers": 1}
+KINDS = {
+    "Llama 2": ("Llama", SIZES | HEADS),
+    "Llama 3.1": ("Llama", SIZES | HEADS | {"rope_parameters": LLAMA3, "tie_word_embeddings": True}),
+    "Llama with biases": ("Llama", SIZES | HEADS | {"attention_bias": True, "mlp_bias": True}),
+    "Mistral": ("Mistral", SIZES | HEADS | {"sliding_window": 7}),
+    "Qwen2, windows": ("Qwen2", SIZES | HEADS | {"sliding_window": 7, "use_sliding_window": True} | FROM_LAYER_1),
+    "Qwen2": ("Qwen2", SIZES | HEADS | {"tie_word_embeddings": True}),
+    "Qwen3": ("Qwen3", SIZES | HEADS | {"head_dim": 14}),
+    "GPT-2": ("GPT2", GPT2),
+    "GPT-2, ReLU": ("GPT2", GPT2 | {"activation_function": "relu", "n_inner": 40}),
+    "OPT": ("OPT", OPT),
+    "Phi": ("Phi", SIZES | HEADS | {"num_attention_heads": 2, "num_key_value_heads": 1} | PHI),
+    "Phi, half turned": ("Phi", SIZES | HEADS),
+    "Phi-3": ("Phi3", SIZES | HEADS | {"sliding_window": 9}),
+    "Phi-3, half turned": ("Phi3", SIZES | HEADS | {"rope_parameters": HALF}),
+    "Granite": ("Granite", SIZES | HEADS | GRANITE | {"attention_bias": True, "mlp_bias": True}),
+    "Granite, tied": ("Granite", SIZES | HEADS | GRANITE | {"tie_word_embeddings": True}),
+    "SmolLM3": ("SmolLM3", SIZES | HEADS | {"no_rope_layers": [1, 0, 1], "rope_parameters": THETA}),
+    "SmolLM3, windows": ("SmolLM3", SIZES | HEADS | {"no_rope_layer_interval": 3} | SMOL_WINDOWS),
+    "GPT-Neo": ("GPTNeo", NEO),
+    "GPT-NeoX": ("GPTNeoX", NEOX),
+    "GPT-NeoX, in turn": ("GPTNeoX", NEOX | {"use_parallel_residual": False}),
+}

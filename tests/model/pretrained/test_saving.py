@@ -1,0 +1,128 @@
+"""Models of ours, saved as folders that transformers opens, compute the same there."""
+
+import json
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from model.checkpoint import load_checkpoint
+from model.config import RopeScaling
+from model.errors import ModelError
+from model.generation.autoregressive import generate
+from model.pretrained.saving import save_hugging_face
+from tests.hugging_face import transformers
+from tests.specimens import STORIES, TEXT
+
+LAYERNORM = {"norm": "layernorm", "bias": True}
+LLAMA3 = RopeScaling(
+    kind="llama3", factor=8.0, low_frequency_factor=1.0, high_frequency_factor=4.0, original_context_length=16
+)
+SAVED = {
+    "llama": ({}, "Llama"),
+    "llama, its pairs halves apart": ({"rope_layout": "half_split", "num_kv_heads": 2}, "Llama"),
+    "llama, all biases": ({"bias": True, "rope_scaling": LLAMA3, "head_dim": 6}, "Llama"),
+    "embeddings times three": ({"embedding_multiplier": 3.0, "tie_embeddings": True}, "Llama"),
+    "qwen2": ({"qkv_bias": True, "tie_embeddings": True}, "Qwen2"),
+    "qwen3": ({"qk_norm": True, "head_dim": 10, "num_kv_heads": 2}, "Qwen3"),
+    "gpt-2": (LAYERNORM | {"position": "learned", "ffn": "gelu_tanh", "tie_embeddings": True}, "GPT2"),
+    "the twin": (
+        LAYERNORM | {"position": "sinusoidal", "ffn": "relu", "tie_embeddings": True, "scale_embeddings": True},
+        "GPT2",
+    ),
+}
+REFUSED = {  # choices -> the field that is told
+    "post-norm": (LAYERNORM | {"position": "learned", "norm_placement": "post"}, "norm_placement 'post'"),
+    "no positions": ({"position": "none"}, "position 'none'"),
+    "LayerNorm with RoPE": (LAYERNORM, "position 'rope'"),
+    "RMSNorm with ReLU": ({"ffn": "relu"}, "ffn 'relu'"),
+    "another divisor": ({"score_divisor": 2.0}, r"score_divisor 2\.0"),
+    "windows": ({"windows": (5, None)}, r"windows \(5, None\)"),
+    "part of the dimensions turned": ({"rotary_dim": 4}, "rotary_dim 4"),
+    "one norm for both sublayers": (
+        LAYERNORM | {"position": "learned", "norm_placement": "shared"},
+        "norm_placement 'shared'",
+    ),
+    "layers that do not turn": ({"rotary_layers": (True, False)}, r"rotary_layers \(True, False\)"),
+    "a bias of the unembedding": ({"unembedding_bias": True}, "unembedding_bias True"),
+    "parallel sublayers": (
+        LAYERNORM | {"position": "learned", "norm_placement": "parallel"},
+        "norm_placement 'parallel'",
+    ),
+}
+
+
+@pytest.fixture
+def tokens(tiny_tokenizer) -> list[int]:
+    return tiny_tokenizer.encode("Once upon a time the fox asked the owl")[:16]
+
+
+@pytest.mark.parametrize("kind", SAVED)
+@torch.no_grad()
+def test_transformers_computes_the_same_logits(make_lm, tiny_tokenizer, tokens, tmp_path, kind):
+    choices, family = SAVED[kind]
+    lm = make_lm(num_heads=4, **choices)
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(save_hugging_face(lm, tiny_tokenizer, tmp_path / "it"))
+    assert type(theirs).__name__.startswith(family)
+    ids = torch.tensor([tokens])
+    assert_close(theirs(ids).logits, lm(ids), atol=2e-4, rtol=1e-5)
+    again, _tokenizer = load_checkpoint(tmp_path / "it")
+    assert_close(again(ids), lm(ids), atol=2e-4, rtol=1e-5)
+
+
+@pytest.mark.parametrize("text", [TEXT, "", " a", "a", "  two  spaces ", "it's 42!", "<|endoftext|>"])
+def test_a_text_has_the_same_tokens_there(make_lm, tiny_tokenizer, tmp_path, text):
+    folder = save_hugging_face(make_lm(), tiny_tokenizer, tmp_path / "it")
+    theirs = transformers.AutoTokenizer.from_pretrained(folder)
+    ids = theirs(text, split_special_tokens=True).input_ids
+    assert ids == tiny_tokenizer.encode(text)
+    assert theirs.decode(ids) == text
+    assert theirs.eos_token_id == tiny_tokenizer.end_of_text
+
+
+@pytest.mark.parametrize(("choices", "told"), REFUSED.values(), ids=REFUSED)
+def test_what_no_model_there_computes_is_refused_by_name(make_lm, tiny_tokenizer, tmp_path, choices, told):
+    with pytest.raises(ModelError, match=f"has {told} with"):
+        save_hugging_face(make_lm(**choices), tiny_tokenizer, tmp_path / "it")
+    assert not (tmp_path / "it").exists()
+
+
+def test_weights_too_large_for_their_type_are_refused(make_lm, tiny_tokenizer, tmp_path):
+    lm = make_lm()
+    lm.lm_head.weight.data[0, 0] = 1e6
+    with pytest.raises(ValueError, match=r"lm_head.weight holds values that are not finite as torch.float16"):
+        save_hugging_face(lm, tiny_tokenizer, tmp_path / "it", torch.float16)
+
+
+def test_weights_are_stored_as_asked(make_lm, tiny_tokenizer, tmp_path):
+    folder = save_hugging_face(make_lm(), tiny_tokenizer, tmp_path / "it", torch.bfloat16)
+    assert load_checkpoint(folder)[0].lm_head.weight.dtype == torch.bfloat16
+    assert json.loads((folder / "config.json").read_text())["dtype"] == "bfloat16"
+
+
+@pytest.fixture(scope="module")
+def stories(tmp_path_factory):
+    """A real model, and the folder that it was saved to."""
+    lm, tokenizer = load_checkpoint(STORIES)
+    return lm, tokenizer, save_hugging_face(lm, tokenizer, tmp_path_factory.mktemp("stories"))
+
+
+def test_a_real_model_writes_its_known_text_from_the_folder(stories):
+    lm, tokenizer = load_checkpoint(stories[2])
+    ids = [*tokenizer.beginning, *tokenizer.encode("Once upon a time")]
+    steps = generate(lm, ids, max_new_tokens=256 - len(ids), temperature=0)
+    written = tokenizer.decode([*ids, *(step.token_id for step in steps)])
+    known = STORIES.with_name("greedy.txt").read_text(encoding="utf-8")
+    assert known.startswith(written) and len(written) >= len(known) - 5
+
+
+@torch.no_grad()
+def test_a_real_model_is_the_same_there(stories):
+    lm, tokenizer, folder = stories
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    there = transformers.AutoTokenizer.from_pretrained(folder)
+    for text in ("Once upon a time", " a", "é 🌙\n\n“no”", "  two  spaces "):
+        ids = [*tokenizer.beginning, *tokenizer.encode(text)]
+        assert there(text).input_ids == ids
+        assert there.decode(ids, skip_special_tokens=True) == text
+        assert_close(theirs(torch.tensor([ids])).logits, lm(torch.tensor([ids])), atol=1e-4, rtol=1e-5)
