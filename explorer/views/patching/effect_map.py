@@ -76,7 +76,7 @@ def effect_map(
     if not finite.any():
         say(fig, nothing_to_explain())
     elif texts is not None:
-        fig.note(patches={"run": two.patched_run(direction), "texts": texts})
+        fig.changes(texts, two.patched_run(direction), adds=False)
     return _of_clean(fig, two, np.isnan(values).all(axis=0) & finite.any()) if by_position else fig
 
 

@@ -50,9 +50,5 @@ def strongest_neurons(runs: Comparison, selection: Selection) -> go.Figure:
     if not np.isfinite(values).any():
         say(fig, nothing_to_explain())
         return fig
-    return fig.note(
-        patches={
-            "run": two.patched_run("denoise"),
-            "texts": [f"blocks.{selection.layer}.ffn.hidden.{neuron}*patch" for neuron in order],
-        }
-    )
+    texts = [f"blocks.{selection.layer}.ffn.hidden.{neuron}*patch" for neuron in order]
+    return fig.changes(texts, two.patched_run("denoise"), adds=False)

@@ -177,9 +177,9 @@ def test_a_dot_is_a_node_with_what_it_is_and_what_is_estimated(two, name, part, 
 
 def test_a_bar_is_a_neuron_and_a_click_takes_it(two):
     picture = two.picture("neurons")
-    patches, order = picture.layout["meta"]["patches"], picture.parts[0]["customdata"]
+    patches, order = picture.layout["meta"]["changes"], picture.parts[0]["customdata"]
     assert [part["name"] for part in picture.parts] == list(INTO.values())
-    assert patches["run"] == "edits" and patches["texts"] == [f"blocks.1.ffn.hidden.{i}*patch" for i in order]
+    assert patches["of"] == "edits" and patches["texts"] == [f"blocks.1.ffn.hidden.{i}*patch" for i in order]
     seen = picture.points()
     for part in picture.parts:
         assert part["customdata"] == order == [int(name) for name in part["x"]]
@@ -288,8 +288,8 @@ def test_of_unequal_prompts_what_has_no_partner_is_not_patched_and_says_so(unequ
     notes = [note for note in picture.layout.get("annotations", ()) if note["text"] == "not patched"]
     assert [note["x"] for note in notes] == lone
     if "positions" in name.split("_")[0]:
-        patches, way = picture.layout["meta"]["patches"], name.partition("_")[2]
-        into_a = patches["run"] == "edits"
+        patches, way = picture.layout["meta"]["changes"], name.partition("_")[2]
+        into_a = patches["of"] == "edits"
         assert into_a == ((way == "denoise") == (clean_run == "b"))
         back = unequal.runs.alignment.back
         for place in range(values.shape[1]):
