@@ -10,9 +10,7 @@ from explorer.tracing.trace import Trace
 from model.transformer_lm import TransformerLM
 
 CLEAN, CORRUPTED = (40, 41, 42, 60, 61, 45, 46, 47), (40, 41, 50, 60, 62, 45, 46, 48)
-
 SHORTER = (40, 42, 60, 61, 45, 46, 47)  # without the token at position 1
-
 ALL = slice(None)
 
 
