@@ -3,7 +3,6 @@ labels, in the headings of tables, on buttons, and in what is drawn."""
 
 import pytest
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
-from playwright.sync_api import expect
 
 from explorer.lessons.glossary import ENTRY_NAMED, forms
 from explorer.views import FULL, SIMPLE
