@@ -159,7 +159,7 @@ class Selection:
             query=query,
             key=clamp(self.key, query + 1),
             tap=tap,
-            dim=clamp(self.dim, trace.values[tap].shape[-1]),
+            dim=clamp(self.dim, trace.shape(tap)[-1]),
             neuron=clamp(self.neuron, trace.config.d_ff),
             depth=clamp(self.depth, trace.config.num_layers + 1),
             target=max(1, clamp(self.target, trace.config.vocab_size + 1)),

@@ -1,14 +1,18 @@
 """Reading a model's inner values by forward hooks."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import torch
 
+from explorer.architecture.stream import block_output
 from explorer.state.interventions import Intervention
 from explorer.tracing.ablation import ablate
+from explorer.tracing.arrays import as_array
 from explorer.tracing.donation import ready, taken_by
 from explorer.tracing.going_on import write
 from explorer.tracing.gradients import STEPS, token_contributions, units_of
@@ -17,9 +21,12 @@ from explorer.tracing.intervening import edited
 from explorer.tracing.jobs import Job
 from explorer.tracing.mean_stream import mean_stream
 from explorer.tracing.models import Offer, Weights, asked, offer, reads_with
+from explorer.tracing.on_demand import OnDemand
 from explorer.tracing.outcome import outcome
 from explorer.tracing.patching.asked import ASKED, contrast_of
 from explorer.tracing.patching_question import PatchingQuestion
+from explorer.tracing.running_again import run_again
+from explorer.tracing.tap_shapes import tap_shapes, trace_bytes
 from explorer.tracing.token_checks import check_tokens
 from explorer.tracing.trace import Trace
 from model.counting import num_parameters
@@ -37,8 +44,12 @@ def capture(
     edits: Sequence[Intervention] = (),
     *,
     tokenizer: Tokenizer | None = None,
+    most_bytes: float = math.inf,
 ) -> Trace:
     """Run the model once over the tokens and keep every value it names; of values that were changed, the changed ones.
+
+    Where these would take more than `most_bytes`, only what enters and leaves the blocks is kept, and a value inside
+    one is computed when it is looked at (see `explorer.tracing.on_demand`).
 
     Passes of other threads are neither seen nor changed, and the hooks are gone when this returns or raises. The trace
     does not keep the model alive: its weights can be read while somebody else does.
@@ -47,6 +58,7 @@ def capture(
         token_ids: 1 to context_length ids.
         edits: changes that the run follows.
         tokenizer: for the tokens' texts and bytes; without it their ids stand for them.
+        most_bytes: that the values may take.
 
     Raises:
         UserError: there are no tokens, more than the context length, or one that is not in the vocabulary;
@@ -54,22 +66,16 @@ def capture(
     """
     config = lm.config
     check_tokens(config, token_ids)
-    outputs: dict[str, torch.Tensor] = {}
-    names = {module: name for name, module in lm.taps.items()}
-
-    def keep(module, inputs, output):
-        outputs[names[module]] = output
-
     for edit in edits:
         edit.check(config, lm.taps)
     edits = ready(edits, config, token_ids, tokenizer and tokenizer.vocabulary)
-    with edited(lm, edits), hooked(names, keep), torch.inference_mode():
-        lm(torch.tensor([token_ids], device=lm.device))
-    values = {name: as_array(output)[0] for name, output in outputs.items()}
+    model, ids = offer(lm, offered), tuple(token_ids)
+    if trace_bytes(config, len(ids)) <= most_bytes:
+        values, dtype = outputs_of(lm, ids, edits, lm.taps)
+    else:
+        kept, dtype = outputs_of(lm, ids, edits, outside_blocks(lm), lm.final_norm)
+        values = OnDemand(kept, tap_shapes(config, len(ids)), model, ids, edits)
     vocabulary = tokenizer.vocabulary if tokenizer else ids_as_text(config.vocab_size)
-    ids = tuple(token_ids)
-    dtype = str(outputs["logits"].dtype).removeprefix("torch.")
-    model = offer(lm, offered)
     known = {"edits": edits, "model": model, "dtype": dtype, "training": asked(model)[1].training}
     if tokenizer:
         reads_with(lm, tokenizer)
@@ -77,9 +83,45 @@ def capture(
     return Trace(config, ids, vocabulary, values, Weights(model), **known)
 
 
+class _Enough(Exception):
+    """What comes later in the pass is not asked for."""
+
+
+def outputs_of(
+    lm: TransformerLM,
+    token_ids: Sequence[int],
+    edits: Sequence[Intervention],
+    modules: Mapping[str, torch.nn.Module],
+    last: torch.nn.Module | None = None,
+) -> tuple[dict[str, np.ndarray], str]:
+    """What modules, by name, give out in a pass that ends after the `last`, as arrays without a batch axis in the order
+    they are computed; and the type of the numbers that it computed with."""
+    outputs: dict[str, torch.Tensor] = {}
+    names = {module: name for name, module in modules.items()}
+
+    def keep(module, inputs, output):
+        outputs[names[module]] = output
+
+    def stop(module, inputs, output):
+        raise _Enough
+
+    ends = [last] if last else []
+    with edited(lm, edits), hooked(names, keep), hooked(ends, stop), torch.inference_mode(), suppress(_Enough):
+        lm(torch.tensor([token_ids], device=lm.device))
+    dtype = str(outputs[next(reversed(outputs))].dtype).removeprefix("torch.")
+    return {name: as_array(output)[0] for name, output in outputs.items()}, dtype
+
+
+def outside_blocks(lm: TransformerLM) -> dict[str, torch.nn.Module]:
+    """The taps of what enters and leaves the blocks, and of what is in none."""
+    leave = {block_output(lm.config, layer) for layer in range(lm.config.num_layers)}
+    return {name: module for name, module in lm.taps.items() if name in leave or not name.startswith("blocks.")}
+
+
 def offered(lm: TransformerLM) -> Offer:
     weights = {name: as_array(weight.detach()) for name, weight in lm.state_dict().items()}
-    return Offer(weights, ablate, outcome, token_contributions_of, mean_stream, write, ASKED | {"changed": changed})
+    patching = ASKED | {"changed": changed}
+    return Offer(weights, ablate, outcome, token_contributions_of, mean_stream, write, run_again, patching)
 
 
 def token_contributions_of(
@@ -96,15 +138,6 @@ def token_contributions_of(
     products = passes * (position + 1) * num_parameters(lm.config)
     question = "token_contributions", offer(lm, offered), *asked
     return Job(question, lambda: token_contributions(lm, *asked), units_of(position), products)
-
-
-def as_array(tensor: torch.Tensor) -> np.ndarray:
-    """As float32, not to be written to; the memory is shared where it can be."""
-    if tensor.dtype != torch.float32 or not tensor.is_cpu:
-        tensor = tensor.float().cpu()
-    array = tensor.numpy()
-    array.flags.writeable = False
-    return array
 
 
 @cache

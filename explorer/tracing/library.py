@@ -29,6 +29,7 @@ from model.transformer_lm import TransformerLM
 
 MOST_TRACE_BYTES = 700 << 20
 MOST_MODEL_BYTES = 4 << 30
+MOST_BYTES_OF_A_TRACE = 192 << 20  # of one that keeps every value: half a thousand tokens of a model we ship
 CAPTURES_AT_ONCE = 2  # each holds as much memory as what it captures, and its products already share all cores
 GIVE_BACK_AFTER = 256 << 20  # bytes captured: oftener, captures wait for pages that they have just given away
 LOG = logging.getLogger(__name__)
@@ -41,6 +42,7 @@ class Library:
         device: "cpu", "cuda", "mps", or "auto" for the first that is there of cuda, mps, cpu.
         most_model_bytes: of the models kept; the one unused longest goes first.
         most_trace_bytes: likewise for traces.
+        most_bytes_of_a_trace: beyond which its values are computed when they are looked at (see `capture`).
         hub_names: of models of the Hugging Face Hub that may be asked for.
 
     Attributes:
@@ -52,12 +54,14 @@ class Library:
         device: str = "auto",
         most_model_bytes: int = MOST_MODEL_BYTES,
         most_trace_bytes: int = MOST_TRACE_BYTES,
+        most_bytes_of_a_trace: int = MOST_BYTES_OF_A_TRACE,
         hub_names: Collection[str] = (),
     ):
         self.offered = OfferedModels(hub_names)
         self.device = pick_device() if device == "auto" else device
         self._models = LRU(most_model_bytes, size=lambda model: bytes_of(model[0]))
         self._traces = LRU(most_trace_bytes, size=lambda trace: trace.num_bytes)
+        self.most_bytes_of_a_trace = most_bytes_of_a_trace
         self._capturing = threading.Semaphore(CAPTURES_AT_ONCE)
         self._captured, self._counting = 0, threading.Lock()
 
@@ -155,7 +159,7 @@ class Library:
             go_on(tokens=len(token_ids))
             changes = self.ready(lm, tokenizer, token_ids, edits)
             with self._capturing:
-                trace = capture(lm, token_ids, changes, tokenizer=tokenizer)
+                trace = capture(lm, token_ids, changes, tokenizer=tokenizer, most_bytes=self.most_bytes_of_a_trace)
             self._count(trace)
             return replace(trace, baseline=self.trace_of(lm, tokenizer, token_ids)) if edits else trace
 

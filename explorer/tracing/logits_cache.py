@@ -6,10 +6,11 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from explorer.tracing.capture import as_array, check_tokens
+from explorer.tracing.arrays import as_array
 from explorer.tracing.library import Library
 from explorer.tracing.lru import LRU
 from explorer.tracing.models import Weights, identity_of
+from explorer.tracing.token_checks import check_tokens
 from explorer.tracing.trace import Trace
 from explorer.tracing.work import go_on
 from model.kv_cache import KVCache

@@ -13,6 +13,7 @@ from explorer.state.settings import GenerationSettings
 from explorer.tracing.directions import direction
 from explorer.tracing.jobs import worked_out
 from explorer.tracing.models import ablated, asked, outcome_of
+from explorer.tracing.on_demand import OnDemand, num_bytes
 from explorer.tracing.training import Training
 from model.config import ModelConfig
 from model.merges import MergeRules
@@ -28,7 +29,8 @@ class Trace:
         config: of the model that ran.
         token_ids: the T input tokens.
         vocabulary: the text of every token id, as shown.
-        values: name -> float32 array without a batch axis, in the order they were computed.
+        values: name -> float32 array without a batch axis, in the order they were computed; of large runs those inside
+            blocks are computed when they are looked at, and ask for the model then.
         weights: name -> float32 array of the model that ran, not to be written to, for as long as that lives.
         token_bytes: the bytes of every token id, None of a special token; none where the tokenizer is unknown.
         merge_rules: how the tokenizer builds tokens; None where it has no merges, or is unknown.
@@ -68,6 +70,10 @@ class Trace:
             near = difflib.get_close_matches(name, self.values, n=3, cutoff=0.4)
             raise KeyError(f"nothing captured as {name!r}; the nearest names are {', '.join(near) or 'none'}")
         return self.values[name]
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Of a value; nothing is computed for it."""
+        return self.values.shapes[name] if self.is_on_demand else self.values[name].shape
 
     def of_head(self, name: str, head: int) -> np.ndarray:
         """The part of a value that belongs to head h of H: (H, T, …) -> (T, …).
@@ -181,5 +187,11 @@ class Trace:
 
     @property
     def num_bytes(self) -> int:
-        """Of its own values, those of the baseline being another trace's; memory that two of them share counts once."""
-        return sum({value.ctypes.data: value.nbytes for value in self.values.values()}.values())
+        """Of its own values that are kept, those of the baseline being another trace's; memory that two of them share
+        counts once."""
+        return num_bytes(self.values.kept if self.is_on_demand else self.values)
+
+    @property
+    def is_on_demand(self) -> bool:
+        """Whether values inside blocks are computed when they are looked at (see `explorer.tracing.on_demand`)."""
+        return isinstance(self.values, OnDemand)

@@ -37,10 +37,13 @@ class Mark:
     details: str = ""
 
     @classmethod
-    def of(cls, checks: Mapping[str, Check], words: str, details: str, dtype: str) -> "Mark":
-        """The mark that checks give, by what they are of; `words` where they all passed."""
+    def of(cls, checks: Mapping[str, Check], words: str, details: str, *runs: Trace) -> "Mark":
+        """The mark that checks of runs give, by what they are of; `words` where they all passed."""
+        if checks and any(run.is_on_demand for run in runs):
+            again = _("values inside a block were computed anew when looked at, from what entered it")
+            details = f"{details} · {again}"
         if not all(check.passed for check in checks.values()):
-            return cls("off", failures(checks, dtype), details)
+            return cls("off", failures(checks, runs[0].dtype), details)
         return cls("recomputed" if checks else "unchecked", words, details)
 
     def as_dict(self) -> dict[str, str]:
@@ -93,7 +96,7 @@ def recomputed(*templates: str) -> Marking:
         inputs = listed(without_layer(read) for name in checks for read in inputs_of(trace, name))
         words = _("recomputed, largest error {error}", error=number(largest_error(checks.values())))
         details = _("{values} from {inputs}", values=listed(shown), inputs=inputs or _("the positions alone"))
-        return Mark.of(checks, words, details, trace.dtype)
+        return Mark.of(checks, words, details, trace)
 
     return mark
 
@@ -115,7 +118,7 @@ def worked_out(*templates: str, against: tuple[str, Callable[[Trace, Selection],
             checks[compared] = found = compare(trace, selection)
             words.insert(0, _("{compared}, off by {error}", compared=compared, error=number(found.error)))
         source = _("worked out from {values}", values=listed(shown))
-        return Mark.of(checks, "; ".join(words) or source, source, trace.dtype)
+        return Mark.of(checks, "; ".join(words) or source, source, trace)
 
     return mark
 
@@ -146,7 +149,7 @@ def compared(
             held, hold = look_up(against[0]), against[1]
             checks[held] = found = hold(comparison, selection)
             words.insert(0, _("{compared}, off by {error}", compared=held, error=number(found.error)))
-        return Mark.of(checks, "; ".join(words), details, trace.dtype)
+        return Mark.of(checks, "; ".join(words), details, *comparison.runs)
 
     return mark
 

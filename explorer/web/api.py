@@ -42,7 +42,7 @@ class Api:
                 {"token": trace.vocabulary[i], "id": int(i), "probability": float(prediction.plain[i])}
                 for i in prediction.top(10)
             ],
-            "captured": {name: list(value.shape) for name, value in trace.values.items()},
+            "captured": {name: list(trace.shape(name)) for name in trace.values},
             "dropped": run.dropped,
         }
 

@@ -63,7 +63,7 @@ def mark(runs: Comparison, selection: Selection, largest: Largest | None, direct
         else _("measured of both runs as captured, largest error {error}")
     )
     details = _("logits of the clean and of the corrupted run")
-    return Mark.of(checks, words.format(error=number(largest_error(checks.values()))), details, runs.trace.dtype)
+    return Mark.of(checks, words.format(error=number(largest_error(checks.values()))), details, *runs.runs)
 
 
 def mark_of_map(runs: Comparison, selection: Selection, part: str, direction: str) -> Mark:

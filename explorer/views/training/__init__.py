@@ -25,7 +25,7 @@ def at_every_step(*templates: str):
             found = checked(run, filled(templates, run, selection))
             checks |= {_("{name} at step {step:,}", name=name, step=step): check for name, check in found.items()}
         details = _("{values} at each of {count} steps", values=", ".join(templates), count=len(trace.at_steps()))
-        return Mark.of(checks, inputs_recomputed(checks), details, trace.dtype)
+        return Mark.of(checks, inputs_recomputed(checks), details, trace)
 
     return mark
 

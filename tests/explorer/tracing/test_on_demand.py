@@ -1,0 +1,140 @@
+"""Values that are computed when they are looked at are those of a capture of every value."""
+
+import gc
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import explorer.tracing.on_demand as on_demand
+from explorer.tracing.capture import capture, outside_blocks
+from explorer.tracing.library import Library
+from explorer.tracing.lru import LRU
+from explorer.tracing.on_demand import OnDemand, num_bytes
+from explorer.tracing.tap_shapes import tap_shapes, trace_bytes
+from model.transformer_lm import TransformerLM
+from tests import specimens
+
+IDS = tuple(range(3, 15))
+
+
+@pytest.fixture(autouse=True)
+def looked_at(monkeypatch):
+    """Nothing was looked at before."""
+    cache = LRU(on_demand.MOST_BYTES, num_bytes)
+    monkeypatch.setattr(on_demand, "_LOOKED_AT", cache)
+    return cache
+
+
+@pytest.fixture(params=["", "STREAM_EDITS", "KINDS_EDITS", "POSITION_EDITS"], ids=lambda name: name or "plain")
+def edits(request, lms, style):
+    lm, name = lms[style], request.param
+    if not name:
+        return ()
+    text = getattr(specimens, name)
+    text = text[lm.config.position] if isinstance(text, dict) else text.format(other="layernorm")
+    return specimens.known_edits(lm, text)
+
+
+def test_they_are_those_of_a_capture_of_every_value(lms, style, edits):
+    """But for rounding, as the pass was fused."""
+    whole, some = capture(lms[style], IDS, edits), capture(lms[style], IDS, edits, most_bytes=0)
+    assert some.is_on_demand and not whole.is_on_demand
+    assert list(some.values) == list(whole.values)
+    for name, value in whole.values.items():
+        assert_allclose(some[name], value, atol=1e-5, err_msg=name)
+        assert some[name].dtype == np.float32 and not some[name].flags.writeable, name
+
+
+def test_to_the_last_bit_where_both_ran_the_same_formulas(lms, style, edits):
+    lm = lms[style]
+    whole = capture(lm, IDS, edits)
+    kept = {name: whole[name] for name in outside_blocks(lm) if name != "logits"}
+    again = OnDemand(kept, tap_shapes(lm.config, len(IDS)), whole.model, IDS, whole.edits)
+    for name, value in whole.values.items():
+        assert_array_equal(again[name], value, err_msg=name)
+
+
+def test_shapes_are_known_before_anything_is_computed(lms, style, looked_at):
+    whole, some = capture(lms[style], IDS), capture(lms[style], IDS, most_bytes=0)
+    for name, value in whole.values.items():
+        assert some.shape(name) == whole.shape(name) == value.shape, name
+    assert list(looked_at) == []
+    assert (
+        num_bytes(whole.values)
+        <= trace_bytes(whole.config, len(IDS))
+        <= 1.2 * sum(value.nbytes for value in whole.values.values())
+    )
+
+
+def test_within_the_budget_every_value_is_kept(tiny_lm):
+    size = trace_bytes(tiny_lm.config, len(IDS))
+    assert not capture(tiny_lm, IDS, most_bytes=size).is_on_demand
+    assert capture(tiny_lm, IDS, most_bytes=size - 1).is_on_demand
+
+
+def test_beyond_it_the_stream_between_blocks_is_kept_and_little_else(tiny_lm, tiny_config):
+    some = capture(tiny_lm, IDS, most_bytes=0)
+    streams = tiny_config.num_layers + 2  # the embedding, what each block leaves, and what the unembedding reads
+    angles = tiny_config.d_head // 2
+    assert some.num_bytes == 4 * len(IDS) * (streams * tiny_config.d_model + angles)
+    before = some.num_bytes
+    some["blocks.0.attn.pattern"]
+    assert some.num_bytes == before
+
+
+def test_a_block_is_run_once_for_all_of_its_values_and_no_other_is(tiny_lm, monkeypatch):
+    some, runs = capture(tiny_lm, IDS, most_bytes=0), []
+    for layer, block in enumerate(tiny_lm.blocks):
+        block.register_forward_hook(lambda *args, layer=layer: runs.append(layer))
+    for name in ("attn.pattern", "ffn.hidden", "attn.pattern", "resid_mid"):
+        some[f"blocks.1.{name}"]
+    assert runs == [1]
+    some["blocks.1.resid_post"], some["embed"]
+    assert runs == [1]
+
+
+def test_what_was_looked_at_is_bounded_in_bytes(tiny_lm, monkeypatch):
+    some = capture(tiny_lm, IDS, most_bytes=0)
+    some["blocks.0.attn.pattern"]
+    (key,) = on_demand._LOOKED_AT
+    one = on_demand._LOOKED_AT.total
+    assert one == num_bytes(
+        {name: some[name] for name in some.values if name not in some.values.kept and ".0." in name}
+    )
+    monkeypatch.setattr(on_demand, "_LOOKED_AT", bounded := LRU(one, num_bytes))
+    for layer in (0, 1, 0):
+        some[f"blocks.{layer}.attn.pattern"]
+    assert bounded.total == one and len(list(bounded)) == 1
+
+
+def test_no_hook_stays_and_no_edit(tiny_lm):
+    edits = specimens.known_edits(tiny_lm, specimens.STREAM_EDITS)
+    plain = capture(tiny_lm, IDS)
+    some = capture(tiny_lm, IDS, edits, most_bytes=0)
+    some["blocks.1.attn.pattern"], some["logits"]
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in tiny_lm.modules())
+    assert_array_equal(capture(tiny_lm, IDS)["logits"], plain["logits"])
+
+
+def test_once_the_model_is_gone_what_was_kept_is_there_and_the_rest_is_told(tiny_config):
+    lm = TransformerLM(tiny_config).eval()
+    some = pickle.loads(pickle.dumps(capture(lm, IDS, most_bytes=0)))
+    assert some["blocks.0.attn.pattern"].shape == (tiny_config.num_heads, len(IDS), len(IDS))
+    del lm
+    gc.collect()
+    assert some["blocks.0.resid_post"].shape == (len(IDS), tiny_config.d_model)
+    with pytest.raises(ReferenceError, match="the model of this trace is gone"):
+        some["blocks.1.attn.pattern"]
+    with pytest.raises(KeyError, match="nothing captured as 'blocks.1.attn.patern'; the nearest names are .*pattern"):
+        some["blocks.1.attn.patern"]
+
+
+def test_a_library_s_large_runs_are_so(tiny_checkpoint):
+    size = trace_bytes(Library("cpu").model("tiny")[0].config, len(IDS))
+    library = Library("cpu", most_bytes_of_a_trace=size)
+    lm, small = library.held("tiny", IDS)
+    _lm, large = library.held("tiny", (*IDS, 15))
+    assert (small.is_on_demand, large.is_on_demand) == (False, True)
+    assert_allclose(large["blocks.1.ffn.out"], capture(lm, (*IDS, 15))["blocks.1.ffn.out"], atol=1e-5)
