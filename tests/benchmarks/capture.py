@@ -5,8 +5,13 @@ import argparse
 import torch
 
 from explorer.tracing.capture import capture
-from tests.benchmarks.models import prompt, reference
+from explorer.tracing.library import MOST_BYTES_OF_A_TRACE
+from explorer.tracing.tap_shapes import trace_bytes
+from model.transformer_lm import TransformerLM
+from tests.benchmarks.models import gpt2_small, prompt, reference
 from tests.benchmarks.timing import alternate
+
+FEW = 5  # rounds of what takes seconds
 
 
 def main():
@@ -15,12 +20,27 @@ def main():
     rounds = parser.parse_args().rounds
     lm = reference()
     for num_tokens in (64, 256):
-        ids = prompt(lm, num_tokens)
-        forward = torch.inference_mode()(lambda ids=ids: lm(ids))
-        seconds = alternate({"forward": forward, "capture": lambda ids=ids: capture(lm, ids[0].tolist())}, rounds)
-        ratio = seconds["capture"] / seconds["forward"]
-        print(f"{num_tokens} tokens, ms: " + ", ".join(f"{name} {1e3 * took:.2f}" for name, took in seconds.items()))
-        print(f"  capture / forward: {ratio:.2f}")
+        print(f"{num_tokens} tokens: {told(lm, num_tokens, rounds)}")
+    lm = gpt2_small()
+    for num_tokens in (64, 1024):
+        trace = capture(lm, prompt(lm, num_tokens)[0].tolist(), most_bytes=MOST_BYTES_OF_A_TRACE)
+        kept, whole = trace.num_bytes / 1e6, trace_bytes(lm.config, num_tokens) / 1e6
+        print(f"GPT-2 small's size, {num_tokens} tokens: {told(lm, num_tokens, FEW)}")
+        print(f"  kept {kept:,.0f} MB; every value would take {whole:,.0f} MB")
+
+
+def told(lm: TransformerLM, num_tokens: int, rounds: int) -> str:
+    """Both times and their ratio."""
+    ids = prompt(lm, num_tokens)
+    seconds = alternate(
+        {
+            "forward": torch.inference_mode()(lambda: lm(ids)),
+            "capture": lambda: capture(lm, ids[0].tolist(), most_bytes=MOST_BYTES_OF_A_TRACE),
+        },
+        rounds,
+    )
+    ratio = seconds["capture"] / seconds["forward"]
+    return ", ".join(f"{name} {1e3 * took:.2f} ms" for name, took in seconds.items()) + f"; {ratio:.2f}"
 
 
 if __name__ == "__main__":

@@ -19,6 +19,14 @@ def bundled() -> TransformerLM:
         return random(d_model=192, num_heads=6, d_ff=512, tie_embeddings=True)
 
 
+def gpt2_small() -> TransformerLM:
+    """As large as GPT-2 small, with random weights."""
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 50257, "context_length": 1024, "d_model": 768, "num_layers": 12, "num_heads": 12}
+    config = ModelConfig.gpt_style(**sizes, d_ff=3072, position="learned", ffn="gelu_tanh", tie_embeddings=True)
+    return TransformerLM(config).eval().requires_grad_(False)
+
+
 def random(**sizes) -> TransformerLM:
     torch.manual_seed(0)
     config = ModelConfig.llama_style(vocab_size=4096, context_length=256, num_layers=6, **sizes)
