@@ -87,7 +87,7 @@ KINDS_EDITS = "~".join(
         "blocks.0.resid_mid@6.9-*remove*neuron.1.7",
         "blocks.0.ffn.hidden.5@3-*clamp*0.7",
         "blocks.0.ffn.out.3*mean",
-        "blocks.1.ffn_norm*norm*{other}",
+        "blocks.1.ffn_norm@4-9.11-*norm*{other}",
         "blocks.1.resid_pre@9*add*neuron.0.11*-0.3",
         "blocks.1.resid_mid.4@5-9*mean",
         "blocks.1.resid_post@1-9*add*unembed.17*0.8",

@@ -103,7 +103,7 @@ AS_NORM = {
     "none": N_("{norm} off, but for its gain"),
 }
 NORMS = tuple(
-    WhatIf(title, tap, Norm, by=by)
+    WhatIf(title, tap, Norm, by=by, here="{query}")
     for tap in ("blocks.{layer}.attn_norm", "blocks.{layer}.ffn_norm", "final_norm")
     for by, title in AS_NORM.items()
 )

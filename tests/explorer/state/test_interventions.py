@@ -32,6 +32,7 @@ ALSO_WRITTEN = {
     "blocks.2.attn.pattern@9-*drop*0": Edit("blocks.2.attn.pattern", "drop", 0, positions="9-"),
     "blocks.1.ffn.gate.7*clamp*-0.5": Edit("blocks.1.ffn.gate", "clamp", -0.5, 7),
     "final_norm*norm*layernorm": Edit("final_norm", "norm", by="layernorm"),
+    "blocks.1.attn_norm@3-5*norm*none": Edit("blocks.1.attn_norm", "norm", positions="3-5", by="none"),
     "blocks.1.resid_mid@3*add*unembed.17-20*0.5": Edit(
         "blocks.1.resid_mid", "add", 0.5, positions=3, by="unembed.17-20"
     ),
@@ -68,7 +69,6 @@ def test_an_edit_is_read_back_as_it_was_written(text, edit):
         ("embed@3.*zero", "positions are written like"),
         ("embed@" + "1." * 64 + "1*zero", "positions are written like"),
         ("rope.angles@3*shift*5", "'shift' holds at all positions, leave out @3"),
-        ("final_norm@3*norm*none", "'norm' holds at all positions, leave out @3"),
         (
             "blocks.0.attn.pattern*mean",
             "'mean' changes embed, final_norm and what a layer computes but for attn.scores",
@@ -184,6 +184,7 @@ def test_a_model_is_asked_for_what_it_has(trace):
         ("blocks.1.ffn.gate*clamp*2", "ffn.gate of all neurons of layer 1 held at 2"),
         ("final_norm*norm*none", "final_norm does not normalise"),
         ("blocks.1.ffn_norm*norm*layernorm", "ffn_norm of layer 1 is a LayerNorm"),
+        ("blocks.1.attn_norm@3-5*norm*none", "attn_norm of layer 1 does not normalise, at positions 3–5"),
         (
             "blocks.1.resid_mid@3*add*unembed.17-20*-0.5",
             "−0.5 of its length added to resid_mid of layer 1, along the unembedding of token 17 less that of token "
@@ -219,6 +220,7 @@ def test_edits_come_as_a_list_or_as_one_text():
         ("~", "written tap"),
         (["embed.1*scale*2", "embed.1*scale*3"], "each edit of a value once"),
         (["final_norm*norm*none", "final_norm*norm*rmsnorm"], "each edit of a value once"),
+        (["final_norm@3*norm*none", "final_norm@3*norm*rmsnorm"], "each edit of a value once"),
         (["embed*add*unembed.1*1", "embed*add*unembed.1*2"], "each edit of a value once"),
         (["embed*scale*1"] * (MOST_EDITS + 1), f"at most {MOST_EDITS} edits, got {MOST_EDITS + 1}"),
     ],

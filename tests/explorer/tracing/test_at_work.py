@@ -35,9 +35,10 @@ def test_a_gate_is_held_open_where_there_is_one(lms, style):
 
 
 @pytest.mark.parametrize("kind", ["rmsnorm", "layernorm", "none"])
+@pytest.mark.parametrize("positions", ["", "@3-5.9-"])
 @pytest.mark.parametrize("place", ["blocks.0.attn_norm", "blocks.1.ffn_norm", "final_norm"])
-def test_a_norm_is_another(lms, style, place, kind):
-    lm, text = lms[style], f"{place}*norm*{kind}"
+def test_a_norm_is_another(lms, style, place, positions, kind):
+    lm, text = lms[style], f"{place}{positions}*norm*{kind}"
     if lm.config.norm_placement == "post" and place == "final_norm":
         with pytest.raises(ValueError, match="no norm at final_norm: its last layer ends with one"):
             run(lm, text)
@@ -46,15 +47,18 @@ def test_a_norm_is_another(lms, style, place, kind):
         with pytest.raises(ValueError, match=r"no value blocks\.1\.ffn_norm that could be changed"):
             run(lm, text)
         return
-    module = lm.taps[place]
+    module, left = lm.taps[place], [0, 1, 2, 6, 7, 8] if positions else []
 
     def by_formula(module, inputs, output):
         x = inputs[0].double()
         if kind == "none":
-            return (x * module.weight).float()
-        x = x - x.mean(-1, keepdim=True) if kind == "layernorm" else x
-        x = x / (x.square().mean(-1, keepdim=True) + lm.config.norm_eps).sqrt() * module.weight
-        return (x + getattr(module, "bias", 0.0)).float()
+            x = x * module.weight
+        else:
+            x = x - x.mean(-1, keepdim=True) if kind == "layernorm" else x
+            x = x / (x.square().mean(-1, keepdim=True) + lm.config.norm_eps).sqrt() * module.weight
+            x = x + getattr(module, "bias", 0.0)
+        x[:, left] = output[:, left].double()
+        return x.float()
 
     with torch.inference_mode():
         handle = module.register_forward_hook(by_formula)
@@ -63,6 +67,17 @@ def test_a_norm_is_another(lms, style, place, kind):
     changed = run(lm, text)
     assert_allclose(changed["logits"], expected, atol=3e-5)
     assert (np.abs(changed["logits"] - run(lm)["logits"]).max() < 1e-4) == (kind == lm.config.norm)
+
+
+def test_of_two_norms_in_the_place_of_one_the_last_holds_where_both_do(lms, style):
+    lm, place = lms[style], "blocks.0.attn_norm"
+    kinds = ("none", "rmsnorm" if lm.config.norm == "layernorm" else "layernorm")
+    alone = [run(lm, f"{place}*norm*{kind}")[place] for kind in kinds]
+    both = run(lm, f"{place}@2-8*norm*{kinds[0]}~{place}@6-*norm*{kinds[1]}")
+    assert_array_equal(both[place][:2], run(lm)[place][:2])
+    assert_array_equal(both[place][2:6], alone[0][2:6])
+    assert_array_equal(both[place][6:], alone[1][6:])
+    assert check(both, place).passed
 
 
 def test_what_is_not_chosen_is_as_it_was(lms, style):
@@ -74,6 +89,7 @@ def test_what_is_not_chosen_is_as_it_was(lms, style):
         "blocks.0.attn.pattern.1@5*mask*2": (1, 5),
         "blocks.0.attn.pattern.1@5*drop*2": (1, 5, 2),
         "blocks.0.ffn.hidden.7@4*clamp*9": (4, 7),
+        "blocks.0.attn_norm@4-6*norm*none": (slice(4, 7),),
         "blocks.0.resid_post@4*add*unembed.3*1": (4,),
         "blocks.0.resid_post@4.6*remove*unembed.3": ([4, 6],),
     }.items():
@@ -143,6 +159,7 @@ WRONG = {  # of each kind a change, and the value that it changes
     "blocks.1.attn.pattern.2@9*mask*3": "blocks.1.attn.pattern",
     "blocks.1.ffn.hidden.7*clamp*2": "blocks.1.ffn.hidden",
     "blocks.1.attn_norm*norm*none": "blocks.1.attn_norm",
+    "blocks.0.attn_norm@3-5*norm*none": "blocks.0.attn_norm",
     "blocks.0.resid_post*add*unembed.17*0.5": "blocks.0.resid_post",
     "blocks.0.resid_post*remove*unembed.17": "blocks.0.resid_post",
     "blocks.0.resid_post@4*scale*2": "blocks.0.resid_post",

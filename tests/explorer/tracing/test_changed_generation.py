@@ -30,6 +30,7 @@ EDITS_OF_GENERATION = [
     "blocks.0.attn.pattern.1*drop*4~blocks.0.attn.pattern@6.21-*drop*0",
     "blocks.0.ffn.hidden.3@8-12*clamp*3~blocks.1.ffn.up*clamp*0.5",
     "blocks.0.ffn_norm*norm*none~blocks.1.attn_norm*norm*layernorm",
+    "blocks.0.attn_norm@2.7-9.21-*norm*none~blocks.1.attn_norm@3-12*norm*layernorm",
     "blocks.0.resid_post@3.6-10.25-*add*unembed.17*2~blocks.1.attn.out*remove*neuron.0.3",
     "blocks.0.attn.v.1@1.9-11*zero~embed@20-*scale*-1",
 ]

@@ -147,8 +147,8 @@ def test_a_norm_can_be_what_it_is_not(trace):
         assert offer.texts()[1] == f"{place}*norm"  # the other kind takes its place
 
 
-def test_all_but_edges_and_norms_can_be_done_at_the_chosen_token_alone(lms, trace, style):
-    offers = [HEAD, NEURON, MEAN, GATE, HIDDEN, TOWARDS, WITHOUT]
+def test_all_but_edges_can_be_done_at_the_chosen_token_alone(lms, trace, style):
+    offers = [HEAD, NEURON, MEAN, GATE, HIDDEN, TOWARDS, WITHOUT, *NORMS]
     assert all("@7*" in text for text in texts(offers, trace, here=True))
     assert not any("@" in text for text in texts(offers, trace))
     run = capture(lms[style], trace.token_ids, parse_edits("blocks.1.attn.z.2@7*scale*0.5~blocks.1.attn.z.2*mean"))
