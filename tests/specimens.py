@@ -81,7 +81,7 @@ KINDS_EDITS = "~".join(
         "blocks.0.attn.k.0@4*mean",
         "blocks.0.attn.pattern.1@3-7*mask*2",
         "blocks.0.attn.pattern.1@1-*mask*0",
-        "blocks.0.attn.pattern@9*drop*4",
+        "blocks.*.attn.pattern@9*drop*4",
         "blocks.0.attn.z.2*mean",
         "blocks.0.attn.out@9*add*ov.1.2.0*2",
         "blocks.0.resid_mid@6.9-*remove*neuron.1.7",
@@ -200,7 +200,7 @@ def kinds_edited_trace_of(style: str, length: int = 12) -> Trace:
 
 def known_edits(lm: TransformerLM, text: str) -> list[Intervention]:
     """Those of some edits that the model has the values for: some kinds of blocks have fewer."""
-    return [edit for edit in parse_edits(text) if edit.tap in lm.taps]
+    return [edit for edit in parse_edits(text) if all(tap in lm.taps for tap in edit.taps_in(lm.config))]
 
 
 def _edited(style: str, length: int, edits: str) -> Trace:

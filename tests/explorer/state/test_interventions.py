@@ -30,6 +30,8 @@ ALSO_WRITTEN = {
     "blocks.1.attn.z.2*mean": Edit("blocks.1.attn.z", "mean", index=2),
     "blocks.2.attn.pattern.1@9*mask*3": Edit("blocks.2.attn.pattern", "mask", 3, 1, positions=9),
     "blocks.2.attn.pattern@9-*drop*0": Edit("blocks.2.attn.pattern", "drop", 0, positions="9-"),
+    "blocks.*.attn.pattern@9*drop*4": Edit("blocks.*.attn.pattern", "drop", 4, positions=9),
+    "blocks.*.attn.pattern.1@9*mask*4": Edit("blocks.*.attn.pattern", "mask", 4, 1, positions=9),
     "blocks.1.ffn.gate.7*clamp*-0.5": Edit("blocks.1.ffn.gate", "clamp", -0.5, 7),
     "final_norm*norm*layernorm": Edit("final_norm", "norm", by="layernorm"),
     "blocks.1.attn_norm@3-5*norm*none": Edit("blocks.1.attn_norm", "norm", positions="3-5", by="none"),
@@ -75,6 +77,10 @@ def test_an_edit_is_read_back_as_it_was_written(text, edit):
         ),
         ("logits*mean", "'mean' changes embed"),
         ("blocks.0.attn.z*mask*1", "'mask' changes the pattern of a layer, such as .* got blocks.0.attn.z"),
+        ("blocks.*.attn.z*mask*1", r"'mask' changes .* or of all layers, blocks\.\*\.attn\.pattern, got blocks\.\*\."),
+        ("blocks.*.attn.z*mean", "'mean' changes embed"),
+        ("blocks.*zero", "written tap"),
+        ("blocks.*.*zero", "a value with a name such as"),
         (
             "blocks.0.attn.pattern*mask*0",
             "query 0 would have no key left to look at: name other queries .* such as @1-",
@@ -180,6 +186,14 @@ def test_a_model_is_asked_for_what_it_has(trace):
             "no query at position 9 sees position 3 with head 1 of layer 2; the other weights make up for it",
         ),
         ("blocks.2.attn.pattern*drop*3", "no token sees position 3 with all heads of layer 2; the other weights stay"),
+        (
+            "blocks.*.attn.pattern@9*mask*4",
+            "no query at position 9 sees position 4 with all heads of every layer; the other weights make up for it",
+        ),
+        (
+            "blocks.*.attn.pattern.1*drop*4",
+            "no token sees position 4 with head 1 of every layer; the other weights stay",
+        ),
         ("blocks.1.ffn.gate.7*clamp*-0.5", "ffn.gate of neuron 7 of layer 1 held at −0.5"),
         ("blocks.1.ffn.gate*clamp*2", "ffn.gate of all neurons of layer 1 held at 2"),
         ("final_norm*norm*none", "final_norm does not normalise"),
@@ -267,6 +281,32 @@ def test_what_a_direction_names_must_be_there(trace):
             Edit("embed", "add", 1, by=by).check(trace.config, trace.values)
 
 
-def test_edits_act_in_an_order_of_their_own():
+def test_edits_act_in_an_order_of_their_own(tiny_config):
     texts = ["embed*add*unembed.1*1", "embed*zero", "embed*mean", "rope.angles*base*5", "rope.angles*shift*5"]
-    assert [edit.operation for edit in in_order(parse_edits(texts))] == ["shift", "base", "mean", "zero", "add"]
+    assert [edit.operation for edit in in_order(parse_edits(texts), tiny_config)] == [
+        "shift",
+        "base",
+        "mean",
+        "zero",
+        "add",
+    ]
+
+
+def test_an_edge_of_all_layers_acts_in_each_once(tiny_config):
+    texts = ["blocks.*.attn.pattern@9*drop*4", "blocks.1.attn.pattern@9*drop*4"]
+    assert [str(edit) for edit in in_order(parse_edits(texts), tiny_config)] == [
+        f"blocks.{layer}.attn.pattern@9*drop*4" for layer in range(tiny_config.num_layers)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("blocks.*.attn.pattern.3@9*drop*4", "has heads 0 to 2, got 3"),
+        ("blocks.*.attn.pattern@32*drop*4", "positions 0 to 31, got 32"),
+        ("blocks.*.attn.z*zero", r"no value blocks\.\*\.attn\.z that could be changed"),
+    ],
+)
+def test_what_no_layer_has_is_told(trace, text, message):
+    with pytest.raises(ValueError, match=message):
+        parse_edit(text).check(trace.config, trace.values)

@@ -89,12 +89,14 @@ def test_what_is_not_chosen_is_as_it_was(lms, style):
         "blocks.0.attn.pattern.1@5*mask*2": (1, 5),
         "blocks.0.attn.pattern.1@5*drop*2": (1, 5, 2),
         "blocks.0.ffn.hidden.7@4*clamp*9": (4, 7),
+        "blocks.*.attn.pattern@5*drop*2": (slice(None), 5, 2),
         "blocks.0.attn_norm@4-6*norm*none": (slice(4, 7),),
         "blocks.0.resid_post@4*add*unembed.3*1": (4,),
         "blocks.0.resid_post@4.6*remove*unembed.3": ([4, 6],),
     }.items():
         (edit,) = parse_edits(text)
-        changed, left = run(lm, text)[edit.tap].copy(), plain[edit.tap].copy()
+        tap = edit.tap.replace("*", "0")
+        changed, left = run(lm, text)[tap].copy(), plain[tap].copy()
         assert np.abs(changed[chosen] - left[chosen]).max() > 1e-4, text
         changed[chosen] = left[chosen] = 0
         assert_array_equal(changed, left, err_msg=text)
@@ -133,6 +135,17 @@ def test_a_query_keeps_a_key_to_look_at(lms):
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in lms["rope"].modules())
 
 
+def test_an_edge_of_all_layers_is_one_change_and_the_same_as_one_in_each(lms, style):
+    lm = lms[style]
+    for kind in ("drop", "mask"):
+        everywhere = run(lm, f"blocks.*.attn.pattern@9*{kind}*4")
+        each = run(lm, "~".join(f"blocks.{layer}.attn.pattern@9*{kind}*4" for layer in range(lm.config.num_layers)))
+        assert [str(edit) for edit in everywhere.edits] == [f"blocks.*.attn.pattern@9*{kind}*4"]
+        for name, value in each.values.items():
+            assert_array_equal(everywhere[name], value, err_msg=name)
+        assert not everywhere.stack("blocks.*.attn.pattern")[:, :, 9, 4].any()
+
+
 def test_kinds_at_one_value_act_in_their_order(lms):
     """The mean first, then its multiple, then what is taken out and added."""
     texts = (
@@ -157,6 +170,8 @@ WRONG = {  # of each kind a change, and the value that it changes
     "blocks.1.attn.z.1*mean": "blocks.1.attn.z",
     "blocks.1.attn.pattern.2@9*drop*3": "blocks.1.attn.pattern",
     "blocks.1.attn.pattern.2@9*mask*3": "blocks.1.attn.pattern",
+    "blocks.*.attn.pattern@9*drop*4": "blocks.1.attn.pattern",
+    "blocks.*.attn.pattern@9*mask*4": "blocks.1.attn.pattern",
     "blocks.1.ffn.hidden.7*clamp*2": "blocks.1.ffn.hidden",
     "blocks.1.attn_norm*norm*none": "blocks.1.attn_norm",
     "blocks.0.attn_norm@3-5*norm*none": "blocks.0.attn_norm",
