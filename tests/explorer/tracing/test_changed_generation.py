@@ -88,6 +88,16 @@ def test_steps_are_edited_whichever_thread_asks_for_them_and_between_them_nothin
     assert written(edited_steps(lm, (), plain())) == unchanged
 
 
+def test_a_query_that_comes_later_keeps_a_key_to_look_at(lms):
+    """It is told by its place in the text, not in the pass."""
+    lm = lms["rope"]
+    with edited(lm, parse_edits([f"blocks.1.attn.pattern.2@2*mask*{key}" for key in range(3)])):
+        cached = CachedLogits(lm)
+        cached(IDS[:2])
+        with pytest.raises(ValueError, match="query 2 would have no key left to look at"):
+            cached(IDS[:3])
+
+
 def test_an_edit_that_does_not_fit_ends_the_steps(lms):
     steps = edited_steps(lms["gpt"], parse_edits("rope.angles*zero"), generate(lms["gpt"], IDS, max_new_tokens=3))
     with pytest.raises(ValueError, match=r"no value rope\.angles"):

@@ -318,6 +318,18 @@ def test_of_unequal_prompts_what_has_no_partner_is_not_patched_and_says_so(unequ
     assert (frame["x0"] + frame["x1"]) / 2 == chosen
 
 
+@pytest.mark.parametrize("clean_run", "ab")
+def test_tokens_that_were_put_together_take_each_other_s_values_whichever_run_is_clean(unequal, clean_run):
+    a, b = 6, 4
+    runs = Comparison.of(unequal.runs.trace, unequal.runs.other, pins=((a, b),))
+    assert runs.alignment.partners[a] == b != unequal.runs.alignment.partners[a]
+    two = Two(runs, unequal.lm)
+    for way in INTO:
+        patches = two.picture(f"positions_{way}", clean_run=clean_run).layout["meta"]["patches"]
+        put_at = a if patches["run"] == "edits" else b
+        assert patches["texts"][1][a if clean_run == "a" else b] == f"blocks.1.resid_pre@{put_at}*patch"
+
+
 def test_of_unequal_prompts_heads_have_effects_and_patterns_a_sentence(unequal):
     for name in ("heads_denoise", "heads_noise", "estimate", "agreement", "paths", "neurons"):
         picture = unequal.picture(name, patch_head="attn.q")
