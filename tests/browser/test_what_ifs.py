@@ -37,9 +37,15 @@ def test_an_edge_is_forbidden_in_a_head_a_layer_or_all_layers_and_allowed_again(
     expect_changes(person, "blocks.*.attn.pattern@3*mask*1")
     person.page.reload()
     expect(masked).to_have_value("3")
+    dropped.select_option("with head 1 of layer 1")
+    expect_changes(person, "blocks.*.attn.pattern@3*mask*1", "blocks.1.attn.pattern.1@3*drop*1")
     person.page.locator("#changes button", has_text="with all heads of every layer").click()
-    expect_changes(person, "")
+    expect_changes(person, "blocks.1.attn.pattern.1@3*drop*1")  # the other stays
     expect(masked).to_have_value("0")
+    masked.select_option("with any head of layer 1")
+    person.page.locator("#changes button", has_text="take all back").click()
+    expect_changes(person, "")
+    expect(dropped).to_have_value("0")
 
 
 @pytest.mark.exhaustive
