@@ -1,6 +1,7 @@
 """One small model of each kind that the explorer shows, and their captured runs: shared, not to be changed."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from explorer.state.errors import UserError
 from explorer.state.interventions import Intervention, parse_edits
 from explorer.tracing.capture import capture, offered
 from explorer.tracing.models import offer
@@ -200,7 +202,14 @@ def kinds_edited_trace_of(style: str, length: int = 12) -> Trace:
 
 def known_edits(lm: TransformerLM, text: str) -> list[Intervention]:
     """Those of some edits that the model has the values for: some kinds of blocks have fewer."""
-    return [edit for edit in parse_edits(text) if all(tap in lm.taps for tap in edit.taps_in(lm.config))]
+
+    def can_be(edit: Intervention) -> bool:
+        with suppress(UserError):
+            edit.check(lm.config, lm.taps)
+            return True
+        return False
+
+    return list(filter(can_be, parse_edits(text)))
 
 
 def _edited(style: str, length: int, edits: str) -> Trace:
