@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,9 +18,8 @@ from explorer.tracing.jobs import Job
 from explorer.tracing.mean_stream import mean_stream
 from explorer.tracing.models import Offer, Weights, asked, offer, reads_with
 from explorer.tracing.outcome import outcome
-from explorer.tracing.patching.asked import ASKED
-from explorer.tracing.patching.contrast import Contrast
-from explorer.tracing.patching_question import DIRECTIONS
+from explorer.tracing.patching.asked import ASKED, contrast_of
+from explorer.tracing.patching_question import PatchingQuestion
 from explorer.tracing.token_checks import check_tokens
 from explorer.tracing.trace import Trace
 from model.counting import num_parameters
@@ -114,16 +112,10 @@ def ids_as_text(vocab_size: int) -> tuple[str, ...]:
     return tuple(map(str, range(vocab_size)))
 
 
-def changed(lm: TransformerLM, *contrast: Any) -> np.ndarray:
+def changed(lm: TransformerLM, question: PatchingQuestion, direction: str, edit: Intervention) -> np.ndarray:
     """(M,) every metric of an ordinary run that takes a value of the other: of the corrupted one where it is denoised,
-    else of the clean one.
-
-    Args:
-        contrast: clean and corrupted ids, answer, wrong answer, partners both ways and direction of a `Contrast`, and
-            the intervention.
-    """
-    *asked, partners, direction, edit = contrast
-    runs = Contrast(lm, *asked, direction, partners=partners[DIRECTIONS.index(direction)])
+    else of the clean one."""
+    runs = contrast_of(lm, question, direction)
     donor = capture(lm, runs.donor_ids)
     partners = tuple(range(len(donor))) if runs.partners is None else runs.partners
     taken = replace(edit, source=taken_by(partners, donor[edit.tap], tuple(runs.recipient_ids)))

@@ -39,10 +39,6 @@ class PatchingQuestion:
     partners: tuple[Partners | None, Partners | None] = (None, None)
 
     @property
-    def _contrast(self) -> tuple:
-        return self.clean, self.corrupted, self.answer, self.wrong, self.partners
-
-    @property
     def by_position(self) -> bool:
         """Whether all values go over, position by position."""
         return self.partners == (None, None)
@@ -58,7 +54,7 @@ class PatchingQuestion:
 
     def _ask(self, name: str, *what):
         lm, offer = asked(self.model)
-        return offer.patching[name](lm, *self._contrast, *what)
+        return offer.patching[name](lm, self, *what)
 
     def _job(self, name: str, *what, nodes: int, passes: float) -> Job:
         """A job of so many nodes, which takes as much as so many passes over the prompt."""

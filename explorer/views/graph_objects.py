@@ -67,6 +67,17 @@ class Figure:
         self._layout["meta"] = {**self._layout["meta"], **meta}
         return self
 
+    def changes(self, texts: Sequence, of: str = "edits", adds: bool = True) -> "Figure":
+        """Have a click on a point change a run, or take that change back.
+
+        Args:
+            texts: of each cell, row by row, or of each bar, the intervention that it stands for; "" for none.
+            of: the field of the page's state with that run's interventions.
+            adds: whether the click is one with Shift, or +, and the change is added to others; or else a plain one, or
+                Enter, and the change takes the place of those of its kind.
+        """
+        return self.note(changes={"texts": texts, "of": of, "adds": adds})
+
     def add_shape(self, **shape: Any) -> "Figure":
         return self._add("shapes", shape)
 

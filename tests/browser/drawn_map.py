@@ -149,3 +149,14 @@ def numbers_on(person: Person) -> tuple[Trace, Overview, list[int]]:
     order = ranking(trace, state["query"])
     rival = int(order[state["rival"] - 1]) if state["rival"] else None
     return trace, overview(trace, state["query"], int(order[state["target"] - 1]), rival), order
+
+
+def contrast(*colours: list[float]) -> float:
+    def luminance(rgb) -> float:
+        share = np.asarray(rgb) / 255
+        return float(
+            np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4) @ (0.2126, 0.7152, 0.0722)
+        )
+
+    dark, light = sorted(map(luminance, colours))
+    return (light + 0.05) / (dark + 0.05)

@@ -81,6 +81,10 @@ class Person:
         expect(self.page.locator("#views")).to_have_attribute("aria-busy", "false")
         return self
 
+    def all_marked(self):
+        """Once every term of art that is written is one that can be pointed at."""
+        expect(self.page.locator("#definition")).not_to_have_attribute("data-behind", "true")
+
     def run(self, text: str):
         """Type a prompt and press Enter; the strip has its tokens then."""
         before = self.evaluate("page.state.turn ?? -1")

@@ -99,7 +99,8 @@ def test_the_tabs_are_one_stop_of_the_tab_key(person):
         expect(chosen).to_have_attribute("aria-selected", "true")
     person.expect_selected(view=FULL[0].name)
     person.at_rest()
-    expect(person.page.locator(".stale:visible")).to_have_count(0)  # what is drawn anew loses the focus
+    expect(person.page.locator(".stale:visible")).to_have_count(0)  # what is drawn anew loses the focus,
+    person.all_marked()  # and so does what is marked
     person.page.keyboard.press("Tab")
     assert not person.page.evaluate(FOCUSED_TAB)
     person.page.keyboard.press("Shift+Tab")

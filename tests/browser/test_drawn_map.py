@@ -7,21 +7,12 @@ from itertools import product
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Locator, expect
 
 from explorer.analysis.next_token import next_token
-from explorer.state.selection import Selection
-from explorer.tracing.capture import capture
-from explorer.tracing.trace import Trace
-from explorer.views.overview import map_of
 from explorer.views.overview.tall import Tall
 from explorer.views.overview.wide import NEXT_TOKENS, Wide
-from explorer.web.answers.view_contents import packed
-from model.config import ModelConfig
-from model.transformer_lm import TransformerLM
 from tests.drawn import tells
-from tests.exhaustive import first_of, in_turn
-from tests.specimens import STYLES, trace_of
+from tests.exhaustive import in_turn
 
 from .conftest import DESK
 from .drawn_map import (
@@ -29,17 +20,16 @@ from .drawn_map import (
     FOUND,
     FRAMED,
     LINES,
-    MOVING,
     TALL,
     TELEPHONE,
     WORDS,
+    contrast,
     in_sight,
     numbers_on,
     opened,
     parts_of,
 )
 from .painted import in_both_themes, on_scale, run_on_show, settled
-from .person import Person
 
 
 @pytest.mark.parametrize(
@@ -71,17 +61,6 @@ def test_every_part_has_its_colour_and_its_words_where_it_stands(newcomer, check
                 assert contrast(part["fill"], part["ink"]) >= 4.5
             if (head := re.match(r"layer \d+ head (\d+)", says)) and part["text"]:
                 assert part["text"] == head[1]
-
-
-def contrast(*colours: list[float]) -> float:
-    def luminance(rgb) -> float:
-        share = np.asarray(rgb) / 255
-        return float(
-            np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4) @ (0.2126, 0.7152, 0.0722)
-        )
-
-    dark, light = sorted(map(luminance, colours))
-    return (light + 0.05) / (dark + 0.05)
 
 
 @pytest.mark.exhaustive
@@ -171,98 +150,3 @@ def test_frames_are_around_what_is_chosen_at_once(newcomer, kind):
     with person.redrawn(picture):
         expect_framed({"layer": 1, "head": 0, "rival": 0}, 1, 0, listed=6, target=0)
     expect_framed(None, 1, 0, listed=5, target=0)
-
-
-def show(person: Person, picture: Locator, trace: Trace, selection: Selection):
-    """Have the page draw the map of any run."""
-    drawn = packed(map_of(trace, selection))
-
-    def swap(route):
-        answer = route.fetch()
-        body = answer.json()
-        if "overview-map" in body.get("contents", {}):
-            body["contents"]["overview-map"] = drawn
-        route.fulfill(response=answer, json=body)
-
-    person.page.route("**/component_server/**", swap)
-    with person.redrawn(picture):
-        person.evaluate("choosing.pick({ query: (page.state.query + 1) % 10 })")
-    person.at_rest()
-    person.page.unroute("**/component_server/**")
-
-
-def deep(layers: int, heads: int) -> tuple[TransformerLM, Trace]:
-    sizes = {"vocab_size": 50, "context_length": 8, "d_model": 2 * heads, "d_ff": 4}
-    lm = TransformerLM(ModelConfig.llama_style(**sizes, num_layers=layers, num_heads=heads)).eval()
-    return lm, capture(lm, [1, 2, 3])
-
-
-@pytest.mark.parametrize("viewport", first_of([DESK, TELEPHONE]), ids=["wide", "telephone"])
-def test_no_word_lies_on_another_or_on_what_it_is_not_of(newcomer, viewport):
-    """Of every kind of model, and of models of many layers."""
-    person, picture = opened(newcomer, viewport=viewport)
-    for style in STYLES:
-        show(person, picture, trace_of(style), Selection(query=9, target=8, rival=20))
-        assert_words_apart(picture)
-    for layers, heads in ((1, 1), (7, 3), (8, 8), (12, 12), (24, 14)):
-        _kept, trace = deep(layers, heads)
-        show(person, picture, trace, Selection(query=2))
-        assert_words_apart(picture)
-
-
-def assert_words_apart(picture: Locator):
-    found = picture.evaluate(WORDS)
-    left, top, right, bottom = found["sheet"]
-    for i, (text, *edges) in enumerate(found["texts"]):
-        assert edges[0] >= left - 0.5 and edges[1] >= top - 0.5, text
-        assert edges[2] <= right + 0.5 and edges[3] <= bottom + 0.5, text
-        for other, *around in found["texts"][:i]:
-            assert overlap(edges, around) < 1.5, (text, other)
-    for text, *edges in found["free"]:
-        assert all(overlap(edges, around) < 2 for around in found["parts"]), text
-
-
-def overlap(a: list[float], b: list[float]) -> float:
-    """By how many pixels they lie on one another, in the direction in which it is less."""
-    return min(min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1]))
-
-
-def test_a_new_selection_changes_what_is_there_and_builds_nothing_anew(newcomer):
-    person, picture = opened(newcomer)
-    picture.evaluate("(map) => { for (const node of map.querySelectorAll('svg *')) node.kept = true; }")
-    before = picture.locator(".part").first.get_attribute("aria-label")
-    with person.redrawn(picture):
-        person.chips.nth(3).click()
-    assert picture.locator(".part").first.get_attribute("aria-label") != before
-    assert picture.evaluate("(map) => [...map.querySelectorAll('svg *')].every((node) => node.kept)")
-
-
-@pytest.mark.exhaustive
-def test_nothing_moves_for_long_and_nothing_where_that_is_not_wanted(newcomer):
-    person, picture = opened(newcomer)
-    assert 0 < picture.evaluate(MOVING) <= 0.2
-    person.page.emulate_media(reduced_motion="reduce")
-    assert picture.evaluate(MOVING) == 0
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("width", first_of([1440, 1000, 620]))
-def test_each_step_of_the_running_sum_is_below_its_part(newcomer, width):
-    """To a fraction of a pixel, at every width."""
-    person, picture = opened(newcomer)
-    person.page.set_viewport_size({"width": width, "height": 900})
-    plot = person.page.locator("#overview-sum .plot")
-    plot.scroll_into_view_if_needed()
-    expect(plot).to_have_attribute("data-draws", re.compile(r"\d"))
-    person.page.wait_for_function("(plot) => plot._fullLayout?.width === plot.clientWidth", arg=plot.element_handle())
-    middles = (
-        "(nodes) => nodes.map((node) => { const { x, width } = node.getBoundingClientRect(); return x + width / 2; })"
-    )
-    steps = plot.locator(".barlayer .point path").evaluate_all(middles)
-    parts = picture.locator(":is(.token, .addition, .norm, .lm_head) > .shape")
-    kinds = parts.evaluate_all("(nodes) => nodes.map((node) => node.parentElement.classList[1])")
-    places = dict(zip(map(tuple, enumerate(kinds)), parts.evaluate_all(middles), strict=True))
-    wanted = [x for (_, kind), x in places.items() if kind in ("token", "addition")]
-    wanted += [x for (_, kind), x in places.items() if kind == "norm"][-1:]
-    wanted += [x for (_, kind), x in places.items() if kind == "lm_head"]
-    assert steps == pytest.approx(wanted, abs=0.6)

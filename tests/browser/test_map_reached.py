@@ -9,8 +9,8 @@ from playwright.sync_api import Locator, expect
 from tests.exhaustive import first_of
 
 from .conftest import DESK
+from .drawn_map import TELEPHONE, contrast, in_sight, opened
 from .person import Person
-from .test_drawn_map import TELEPHONE, contrast, in_sight, opened
 
 ARROWS = {"ArrowLeft": (-1, 0), "ArrowRight": (1, 0), "ArrowUp": (0, -1), "ArrowDown": (0, 1)}
 # For every part and arrow key, the part that has the focus then; and where the parts are.

@@ -81,6 +81,8 @@ def test_of_unequal_prompts_what_has_a_partner_goes_over(newcomer):
     plot.focus()  # the keyboard says as much: A's token is at another place in the picture
     plot.press("ArrowLeft")
     expect(person.page).to_have_url(re.compile("query=1&"))
+    plot.press("Enter")
+    expect(person.page).to_have_url(re.compile(r"query=1&.*edits=blocks\.1\.resid_pre%401\*patch"))
 
 
 @pytest.mark.exhaustive

@@ -87,32 +87,6 @@ def test_a_query_cannot_look_ahead(person):
     expect(person.chooser("key").locator("option")).to_have_count(5)
 
 
-def test_arrow_keys_walk_along_the_strip(person):
-    last = person.chips.count() - 1
-    person.chips.nth(2).click()
-    for key, position in (("ArrowRight", 3), ("ArrowLeft", 2), ("Home", 0), ("ArrowLeft", 0), ("End", last)):
-        person.page.keyboard.press(key)
-        expect(person.chips.nth(position)).to_be_focused()
-        expect(person.chips.nth(position)).to_have_attribute("aria-selected", "true")
-    person.expect_selected(query=last)
-    expect(person.page.locator("#next-token-words")).to_contain_text(f"position {last}")
-
-
-@pytest.mark.exhaustive
-def test_arrow_keys_walk_over_the_heads(newcomer):
-    person = newcomer().open(layer=0, head=0)
-    expect(person.grid).to_have_attribute("data-draws", re.compile(r"\d"))
-    person.grid.locator("[data-layer='0'][data-head='0']").focus()
-    for key, layer, head in (("ArrowRight", 0, 1), ("ArrowDown", 1, 1), ("ArrowRight", 1, 1), ("ArrowLeft", 1, 0)):
-        person.page.keyboard.press(key)
-        small = person.grid.locator(f"[data-layer='{layer}'][data-head='{head}']")
-        expect(small).to_be_focused()
-        expect(small).to_have_attribute("aria-pressed", "true")
-    person.expect_selected(layer=1, head=0)
-    person.page.keyboard.press("Enter")
-    person.expect_selected(layer=1, head=0)
-
-
 @pytest.mark.exhaustive
 def test_lists_choose_layer_head_and_value(newcomer):
     person = newcomer().open(layer=0, head=0)
@@ -177,12 +151,6 @@ def test_examples_are_run_by_a_click(person):
         expect(person.prompt).to_have_value(text)
 
 
-@pytest.mark.exhaustive
-def test_no_figure_offers_to_upload_itself(person):
-    assert person.page.locator(".modebar-btn").count() > 0
-    expect(person.page.locator(".modebar-btn[data-title*='hare']")).to_have_count(0)
-
-
 def test_a_part_of_the_overview_opens_its_tab(newcomer):
     person = newcomer().open(view="overview", layer=0, head=0)
     overview = person.page.locator("#overview-map .map")
@@ -192,33 +160,6 @@ def test_a_part_of_the_overview_opens_its_tab(newcomer):
     expect(person.pattern).to_have_attribute("data-draws", re.compile(r"\d"))
     person.expect_selected(view="attention", layer=1, head=1)
     expect(person.grid.locator("[data-layer='1'][data-head='1']")).to_have_attribute("aria-pressed", "true")
-
-
-def test_a_clicked_number_tells_how_it_comes_about(person):
-    words = person.page.locator("#attention-pattern .inspection")
-    expect(words).to_be_hidden()
-    person.click_cell(person.pattern, 2, 5)
-    expect(words).to_contain_text("recomputed")
-    expect(words).to_contain_text("model/layers/attention.py")
-    expect(words).to_contain_text("(5) → key")
-    person.chips.nth(1).click()
-    expect(words).to_be_hidden()
-
-
-def test_every_picture_says_what_vouches_for_it(person):
-    mark = person.page.locator("#attention-pattern .evidence-mark")
-    expect(mark).to_contain_text("recomputed, largest error")
-    expect(mark).to_have_attribute("title", re.compile("attn.pattern from attn.scores"))
-
-
-def test_a_heatmap_works_from_the_keyboard(person):
-    person.click_cell(person.pattern, 2, 5)
-    person.pattern.focus()
-    for key, expected in (("ArrowLeft", (5, 1)), ("ArrowDown", (6, 1)), ("ArrowUp", (5, 1)), ("ArrowRight", (5, 2))):
-        person.page.keyboard.press(key)
-        person.expect_selected(query=expected[0], key=expected[1])
-    person.page.keyboard.press("Enter")
-    expect(person.page.locator("#attention-pattern .inspection")).to_contain_text("(5) → key")
 
 
 def test_the_strip_is_shaded_by_what_is_chosen(person):

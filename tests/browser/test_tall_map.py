@@ -11,9 +11,9 @@ from explorer.views.overview.wide import Wide
 from tests.exhaustive import first_of
 
 from .conftest import DESK
+from .drawn_map import TELEPHONE, in_sight, opened
 from .painted import run_on_show
 from .person import Person
-from .test_drawn_map import TELEPHONE, in_sight, opened
 
 # Of all parts their kinds, labels and edges in the pixels of the sheet.
 PAINTED = """(map) => {

@@ -46,7 +46,7 @@ def test_hover_focus_and_a_tap_tell_of_this_run(person):
     terms = person.page.locator("[role=tabpanel]:visible .term")
     expect(terms.first).to_be_visible()
     person.at_rest()
-    expect(definition(person)).not_to_have_attribute("data-behind", "true")  # all are marked, and none anew
+    person.all_marked()
     for i, act in enumerate(("hover", "focus", "click")):
         term = terms.nth(i)
         name = term.get_attribute("data-term")

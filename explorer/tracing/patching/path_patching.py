@@ -14,10 +14,9 @@ from explorer.tracing.hooks import hooked
 from explorer.tracing.jobs import finished
 from explorer.tracing.patching.contrast import METRICS, Contrast
 from explorer.tracing.patching.parts import taps_of
+from explorer.tracing.patching_question import Receiver
 from explorer.tracing.work import go_on, tokens_at_once
 from model.transformer_lm import TransformerLM
-
-Receiver = str | tuple[int, int, str]  # "logits", or a layer, a head and "q", "k" or "v"
 
 
 def path_patching(

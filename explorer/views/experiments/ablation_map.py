@@ -83,7 +83,7 @@ def heads(
             limit=number(limit),
         )
         say(fig, alike)
-    return fig.note(toggles=texts)
+    return fig.changes(texts)
 
 
 def sublayers(trace: Trace, query: int, token_id: int) -> go.Figure:
@@ -127,4 +127,4 @@ def sublayers(trace: Trace, query: int, token_id: int) -> go.Figure:
         yaxis={"title": {"text": _("change of log₂ probability, bits")}},
         bargap=0.3,
         hovermode="x",  # a short bar is hard to hit
-    ).note(toggles=texts)
+    ).changes(texts)

@@ -7,8 +7,12 @@ from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.effect_scale import LEAST_DIFFERENCE
 from explorer.tracing.patching_question import METRICS
-from explorer.views.patching import evidence, maps
-from explorer.views.patching.maps import nothing_to_explain, receiver_of, receiver_words
+from explorer.views.patching import evidence
+from explorer.views.patching.effect_map import nothing_to_explain
+from explorer.views.patching.estimates import beside_exact, estimated_map
+from explorer.views.patching.exact import exact_map
+from explorer.views.patching.neurons import strongest_neurons
+from explorer.views.patching.paths import path_map, receiver_of, receiver_words
 from explorer.views.patching.two_prompts import TwoPrompts, two_prompts
 from explorer.views.two_runs.difference import Incomparable
 from explorer.views.view import Panel, View
@@ -89,7 +93,7 @@ VIEW = View(
             Panel(
                 name=f"positions_{direction}",
                 title=title,
-                draw=lambda runs, s, d=direction: maps.exact(runs, s, s.patch_position, d),
+                draw=lambda runs, s, d=direction: exact_map(runs, s, s.patch_position, d),
                 compares="other",
                 selects=BY_POSITION,
                 mark=lambda runs, s, d=direction: evidence.mark_of_map(runs, s, s.patch_position, d),
@@ -105,7 +109,7 @@ VIEW = View(
             Panel(
                 name=f"heads_{direction}",
                 title=title,
-                draw=lambda runs, s, d=direction: maps.exact(runs, s, s.patch_head, d),
+                draw=lambda runs, s, d=direction: exact_map(runs, s, s.patch_head, d),
                 compares="other",
                 selects=BY_HEAD,
                 mark=lambda runs, s, d=direction: evidence.mark_of_map(runs, s, s.patch_head, d),
@@ -120,7 +124,7 @@ VIEW = View(
         Panel(
             name="estimate",
             title=N_("Attribution patching: the same map by head, estimated by gradients"),
-            draw=lambda runs, s: maps.estimated(runs, s, s.patch_head),
+            draw=lambda runs, s: estimated_map(runs, s, s.patch_head),
             inspect=lambda runs, s, point: evidence.inspect_estimate(runs, s, s.patch_head, point),
             compares="other",
             selects=BY_HEAD,
@@ -130,7 +134,7 @@ VIEW = View(
         Panel(
             name="agreement",
             title=N_("How good the estimate is, head by head"),
-            draw=lambda runs, s: maps.beside(runs, s, s.patch_head),
+            draw=lambda runs, s: beside_exact(runs, s, s.patch_head),
             inspect=lambda runs, s, point: evidence.inspect_beside(runs, s, s.patch_head, point),
             compares="other",
             mark=lambda runs, s: evidence.mark_of_map(runs, s, s.patch_head, s.patch_direction),
@@ -139,7 +143,7 @@ VIEW = View(
         Panel(
             name="estimate_positions",
             title=N_("Attribution patching: the same map by position, estimated by gradients"),
-            draw=lambda runs, s: maps.estimated(runs, s, s.patch_position),
+            draw=lambda runs, s: estimated_map(runs, s, s.patch_position),
             inspect=lambda runs, s, point: evidence.inspect_estimate(runs, s, s.patch_position, point),
             compares="other",
             selects=BY_POSITION,
@@ -149,7 +153,7 @@ VIEW = View(
         Panel(
             name="agreement_positions",
             title=N_("How good the estimate is, position by position"),
-            draw=lambda runs, s: maps.beside(runs, s, s.patch_position),
+            draw=lambda runs, s: beside_exact(runs, s, s.patch_position),
             inspect=lambda runs, s, point: evidence.inspect_beside(runs, s, s.patch_position, point),
             compares="other",
             mark=lambda runs, s: evidence.mark_of_map(runs, s, s.patch_position, s.patch_direction),
@@ -158,7 +162,7 @@ VIEW = View(
         Panel(
             name="paths",
             title=N_("Path patching: what each head sends the receiver directly, all else frozen"),
-            draw=maps.sent,
+            draw=path_map,
             compares="other",
             selects=BY_HEAD,
             mark=lambda runs, s: evidence.mark(runs, s, None, s.patch_direction),
@@ -168,7 +172,7 @@ VIEW = View(
         Panel(
             name="neurons",
             title=N_("The 20 neurons of the chosen layer with the largest effects"),
-            draw=maps.neurons,
+            draw=strongest_neurons,
             compares="other",
             selects={"customdata": "neuron"},
             mark=evidence.mark_of_neurons,

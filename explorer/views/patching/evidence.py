@@ -17,7 +17,10 @@ from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.patching_question import DIRECTIONS
 from explorer.views.checks import Mark, checked
-from explorer.views.patching.maps import TOP_NEURONS, defined, patch_texts, receiver_of
+from explorer.views.patching.estimates import defined
+from explorer.views.patching.exact import patch_texts
+from explorer.views.patching.neurons import TOP_NEURONS
+from explorer.views.patching.paths import receiver_of
 from explorer.views.patching.two_prompts import TwoPrompts, two_prompts
 
 Node = tuple[Intervention, np.ndarray]  # what puts it in, and (M,) what is measured then

@@ -8,6 +8,7 @@ from explorer.language import _
 from explorer.state.alignment import Alignment, aligned
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
+from explorer.tracing.donation import whole_patterns_alone
 from explorer.tracing.patching_question import DIRECTIONS, PatchingQuestion
 from explorer.tracing.trace import Trace
 from explorer.views.two_runs.difference import Incomparable
@@ -91,6 +92,14 @@ def two_prompts(runs: Comparison, selection: Selection) -> TwoPrompts:
         trace.model, clean_ids, corrupted_ids, answer, wrong, (None, None) if alignment.is_identity else partners
     )
     return TwoPrompts(question, clean, corrupted, selection.clean_run, alignment)
+
+
+def prompts_for(runs: Comparison, selection: Selection, part: str) -> TwoPrompts:
+    """Incomparable where values of the part cannot go over between the prompts."""
+    two = two_prompts(runs, selection)
+    if part == "attn.pattern" and not two.question.by_position:
+        raise Incomparable(whole_patterns_alone(len(two.question.clean), len(two.question.corrupted)))
+    return two
 
 
 def named(trace: Trace, text: str, proposed: int) -> int:

@@ -49,27 +49,32 @@ export function chooseStep(checkpoint, of = "checkpoint") {
   ask("show");
 }
 
-/** The changes to the model's computation, as texts (state/interventions). @returns {string[]} */
-export const edits = () => (state.edits ? state.edits.split("~") : []);
+/** @typedef {"edits" | "b.edits"} Edits which run's: the run's or the second one's */
+
+/** The changes to a model's computation, as texts (state/interventions). @param {Edits} [of] @returns {string[]} */
+export const edits = (of = "edits") => (state[of] ? state[of].split("~") : []);
 
 /**
- * A run takes one value of the other one, in place of those that it took before; none where it takes that already.
- * @param {"edits" | "b.edits"} run which of the two
- * @param {string} patch
- * @param {import("./state.js").State} change of the selection with it
+ * Other changes to it. What is being written under the ones before ends.
+ * @param {string[]} changed
+ * @param {Edits} [of]
+ * @param {import("./state.js").State} [change] of the selection with them
  */
-export function setPatch(run, patch, change) {
-  const before = (state[run] ?? "").split("~").filter(Boolean), others = before.filter((edit) => !edit.endsWith("*patch"));
+export function setEdits(changed, of = "edits", change = {}) {
   stop();
   bus.halt();
-  setState({ ...change, [run]: (before.includes(patch) ? others : [...others, patch]).join("~") });
+  setState({ ...change, [of]: changed.join("~") });
   ask("show");
 }
 
-/** Other changes to it. What is being written under the ones before ends. @param {string[]} changed */
-export function setEdits(changed) {
-  stop();
-  bus.halt();
-  setState({ edits: changed.join("~") });
-  ask("show");
+/**
+ * One change more; none where it is there already.
+ * @param {string} edit
+ * @param {{ of: Edits, adds: boolean }} how `adds`: beside all others, and not in place of those of its kind
+ * @param {import("./state.js").State} [change]
+ */
+export function toggleEdit(edit, { of, adds }, change) {
+  const before = edits(of), kind = edit.slice(edit.lastIndexOf("*"));
+  const others = before.filter((other) => (adds ? other !== edit : !other.endsWith(kind)));
+  setEdits(before.includes(edit) ? others : [...others, edit], of, change);
 }

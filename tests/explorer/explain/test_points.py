@@ -118,7 +118,7 @@ def check(name: str, trace: Trace) -> int:
 
 @each_picture_and_style()
 def test_a_clicked_point_is_worked_out_to_what_is_told_there(name, style, length):
-    has_none = name.startswith("patching")  # between a run and itself; of two prompts: views/test_patching.py
+    has_none = name.startswith("patching")  # between a run and itself; of two prompts: views/patching/test_view.py
     assert bool(check(name, run_of(name, style, length))) is not has_none
 
 

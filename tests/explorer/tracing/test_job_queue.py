@@ -123,7 +123,7 @@ def test_who_asks_no_more_has_left():
     until(lambda: gate.log)
     time.sleep(0.15)
     gate.let(3)
-    time.sleep(0.1)
+    until(lambda: gate.job.name not in queue._tasks)
     assert len(gate.log) <= 2
     assert queue.progress("ann", gate.job.name).state == "gone"
 

@@ -68,6 +68,18 @@ def test_a_sublayer_has_a_bar_and_its_layer(trace):
     assert list(bars.customdata) == [0, 0, 1, 1]
 
 
+def test_a_click_silences_what_the_cell_or_the_bar_is_about(lms, style, trace):
+    """Its probability is then what the picture says it is, and other changes stay."""
+    for fig in (heads(trace, 9, 33), sublayers(trace, 9, 33)):
+        ((drawn,), layout), found = fig.parts, ablation(trace, 9, 33)
+        changes, shown = layout["meta"]["changes"], np.asarray(drawn["z" if "z" in drawn else "y"])
+        assert (changes["of"], changes["adds"]) == ("edits", True)
+        assert np.shape(changes["texts"]) == shown.shape
+        for place in (np.unravel_index(1, shown.shape), np.unravel_index(shown.size - 1, shown.shape)):
+            without = capture(lms[style], trace.token_ids, parse_edits(str(np.array(changes["texts"])[place])))
+            assert log_probability(without, 9, 33) - found.before == pytest.approx(shown[place], abs=1e-4)
+
+
 def test_where_the_change_goes_is_drawn_as_it_is(edited_trace):
     runs = with_unchanged(edited_trace)
     assert_allclose(spread(runs, 3).data[0].z, stream_change(runs))

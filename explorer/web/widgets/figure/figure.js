@@ -1,5 +1,5 @@
 // @ts-check
-import { chooseStep, edits, pick, setEdits, setPatch } from "../../static/choosing.js";
+import { chooseStep, pick, toggleEdit } from "../../static/choosing.js";
 import { countDraw, find } from "../../static/dom.js";
 import { inTurn } from "../../static/drawing_queue.js";
 import { evidenceIn } from "../../static/evidence.js";
@@ -36,8 +36,8 @@ export default function figure(element) {
   const selects = JSON.parse(plot.dataset.selects), inspect = evidenceIn(element);
   let value, drawing = null, isOwed = false, isHeard = false; // [data, layout] as JSON; null where the figure has no place
   let written = [], data = []; // what is drawn, as it came; its data
-  let of, patches = null; // whose tokens it is about, if not the seen run's; what points put into a run: its field, and edits' texts
-  let toggles = null; // of each cell, row by row, or of each bar, the change to the model that it stands for
+  let of; // whose tokens it is about, if not the seen run's
+  let changes = null; // what points make of a run (graph_objects.py)
   let sighted = () => {}; // called once the figure has a width
 
   // One draw at a time; what arrives meanwhile is drawn once, at the end, in its latest state, and what arrives while the
@@ -64,7 +64,6 @@ export default function figure(element) {
     if (!value) return;
     const [dataText, layoutText] = value;
     const { shapes, meta, ...layout } = JSON.parse(layoutText);
-    toggles = meta.toggles ?? null;
     const { template } = theme(), width = plot.clientWidth, height = plot.clientHeight;
     const rest = [dataText, JSON.stringify(layout), template, width, height];
     if (rest.every((part, i) => part === written[i])) await withoutBase(() => plotly().relayout(plot, { shapes })); // marks alone moved
@@ -74,7 +73,7 @@ export default function figure(element) {
     }
     written = rest;
     plot.ariaLabel = meta.alt;
-    ({ of, patches = null } = meta);
+    ({ of, changes = null } = meta);
     for (const svg of plot.querySelectorAll(".main-svg")) svg.ariaHidden = "true"; // the label says it in a sentence
     makeLegible(plot);
     if (!isHeard) plot.on("plotly_click", click), plot.on("plotly_afterplot", () => makeLegible(plot)); // after a zoom
@@ -83,30 +82,29 @@ export default function figure(element) {
     countDraw(plot);
   }
 
-  // Has the model changed by what a cell or a bar stands for, or no longer.
-  function toggle(edit) {
-    const others = edits().filter((other) => other !== edit);
-    setEdits(others.length < edits().length ? others : [...others, edit]);
+  // Has a run changed by what the point at a place stands for, or no longer; not all stand for something.
+  function toggle(place, change) {
+    const edit = place.reduce((texts, at) => texts[at], changes.texts);
+    if (edit) toggleEdit(edit, changes, change);
   }
 
-  // Where a click opens another tab or goes to another step, a click with Shift stays and tells.
+  // A click with Shift adds a change to others. Where a click opens another tab or goes to another step, one with Shift
+  // stays and tells.
   function click({ points: [point], event }) {
-    if (toggles && event.shiftKey) return toggle([point.pointNumber].flat().reduce((found, place) => found[place], toggles));
+    const place = [point.pointNumber].flat();
+    if (changes?.adds && event.shiftKey) return toggle(place);
     const change = {};
     for (const [source, field] of Object.entries(selects))
       if (Array.isArray(field)) field.forEach((name, i) => { change[name] = point.customdata[i]; });
       else change[field] = source === "customdata" ? point.customdata : positionOf(point, source);
     const opens = "view" in change && change.view !== state.view;
-    if (patches) putIn(patchAt(point), inA(change, of));
+    if (changes && !changes.adds) toggle(place, inA(change, of));
     else if (Object.keys(change).length && !(opens && event.shiftKey)) pick(inA(change, of));
     if (opens && !event.shiftKey) return;
     if ("toSteps" in plot.dataset && point.customdata && !event.shiftKey) chooseStep(point.customdata, checkpointOfSeen());
     const item = Array.isArray(point.pointNumber) ? null : point.pointNumber; // of a heatmap the place says all
     inspect({ x: positionOf(point, "x"), y: positionOf(point, "y"), curve: point.curveNumber, item });
   }
-
-  const putIn = (patch, change) => patch && setPatch(patches.run, patch, change); // not everything goes over
-  const patchAt = ({ pointNumber: at }) => [at].flat().reduce((texts, place) => texts[place], patches.texts);
 
   // The arrow keys move what the axes select, Enter inspects it. Rows are counted as they are seen, from the top.
   const cells = () => plot.calcdata?.[0]?.[0].z, rows = () => cells()?.length ?? 1;
@@ -120,11 +118,11 @@ export default function figure(element) {
     go: (to, from) => pick(inA(to.row === from.row ? { [selects.x]: to.column } : { [selects.y]: fromTop(to.row) }, of)),
   });
   plot.addEventListener("keydown", (event) => {
-    if (event.key === "+" && Array.isArray(toggles?.[0])) return toggle(toggles[chosen().y][chosen().x]);
+    const { x, y } = chosen();
+    if (event.key === "+" && changes?.adds && cells()) return toggle([y, x]);
     if (event.key !== "Enter") return;
     event.preventDefault();
-    const { x, y } = chosen();
-    if (patches && cells()) putIn(patches.texts[y][x], {});
+    if (changes && !changes.adds && cells()) toggle([y, x]);
     inspect({ x, y });
   });
 

@@ -29,7 +29,7 @@ export default function openModel(element, { props, emit }) {
     catch (error) { opening.replaceChildren(span("error", error instanceof Refused ? error.message : "")); }
   });
 
-  const seen = () => { box.hidden = form.hidden && check.hidden; };
+  const seen = () => { box.hidden = Boolean(form.hidden && check.hidden); };
   function close() {
     form.hidden = true;
     opening.replaceChildren();

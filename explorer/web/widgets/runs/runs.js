@@ -28,6 +28,7 @@ export default function runs(element) {
 
   function waysIn() {
     if (typing) return [promptBox()];
+    /** @type {HTMLElement[]} */
     const found = [buttonOf(_("another prompt"), () => { typing = true; draw(value); find(ways, "input").focus(); })];
     if (value.step) found.push(buttonOf(_("another training step"), () => withModel(value.step), { title: _("The step before this one, or of the first the one after; a slider then goes to any.") }));
     if (value.models.length) found.push(modelList(_("another model")));

@@ -70,13 +70,13 @@ def test_a_click_makes_the_change_that_the_cell_is_about(lms, style, runs, name,
     """Put into the run that the page would put it into, the effect is the cell's."""
     chosen = chosen | {"clean_run": clean_run}
     figure, two = drawn(name, runs, **chosen), two_prompts(runs, Selection(**chosen))
-    values, patches = cells(figure), figure.parts[1]["meta"]["patches"]
-    into_a = patches["run"] == "edits"
+    values, patches = cells(figure), figure.parts[1]["meta"]["changes"]
+    into_a = patches["of"] == "edits"
     assert into_a == ((direction == "denoise") == (clean_run == "b"))
     recipient, donor = (runs.trace, runs.other) if into_a else (runs.other, runs.trace)
     m = {run: metric(run, two.question, chosen) for run in (two.clean, two.corrupted)}
     base = m[two.corrupted] if direction == "denoise" else m[two.clean]
-    assert np.shape(patches["texts"]) == values.shape
+    assert np.shape(patches["texts"]) == values.shape and not patches["adds"]
     for cell in ((0, 1), (1, values.shape[1] - 1)):
         edit = replace(parse_edit(patches["texts"][cell[0]][cell[1]]), source=donor)
         changed = capture(lms[style], recipient.token_ids, [edit], tokenizer=tokenizer())

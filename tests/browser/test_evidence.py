@@ -1,0 +1,36 @@
+"""Below a picture stands what vouches for it, and how a clicked number comes about."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from .person import Person
+
+
+@pytest.fixture
+def person(regular) -> Person:
+    return regular
+
+
+@pytest.mark.exhaustive
+def test_no_figure_offers_to_upload_itself(person):
+    assert person.page.locator(".modebar-btn").count() > 0
+    expect(person.page.locator(".modebar-btn[data-title*='hare']")).to_have_count(0)
+
+
+def test_a_clicked_number_tells_how_it_comes_about(person):
+    words = person.page.locator("#attention-pattern .inspection")
+    expect(words).to_be_hidden()
+    person.click_cell(person.pattern, 2, 5)
+    expect(words).to_contain_text("recomputed")
+    expect(words).to_contain_text("model/layers/attention.py")
+    expect(words).to_contain_text("(5) → key")
+    person.chips.nth(1).click()
+    expect(words).to_be_hidden()
+
+
+def test_every_picture_says_what_vouches_for_it(person):
+    mark = person.page.locator("#attention-pattern .evidence-mark")
+    expect(mark).to_contain_text("recomputed, largest error")
+    expect(mark).to_have_attribute("title", re.compile("attn.pattern from attn.scores"))

@@ -1,0 +1,49 @@
+"""The arrow keys go from one to the next, and Enter is a click."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from .person import Person
+
+
+@pytest.fixture
+def person(regular) -> Person:
+    return regular
+
+
+def test_arrow_keys_walk_along_the_strip(person):
+    last = person.chips.count() - 1
+    person.chips.nth(2).click()
+    for key, position in (("ArrowRight", 3), ("ArrowLeft", 2), ("Home", 0), ("ArrowLeft", 0), ("End", last)):
+        person.page.keyboard.press(key)
+        expect(person.chips.nth(position)).to_be_focused()
+        expect(person.chips.nth(position)).to_have_attribute("aria-selected", "true")
+    person.expect_selected(query=last)
+    expect(person.page.locator("#next-token-words")).to_contain_text(f"position {last}")
+
+
+@pytest.mark.exhaustive
+def test_arrow_keys_walk_over_the_heads(newcomer):
+    person = newcomer().open(layer=0, head=0)
+    expect(person.grid).to_have_attribute("data-draws", re.compile(r"\d"))
+    person.grid.locator("[data-layer='0'][data-head='0']").focus()
+    for key, layer, head in (("ArrowRight", 0, 1), ("ArrowDown", 1, 1), ("ArrowRight", 1, 1), ("ArrowLeft", 1, 0)):
+        person.page.keyboard.press(key)
+        small = person.grid.locator(f"[data-layer='{layer}'][data-head='{head}']")
+        expect(small).to_be_focused()
+        expect(small).to_have_attribute("aria-pressed", "true")
+    person.expect_selected(layer=1, head=0)
+    person.page.keyboard.press("Enter")
+    person.expect_selected(layer=1, head=0)
+
+
+def test_a_heatmap_works_from_the_keyboard(person):
+    person.click_cell(person.pattern, 2, 5)
+    person.pattern.focus()
+    for key, expected in (("ArrowLeft", (5, 1)), ("ArrowDown", (6, 1)), ("ArrowUp", (5, 1)), ("ArrowRight", (5, 2))):
+        person.page.keyboard.press(key)
+        person.expect_selected(query=expected[0], key=expected[1])
+    person.page.keyboard.press("Enter")
+    expect(person.page.locator("#attention-pattern .inspection")).to_contain_text("(5) → key")

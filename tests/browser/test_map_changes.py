@@ -1,0 +1,54 @@
+"""The map changes what differs, shortly, and the running sum stands below its parts."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.exhaustive import first_of
+
+from .drawn_map import (
+    MOVING,
+    opened,
+)
+
+
+def test_a_new_selection_changes_what_is_there_and_builds_nothing_anew(newcomer):
+    person, picture = opened(newcomer)
+    picture.evaluate("(map) => { for (const node of map.querySelectorAll('svg *')) node.kept = true; }")
+    before = picture.locator(".part").first.get_attribute("aria-label")
+    with person.redrawn(picture):
+        person.chips.nth(3).click()
+    assert picture.locator(".part").first.get_attribute("aria-label") != before
+    assert picture.evaluate("(map) => [...map.querySelectorAll('svg *')].every((node) => node.kept)")
+
+
+@pytest.mark.exhaustive
+def test_nothing_moves_for_long_and_nothing_where_that_is_not_wanted(newcomer):
+    person, picture = opened(newcomer)
+    assert 0 < picture.evaluate(MOVING) <= 0.2
+    person.page.emulate_media(reduced_motion="reduce")
+    assert picture.evaluate(MOVING) == 0
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("width", first_of([1440, 1000, 620]))
+def test_each_step_of_the_running_sum_is_below_its_part(newcomer, width):
+    """To a fraction of a pixel, at every width."""
+    person, picture = opened(newcomer)
+    person.page.set_viewport_size({"width": width, "height": 900})
+    plot = person.page.locator("#overview-sum .plot")
+    plot.scroll_into_view_if_needed()
+    expect(plot).to_have_attribute("data-draws", re.compile(r"\d"))
+    person.page.wait_for_function("(plot) => plot._fullLayout?.width === plot.clientWidth", arg=plot.element_handle())
+    middles = (
+        "(nodes) => nodes.map((node) => { const { x, width } = node.getBoundingClientRect(); return x + width / 2; })"
+    )
+    steps = plot.locator(".barlayer .point path").evaluate_all(middles)
+    parts = picture.locator(":is(.token, .addition, .norm, .lm_head) > .shape")
+    kinds = parts.evaluate_all("(nodes) => nodes.map((node) => node.parentElement.classList[1])")
+    places = dict(zip(map(tuple, enumerate(kinds)), parts.evaluate_all(middles), strict=True))
+    wanted = [x for (_, kind), x in places.items() if kind in ("token", "addition")]
+    wanted += [x for (_, kind), x in places.items() if kind == "norm"][-1:]
+    wanted += [x for (_, kind), x in places.items() if kind == "lm_head"]
+    assert steps == pytest.approx(wanted, abs=0.6)

@@ -1,0 +1,76 @@
+"""On the map of every kind of model no word lies on another, or on what it is not of."""
+
+import pytest
+from playwright.sync_api import Locator
+
+from explorer.state.selection import Selection
+from explorer.tracing.capture import capture
+from explorer.tracing.trace import Trace
+from explorer.views.overview import map_of
+from explorer.web.answers.view_contents import packed
+from model.config import ModelConfig
+from model.transformer_lm import TransformerLM
+from tests.exhaustive import first_of
+from tests.specimens import STYLES, trace_of
+
+from .conftest import DESK
+from .drawn_map import (
+    TELEPHONE,
+    WORDS,
+    opened,
+)
+from .person import Person
+
+
+def show(person: Person, picture: Locator, trace: Trace, selection: Selection):
+    """Have the page draw the map of any run."""
+    drawn = packed(map_of(trace, selection))
+
+    def swap(route):
+        answer = route.fetch()
+        body = answer.json()
+        if "overview-map" in body.get("contents", {}):
+            body["contents"]["overview-map"] = drawn
+        route.fulfill(response=answer, json=body)
+
+    person.page.route("**/component_server/**", swap)
+    with person.redrawn(picture):
+        person.evaluate("choosing.pick({ query: (page.state.query + 1) % 10 })")
+    person.at_rest()
+    person.page.unroute("**/component_server/**")
+
+
+def deep(layers: int, heads: int) -> tuple[TransformerLM, Trace]:
+    sizes = {"vocab_size": 50, "context_length": 8, "d_model": 2 * heads, "d_ff": 4}
+    lm = TransformerLM(ModelConfig.llama_style(**sizes, num_layers=layers, num_heads=heads)).eval()
+    return lm, capture(lm, [1, 2, 3])
+
+
+@pytest.mark.parametrize("viewport", first_of([DESK, TELEPHONE]), ids=["wide", "telephone"])
+def test_no_word_lies_on_another_or_on_what_it_is_not_of(newcomer, viewport):
+    """Of every kind of model, and of models of many layers."""
+    person, picture = opened(newcomer, viewport=viewport)
+    for style in STYLES:
+        show(person, picture, trace_of(style), Selection(query=9, target=8, rival=20))
+        assert_words_apart(picture)
+    for layers, heads in ((1, 1), (7, 3), (8, 8), (12, 12), (24, 14)):
+        _kept, trace = deep(layers, heads)
+        show(person, picture, trace, Selection(query=2))
+        assert_words_apart(picture)
+
+
+def assert_words_apart(picture: Locator):
+    found = picture.evaluate(WORDS)
+    left, top, right, bottom = found["sheet"]
+    for i, (text, *edges) in enumerate(found["texts"]):
+        assert edges[0] >= left - 0.5 and edges[1] >= top - 0.5, text
+        assert edges[2] <= right + 0.5 and edges[3] <= bottom + 0.5, text
+        for other, *around in found["texts"][:i]:
+            assert overlap(edges, around) < 1.5, (text, other)
+    for text, *edges in found["free"]:
+        assert all(overlap(edges, around) < 2 for around in found["parts"]), text
+
+
+def overlap(a: list[float], b: list[float]) -> float:
+    """By how many pixels they lie on one another, in the direction in which it is less."""
+    return min(min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1]))

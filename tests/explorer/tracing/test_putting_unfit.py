@@ -1,0 +1,79 @@
+"""Values of another run that fit and that do not: of other prompts, and of other models."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from numpy.testing import assert_array_equal
+
+from explorer import Edit, capture
+from explorer.state.errors import UserError
+from model.transformer_lm import TransformerLM
+from tests import specimens
+
+from .put_by_hand import CLEAN, SHORTER
+
+
+def other_model(**choices) -> TransformerLM:
+    torch.manual_seed(1)
+    return TransformerLM(replace(specimens.config(), **choices)).eval().requires_grad_(False)
+
+
+@pytest.mark.parametrize(
+    ("edit", "donor", "told"),
+    [
+        (Edit("blocks.0.resid_pre", "patch"), None, "there is none: compare with one"),
+        (Edit("blocks.2.attn.z", "patch"), CLEAN, "this model has no value blocks.2.attn.z"),
+        (Edit("blocks.0.attn.z", "patch", positions=9), CLEAN, "position 9 comes after the prompt, which has 8 tokens"),
+        (Edit("blocks.0.attn.z", "patch", positions=1), SHORTER, "position 1 has no partner"),
+        (
+            Edit("blocks.0.attn.pattern", "patch"),
+            SHORTER,
+            "as many tokens, .* these have 8 and 7",
+        ),
+        (Edit("blocks.0.attn.z", "patch"), (90, 91, 92), "no token of the other run stands for one"),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_is_told(lms, edit, donor, told):
+    lm = lms["rope"]
+    edit = replace(edit, source=donor and capture(lm, donor))
+    with pytest.raises(UserError, match=told):
+        capture(lm, CLEAN, [edit])
+
+
+@pytest.mark.parametrize(
+    ("choices", "edit", "told"),
+    [
+        ({"d_model": 48}, Edit("blocks.0.resid_pre", "patch"), "48 numbers a token, and this model’s has 24"),
+        ({"num_heads": 6}, Edit("blocks.0.attn.z", "patch"), "6 × 4 numbers a token, and this model’s has 3 × 8"),
+        ({"num_heads": 6}, Edit("blocks.0.attn.pattern", "patch"), "6 numbers a token, and this model’s has 3"),
+        (
+            {"num_layers": 1},
+            Edit("blocks.1.resid_pre", "patch"),
+            "the other run’s model has no value",
+        ),
+        ({"d_ff": 30}, Edit("blocks.0.ffn.hidden", "patch_mean"), "30 numbers a token, and this model’s has 40"),
+    ],
+    ids=str,
+)
+def test_a_model_of_another_shape_is_told(lms, choices, edit, told):
+    other = other_model(**choices)
+    with pytest.raises(UserError, match=told):
+        capture(lms["rope"], CLEAN, [replace(edit, source=capture(other, CLEAN))])
+
+
+def test_a_model_of_the_same_shape_gives_its_values(lms):
+    """As another moment of its training would."""
+    clean = capture(other_model(), CLEAN)
+    changed = capture(lms["rope"], CLEAN, [Edit("blocks.0.resid_post", "patch", source=clean)])
+    assert_array_equal(changed["blocks.0.resid_post"], clean["blocks.0.resid_post"])
+
+
+def test_kinds_that_take_nothing_have_no_source(rope_trace):
+    with pytest.raises(UserError, match="takes nothing from another run"):
+        Edit("blocks.0.attn.z", "zero", source=rope_trace)
+    with pytest.raises(UserError, match="attn.scores"):
+        Edit("blocks.0.attn.scores", "patch")
+    with pytest.raises(UserError, match="attn.pattern"):
+        Edit("blocks.0.attn.pattern", "patch_mean")
