@@ -1,6 +1,7 @@
 """One small model of each kind that the explorer shows, and their captured runs: shared, not to be changed."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from explorer.state.errors import UserError
 from explorer.state.interventions import Intervention, parse_edits
 from explorer.tracing.capture import capture, offered
 from explorer.tracing.models import offer
@@ -81,13 +83,13 @@ KINDS_EDITS = "~".join(
         "blocks.0.attn.k.0@4*mean",
         "blocks.0.attn.pattern.1@3-7*mask*2",
         "blocks.0.attn.pattern.1@1-*mask*0",
-        "blocks.0.attn.pattern@9*drop*4",
+        "blocks.*.attn.pattern@9*drop*4",
         "blocks.0.attn.z.2*mean",
         "blocks.0.attn.out@9*add*ov.1.2.0*2",
         "blocks.0.resid_mid@6.9-*remove*neuron.1.7",
         "blocks.0.ffn.hidden.5@3-*clamp*0.7",
         "blocks.0.ffn.out.3*mean",
-        "blocks.1.ffn_norm*norm*{other}",
+        "blocks.1.ffn_norm@4-9.11-*norm*{other}",
         "blocks.1.resid_pre@9*add*neuron.0.11*-0.3",
         "blocks.1.resid_mid.4@5-9*mean",
         "blocks.1.resid_post@1-9*add*unembed.17*0.8",
@@ -200,7 +202,14 @@ def kinds_edited_trace_of(style: str, length: int = 12) -> Trace:
 
 def known_edits(lm: TransformerLM, text: str) -> list[Intervention]:
     """Those of some edits that the model has the values for: some kinds of blocks have fewer."""
-    return [edit for edit in parse_edits(text) if edit.tap in lm.taps]
+
+    def can_be(edit: Intervention) -> bool:
+        with suppress(UserError):
+            edit.check(lm.config, lm.taps)
+            return True
+        return False
+
+    return list(filter(can_be, parse_edits(text)))
 
 
 def _edited(style: str, length: int, edits: str) -> Trace:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.edits import as_edited, put_in, puts_in
-from explorer.analysis.norms import centred, norm_scale, normalised, shift_of, unembedding, unembedding_bias
+from explorer.analysis.norms import centred, kinds, norm_scale, normalised, shift_of, unembedding, unembedding_bias
 from explorer.architecture.shifts import has_shifts
 from explorer.architecture.stream import (
     added_at,
@@ -92,9 +92,9 @@ def attribution(trace: Trace, position: int, token_id: int, rival_id: int | None
 
     def before_norm(name: str, x: str, read: np.ndarray) -> np.ndarray:
         nonlocal shift
-        read = before(name, read, lambda: normalised(trace, name, value(x)))
+        read = before(name, read, lambda: normalised(trace, name, value(x), position))
         if f"{name}.weight" in weights:
-            read, added = through_norm(trace, name, value(x), read)
+            read, added = through_norm(trace, name, value(x), read, position)
             shift += added
         return read
 
@@ -157,10 +157,11 @@ def is_put_in(trace: Trace) -> bool:
     return any(puts_in(trace, name) for name in (*stream_taps(trace.config), *on_the_way))
 
 
-def through_norm(trace: Trace, name: str, x: np.ndarray, read: np.ndarray) -> tuple[np.ndarray, float]:
-    """The direction that a product with the norm of x is in terms of x itself, and what β adds to that product:
-    norm(x)·read = x·before + shift, with the norm's divisor held at x's. `read` itself where there is no such norm."""
+def through_norm(trace: Trace, name: str, x: np.ndarray, read: np.ndarray, position: int) -> tuple[np.ndarray, float]:
+    """The direction that a product with the norm of x at a position is in terms of x itself, and what β adds to that
+    product: norm(x)·read = x·before + shift, with the norm's divisor held at x's. `read` itself where there is no such
+    norm."""
     if f"{name}.weight" not in trace.weights:
         return read, 0.0
-    before = centred(trace, read * trace.weights[f"{name}.weight"], name) / norm_scale(trace, x, name)
-    return before, float(np.sum(shift_of(trace, name) * read))
+    before = centred(read * trace.weights[f"{name}.weight"], kinds(trace, name, position))
+    return before / norm_scale(trace, x, name, position), float(np.sum(shift_of(trace, name, position) * read))

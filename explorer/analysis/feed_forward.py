@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.edits import as_edited
-from explorer.analysis.norms import centred, norm_scale, unembed_part
+from explorer.analysis.norms import centred, kinds, norm_scale, unembed_part
 from explorer.architecture.stream import norms_from, read_by, sum_with, taps_from
 from explorer.tracing.trace import Trace
 
@@ -140,7 +140,7 @@ def pushed(trace: Trace, layer: int, number: int, query: int) -> np.ndarray:
     norms = dict(norms_from(trace.config, first))
     for tap in taps_from(trace.config, first):
         if tap in norms:
-            direction = centred(trace, direction, tap) * trace.weights[f"{tap}.weight"]
-            direction = direction / norm_scale(trace, trace[norms[tap]][query], tap)
+            direction = centred(direction, kinds(trace, tap, query)) * trace.weights[f"{tap}.weight"]
+            direction = direction / norm_scale(trace, trace[norms[tap]][query], tap, query)
         direction = as_edited(trace, tap, direction, query)
     return unembed_part(trace, direction, query)

@@ -3,36 +3,46 @@
 import numpy as np
 
 from explorer.analysis.edits import as_edited, put_in, puts_in
+from explorer.analysis.edits.effect import holds_at
 from explorer.architecture.stream import input_of
-from explorer.state.interventions import kind_of_norm
+from explorer.state.interventions import norms_in_place
 from explorer.tracing.trace import Trace
 
 
-def norm_scale(trace: Trace, x: np.ndarray, name: str = "") -> np.ndarray:
+def norm_scale(trace: Trace, x: np.ndarray, name: str, positions: int | np.ndarray | None = None) -> np.ndarray:
     """What a norm divides vectors by, (..., D) -> (...): √(mean(x²) + ε), or of LayerNorm √(var(x) + ε).
 
     Args:
         name: of the norm, of which the run may have made another kind.
+        positions: of the vectors, or (T,) each one's of x (..., T, D); needed where it did so at some only.
     """
-    if kind(trace, name) == "none":
-        return np.ones(x.shape[:-1])
-    x = centred(trace, x.astype(np.float64), name)
-    return np.sqrt((x**2).mean(-1) + trace.config.norm_eps)
+    of = kinds(trace, name, positions)
+    x = centred(x.astype(np.float64), of)
+    return np.where(of == "none", 1.0, np.sqrt((x**2).mean(-1) + trace.config.norm_eps))
 
 
-def kind(trace: Trace, name: str) -> str:
-    """Which kind of norm it is in the run: "rmsnorm", "layernorm" or "none"."""
-    return kind_of_norm(trace.config, trace.edits, name)
+def kinds(trace: Trace, name: str, positions: int | np.ndarray | None = None) -> np.ndarray:
+    """Which kind of norm it is in the run, "rmsnorm", "layernorm" or "none": () at a position, (T,) at each of several.
+
+    Args:
+        positions: needed where the run made another kind of it at some only.
+    """
+    found = np.full(np.shape(positions), trace.config.norm, dtype="<U9")
+    for edit in norms_in_place(trace.edits, name):
+        found = np.where(holds_at(edit, positions), edit.by, found)
+    return found
 
 
-def centred(trace: Trace, x: np.ndarray, name: str = "") -> np.ndarray:
-    """x less its mean over the last axis where the norm is LayerNorm, x itself where it is another."""
-    return x - x.mean(-1, keepdims=True) if kind(trace, name) == "layernorm" else x
+def centred(x: np.ndarray, kinds: np.ndarray) -> np.ndarray:
+    """x (..., D) less its mean over the last axis where the norm is LayerNorm, x itself where it is another."""
+    where = (kinds == "layernorm")[..., None]
+    return np.where(where, x - x.mean(-1, keepdims=True), x) if where.any() else x
 
 
-def shift_of(trace: Trace, name: str) -> np.ndarray | float:
-    """(D,) β of a norm, or 0."""
-    return 0.0 if kind(trace, name) == "none" else trace.weights.get(f"{name}.bias", 0.0)
+def shift_of(trace: Trace, name: str, positions: int | np.ndarray | None = None) -> np.ndarray | float:
+    """(D,) β of a norm at a position, (T, D) at each of several, or 0 where it has none."""
+    beta = trace.weights.get(f"{name}.bias")
+    return 0.0 if beta is None else np.where((kinds(trace, name, positions) == "none")[..., None], 0.0, beta)
 
 
 def apply_norm(
@@ -53,20 +63,27 @@ def apply_norm(
     A model with post-norm blocks has no `final_norm`, which then leaves x as it is. The run's edits of what the norm
     gives out are followed.
     """
-    y = normalised(trace, name, x.astype(np.float64), scale)
+    y = normalised(trace, name, x.astype(np.float64), positions, scale)
     changed = as_edited(trace, name, y, positions)
     if not puts_in(trace, name):
         return changed
-    before = normalised(trace, name, trace[input_of(trace.config, name)][positions].astype(np.float64))
+    before = normalised(trace, name, trace[input_of(trace.config, name)][positions].astype(np.float64), positions)
     return changed + put_in(trace, name, before, positions)
 
 
-def normalised(trace: Trace, name: str, x: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
+def normalised(
+    trace: Trace,
+    name: str,
+    x: np.ndarray,
+    positions: int | np.ndarray | None = None,
+    scale: np.ndarray | None = None,
+) -> np.ndarray:
     """The same, whatever edits make of it then."""
     if f"{name}.weight" not in trace.weights:
         return x
-    scale = norm_scale(trace, x, name) if scale is None else scale
-    return centred(trace, x, name) / scale[..., None] * trace.weights[f"{name}.weight"] + shift_of(trace, name)
+    scale = norm_scale(trace, x, name, positions) if scale is None else scale
+    centre = centred(x, kinds(trace, name, positions))
+    return centre / scale[..., None] * trace.weights[f"{name}.weight"] + shift_of(trace, name, positions)
 
 
 def unembed(trace: Trace, x: np.ndarray, positions: int | np.ndarray | None = None) -> np.ndarray:

@@ -44,7 +44,7 @@ def overview(trace: Trace, position: int, token_id: int, rival_id: int | None = 
         return float(np.linalg.norm(trace[name][position].astype(np.float64)))
 
     def divisor(name: str) -> float:
-        return float(norm_scale(trace, trace[input_of(config, name)][position], name))
+        return float(norm_scale(trace, trace[input_of(config, name)][position], name, position))
 
     def head_lengths(layer: int) -> np.ndarray:
         z = trace[f"blocks.{layer}.attn.z"][:, position].astype(np.float64)  # (H, d)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.norms import apply_norm, norm_scale
+from explorer.analysis.norms import apply_norm, kinds, norm_scale
 from explorer.architecture.stream import (
     before_value,
     input_of,
@@ -179,13 +179,15 @@ class NormReading:
     Attributes:
         name: of the norm, and of the value it leaves.
         before: name of the value it reads.
-        means: (T,) of the vectors' numbers, which LayerNorm takes off; RMSNorm leaves them.
+        kinds: (T,) which kind of norm it is at each token (see `analysis.norms.kinds`).
+        means: (T,) of the vectors' numbers, which LayerNorm takes off; NaN where another kind leaves them.
         scales: (T,) what the vectors are divided by: √(mean x² + ε), or of LayerNorm √(var x + ε).
         error: largest difference, of all tokens, of the norm worked out again from the captured output.
     """
 
     name: str
     before: str
+    kinds: np.ndarray
     means: np.ndarray
     scales: np.ndarray
     error: float
@@ -199,6 +201,8 @@ def norm_readings(trace: Trace, layer: int) -> list[NormReading]:
 def norm_reading(trace: Trace, name: str) -> NormReading:
     before = input_of(trace.config, name)
     x = trace[before]
-    error = float(np.abs(apply_norm(trace, name, x, positions=np.arange(len(trace))) - trace[name]).max())
-    scales = norm_scale(trace, x, name)
-    return NormReading(name, before, x.mean(-1, dtype=np.float64), scales, error)
+    places = np.arange(len(trace))
+    of = kinds(trace, name, places)
+    means = np.where(of == "layernorm", x.mean(-1, dtype=np.float64), np.nan)
+    error = float(np.abs(apply_norm(trace, name, x, positions=places) - trace[name]).max())
+    return NormReading(name, before, of, means, norm_scale(trace, x, name, places), error)

@@ -27,7 +27,7 @@ class Edited:
             edit.check(lm.config, lm.taps)
             if isinstance(edit, FromOther) and not isinstance(edit.source, Donation):
                 raise UserError(no_other())
-        self.lm, self.passes = lm, Passes(in_order(edits))
+        self.lm, self.passes = lm, Passes(in_order(edits, lm.config))
         works = [work_of(edit) for edit in self.passes.edits]
         changes = [change for work in works for change in work.changes(lm, self.passes)]
         self.changes = changes + [watch for work in works for watch in work.watches(lm, self.passes)]

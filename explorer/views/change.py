@@ -13,7 +13,7 @@ from explorer.explain.place import as_text
 from explorer.explain.point import Point
 from explorer.language import _, look_up
 from explorer.state.errors import NoSuchPoint
-from explorer.state.interventions import Shift
+from explorer.state.interventions import Shift, in_order
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
@@ -69,7 +69,8 @@ def why_none(comparison: Comparison, layer: int, head: int, change: np.ndarray) 
         return ""
     if len(trace) == 1:
         return _("the only token can look at nothing but itself, changed or not")
-    order, taps = list(trace.values), {edit.tap for edit in trace.edits}
+    order = list(trace.values)
+    taps = {edit.tap for edit in in_order(trace.edits, trace.config)}
     if all(order.index(tap) > order.index(f"blocks.{layer}.attn.pattern") for tap in taps):
         if any(edit.tap == f"blocks.{layer}.attn.z" and edit.index in (None, head) for edit in trace.edits):
             return _("the head looks where it did; what it fetches there is changed, which later layers alone can see")

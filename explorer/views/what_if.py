@@ -28,8 +28,23 @@ BY_DIRECTION = "{direction}"  # the one that is chosen
 
 
 @dataclass(frozen=True)
+class Scope:
+    """How much of the model an intervention holds for.
+
+    Attributes:
+        title: in a list, to be looked up, with fields of the selection in braces.
+        tap, index: of the intervention.
+    """
+
+    title: str
+    tap: str
+    index: int | str | None = None
+
+
+@dataclass(frozen=True)
 class WhatIf:
-    """An intervention and the amounts it can have, for a slider; for a switch where it takes none: 0 off, 1 on.
+    """An intervention and the amounts it can have, for a slider; for a switch where it takes none: 0 off, 1 on. Of one
+    with scopes the amount is the number of that in which it holds, from 1.
 
     Attributes:
         title: beside the slider, to be looked up; in it and in other texts, fields of the selection stand in braces,
@@ -40,6 +55,7 @@ class WhatIf:
         log: whether the slider moves by factors.
         index: of the intervention, or the field of the selection that says it.
         positions, by: of the intervention.
+        scopes: of a switch, the choices of a list in its place, from the narrowest, which `tap` and `index` are of.
         amount: of a switch whose intervention has one, or the field of the selection that says it.
         without: a value that a model which is offered this lacks.
         here: the chosen token's position, where the same can be done there alone; and by how much it is.
@@ -56,6 +72,7 @@ class WhatIf:
     index: int | str | None = None
     positions: str | None = None
     by: str = ""
+    scopes: tuple[Scope, ...] = ()
     amount: float | str = 0.0
     without: str = ""
     here: str | None = None
@@ -76,8 +93,15 @@ class WhatIf:
         edit = self.edit(self.default, here)
         return str(edit) if self.is_switch else edit.known_by, edit.known_by
 
+    def texts_of_scopes(self) -> list[str]:
+        """The intervention's text in each scope."""
+        return [str(replace(self, tap=scope.tap, index=scope.index).edit(1)) for scope in self.scopes]
+
     def present(self, trace: Trace, here: bool = False) -> float:
         """By how much it is in a run."""
+        if self.scopes:
+            made = {str(edit) for edit in trace.edits}
+            return float(max((i for i, text in enumerate(self.texts_of_scopes(), 1) if text in made), default=0))
         text, known_by = self.texts(here)
         if self.is_switch:
             return float(any(str(edit) == text for edit in trace.edits))
@@ -117,7 +141,11 @@ def chosen(what_if: WhatIf, trace: Trace, selection: Selection) -> WhatIf:
     filled = {name: getattr(what_if, name) for name in ("tap", "positions", "by", "without", "here")}
     texts = {name: text.format(**known) for name, text in filled.items() if text}
     numbers = {name: known.get(getattr(what_if, name), getattr(what_if, name)) for name in ("index", "amount")}
-    return replace(what_if, title=look_up(what_if.title, **known), **texts, **numbers)
+    scopes = tuple(
+        Scope(look_up(scope.title, **known), scope.tap.format(**known), known.get(scope.index, scope.index))
+        for scope in what_if.scopes
+    )
+    return replace(what_if, title=look_up(what_if.title, **known), scopes=scopes, **texts, **numbers)
 
 
 def fitted(what_if: WhatIf, trace: Trace, selection: Selection) -> WhatIf:

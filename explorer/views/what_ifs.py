@@ -18,7 +18,7 @@ from explorer.state.interventions import (
     Shift,
     Zero,
 )
-from explorer.views.what_if import BY_DIRECTION, WhatIf
+from explorer.views.what_if import BY_DIRECTION, Scope, WhatIf
 
 ROTATION_SHIFT = WhatIf(N_("all positions shifted by"), "rope.angles", Shift, maximum=512)
 VECTOR_SHIFT = replace(ROTATION_SHIFT, tap="position_embed")
@@ -52,17 +52,23 @@ TAKEN_STREAM = replace(
 )
 TAKEN_MEAN = replace(MEAN, title=N_("head {head} of layer {layer} at its mean over the other run"), kind=PatchMean)
 
+EDGES = (
+    Scope(N_("with head {head} of layer {layer}"), "blocks.{layer}.attn.pattern", "head"),
+    Scope(N_("with any head of layer {layer}"), "blocks.{layer}.attn.pattern"),
+    Scope(N_("with any head of any layer"), "blocks.*.attn.pattern"),
+)
 MASK = WhatIf(
-    N_("position {query} does not see position {key} with head {head} of layer {layer}; other weights make up for it"),
-    "blocks.{layer}.attn.pattern",
+    N_("position {query} does not see position {key}, and other weights make up for it:"),
+    EDGES[0].tap,
     Mask,
-    index="head",
+    index=EDGES[0].index,
     positions="{query}",
+    scopes=EDGES,
     amount="key",
 )
 DROP = replace(
     MASK,
-    title=N_("position {query} does not see position {key} with head {head} of layer {layer}; other weights stay"),
+    title=N_("position {query} does not see position {key}, and other weights stay:"),
     kind=Drop,
 )
 GATE = replace(
@@ -103,7 +109,7 @@ AS_NORM = {
     "none": N_("{norm} off, but for its gain"),
 }
 NORMS = tuple(
-    WhatIf(title, tap, Norm, by=by)
+    WhatIf(title, tap, Norm, by=by, here="{query}")
     for tap in ("blocks.{layer}.attn_norm", "blocks.{layer}.ffn_norm", "final_norm")
     for by, title in AS_NORM.items()
 )

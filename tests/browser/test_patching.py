@@ -1,9 +1,12 @@
 """Which values carry an answer: maps that are worked out when asked for, and a click that puts a value in."""
 
 import re
+import time
 
 import pytest
 from playwright.sync_api import expect
+
+from explorer.tracing import job_queue
 
 LOOK = {"checkpoint": "tiny", "prompt": "66.67.68", "b.checkpoint": "tiny", "b.prompt": "70.67.68"}
 
@@ -43,6 +46,27 @@ def test_a_click_on_a_cell_makes_that_patch_the_runs_change_and_another_takes_it
     expect(plot).to_be_visible()  # what was worked out is kept
     patcher.click_cell(plot, 1, 0)
     expect(patcher.page).not_to_have_url(re.compile("patch&|patch$"))
+
+
+def test_what_takes_long_tells_how_far_it_is_and_ends_when_it_is_cancelled(newcomer, monkeypatch):
+    step, pieces = job_queue._Task.step, []
+    monkeypatch.setattr(job_queue._Task, "step", lambda task: (pieces.append(task), time.sleep(0.2), step(task)))
+    person = newcomer().open(view="patching", **LOOK | {"b.prompt": "71.67.68"})  # which nobody has asked for
+    begin = heads(person).get_by_role("button", name=re.compile("work it out"))
+    begin.click()
+    bars = person.page.locator("#patching-heads_denoise progress, #patching-positions_noise progress")
+    expect(bars).to_have_count(2)  # one job, for which both wait
+    far = "least => document.querySelector('#patching-heads_denoise progress')?.value > least"
+    person.page.wait_for_function(far, arg=0)
+    person.page.wait_for_function(far, arg=bars.first.evaluate("bar => bar.value"))
+    expect(heads(person)).to_contain_text(re.compile(r"\d+ of \d+, about \d+ s left"))
+    heads(person).get_by_role("button", name="Cancel").click()
+    expect(bars).to_have_count(0)
+    expect(begin).to_be_visible()
+    expect(heads(person).locator(".plot")).to_be_hidden()
+    pieces.clear()
+    time.sleep(1)
+    assert len(pieces) <= 1  # the one that was being done
 
 
 def test_of_unequal_prompts_what_has_a_partner_goes_over(newcomer):

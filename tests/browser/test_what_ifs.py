@@ -21,14 +21,31 @@ def expect_changes(person: Person, *texts: str):
     )
 
 
-def test_an_edge_is_forbidden_and_allowed_again(newcomer):
+def test_an_edge_is_forbidden_in_a_head_a_layer_or_all_layers_and_allowed_again(newcomer):
     person = newcomer().open("experiments", **LOOK)
-    edge = control(person, "position 3 does not see position 1 with head 1 of layer 1; other weights make up")
-    edge.check()
+    edge = person.page.locator(
+        ".what-ifs label:visible", has_text="position 3 does not see position 1, and other weights"
+    )
+    masked, dropped = edge.locator("select").all()
+    masked.select_option("with head 1 of layer 1")
     expect_changes(person, "blocks.1.attn.pattern.1@3*mask*1")
-    person.page.locator("#changes button", has_text="no query at position 3 sees position 1").click()
+    dropped.select_option("with any head of layer 1")
+    expect_changes(person, "blocks.1.attn.pattern.1@3*mask*1", "blocks.1.attn.pattern@3*drop*1")
+    masked.select_option("with any head of any layer")  # in the place of the narrower
+    expect_changes(person, "blocks.1.attn.pattern@3*drop*1", "blocks.*.attn.pattern@3*mask*1")
+    dropped.select_option("nowhere")
+    expect_changes(person, "blocks.*.attn.pattern@3*mask*1")
+    person.page.reload()
+    expect(masked).to_have_value("3")
+    dropped.select_option("with head 1 of layer 1")
+    expect_changes(person, "blocks.*.attn.pattern@3*mask*1", "blocks.1.attn.pattern.1@3*drop*1")
+    person.page.locator("#changes button", has_text="with all heads of every layer").click()
+    expect_changes(person, "blocks.1.attn.pattern.1@3*drop*1")  # the other stays
+    expect(masked).to_have_value("0")
+    masked.select_option("with any head of layer 1")
+    person.page.locator("#changes button", has_text="take all back").click()
     expect_changes(person, "")
-    expect(edge).not_to_be_checked()
+    expect(dropped).to_have_value("0")
 
 
 @pytest.mark.exhaustive

@@ -10,7 +10,7 @@ from explorer.tracing.trace import Trace
 
 def effects_at(trace: Trace, name: str) -> list[Effect]:
     """Those of the run's edits of a value, in the order in which they act."""
-    return [EFFECTS[type(edit)](edit) for edit in in_order(trace.edits) if edit.tap == name]
+    return [EFFECTS[type(edit)](edit) for edit in in_order(trace.edits, trace.config) if edit.tap == name]
 
 
 def as_edited(
@@ -50,7 +50,7 @@ def put_in(trace: Trace, name: str, before: np.ndarray, position: int | np.ndarr
 def masked(trace: Trace, name: str) -> np.ndarray:
     """(H, T, T) booleans: True where the run's masks let no query of a pattern look."""
     found = np.zeros(trace[name].shape, dtype=bool)
-    for edit in trace.edits:
+    for edit in in_order(trace.edits, trace.config):
         if isinstance(edit, Mask) and edit.tap == name and edit.key < len(trace):
             queries = [query for query in range(len(trace)) if edit.hides_from(query)]
             found[slice(None) if edit.index is None else edit.index, queries, edit.key] = True

@@ -43,12 +43,7 @@ class Effect:
 
     def acts(self, position: int | np.ndarray | None) -> np.ndarray:
         """Whether it does at a position, (1,) booleans; or at each, (T, 1)."""
-        known = self.edit.positions
-        if known is None:
-            return np.ones(np.shape(position), dtype=bool)[..., None]
-        if position is None:
-            raise ValueError(f"{self.edit} holds at some positions only: say at which the vectors are")
-        return np.vectorize(known.__contains__, otypes=[bool])(position)[..., None]
+        return holds_at(self.edit, position)[..., None]
 
     def where(self, shape: tuple[int, ...]) -> np.ndarray:
         """Booleans of the shape of a captured value, (H, T, N) or (T, N): the numbers that the edit changes."""
@@ -60,3 +55,12 @@ class Effect:
         else:
             chosen[:, part] = rows if self.edit.index is None else rows[:, 0]
         return chosen
+
+
+def holds_at(edit: Intervention, position: int | np.ndarray | None) -> np.ndarray:
+    """Whether an edit changes a position, () booleans; or each, (T,). None will do where it changes all."""
+    if edit.positions is None:
+        return np.ones(np.shape(position), dtype=bool)
+    if position is None:
+        raise ValueError(f"{edit} holds at some positions only: say at which the vectors are")
+    return np.vectorize(edit.positions.__contains__, otypes=[bool])(position)

@@ -177,8 +177,8 @@ def through(trace: Trace, vector: Reads, first: str, position: int, also: str = 
     for name in taps_from(trace.config, first):
         if name in norms:
             (x, from_x), (gain, from_gain) = take(trace, norms[name], position), take(trace, f"{name}.weight")
-            part, inputs = divided(trace, part, x, name) * gain, [*inputs, from_x, from_gain]
-            if also == "shift" and has_shift(trace, name):
+            part, inputs = divided(trace, part, x, name, position) * gain, [*inputs, from_x, from_gain]
+            if also == "shift" and has_shift(trace, name, position).any():
                 beta, from_beta = take(trace, f"{name}.bias")
                 part, inputs = part + beta, [*inputs, from_beta]
         if also == "changes":  # what attention gives out is added at one of the sums

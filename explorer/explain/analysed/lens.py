@@ -89,8 +89,8 @@ def read_at(trace: Trace, depth: int, position: int) -> tuple[np.ndarray, list[I
     inputs = [read]
     if has_final_norm(trace.config):
         gain, from_gain = take(trace, "final_norm.weight")
-        x, inputs = divided(trace, x, x, "final_norm") * gain, [*inputs, from_gain]
-    if has_shift(trace, "final_norm"):
+        x, inputs = divided(trace, x, x, "final_norm", position) * gain, [*inputs, from_gain]
+    if has_shift(trace, "final_norm", position).any():
         shift, from_shift = take(trace, "final_norm.bias")
         x, inputs = x + shift, [*inputs, from_shift]
     return shared(trace, "final_norm", x, position) + put_in(trace, "final_norm", position), inputs

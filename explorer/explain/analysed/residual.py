@@ -3,8 +3,10 @@
 import math
 from statistics import median
 
+import numpy as np
+
 from explorer.analysis import residual
-from explorer.analysis.norms import norm_scale
+from explorer.analysis.norms import kinds, norm_scale
 from explorer.analysis.residual import norm_reading, outliers, residual_norms, similarity, stages, update_names
 from explorer.architecture.stream import before_value, input_of, sublayers, sum_with, written_by
 from explorer.explain.analysed import arithmetic
@@ -16,7 +18,7 @@ from explorer.explain.point import element, nth
 from explorer.explain.source import Source
 from explorer.explain.working import Working, take
 from explorer.language import _, ngettext
-from explorer.state.interventions import kind_of_norm
+from explorer.state.errors import NoSuchPoint
 from explorer.tracing.trace import Trace
 
 RESIDUAL = "explorer/analysis/residual.py"
@@ -129,15 +131,15 @@ def outlier(trace: Trace, row: int, column: int) -> Derivation:
 
 def divisor(trace: Trace, norm: str, position: int) -> Derivation:
     """What a norm divides a token's vector by."""
-    kind, tap = kind_of_norm(trace.config, trace.edits, norm), input_of(trace.config, norm)
-    drawn = element(norm_scale(trace, trace[tap], norm), position)
+    tap, places = input_of(trace.config, norm), np.arange(len(trace))
+    drawn, kind = element(norm_scale(trace, trace[tap], norm, places), position), str(kinds(trace, norm, position))
     x, read = take(trace, tap, position)
-    squares, eps = float(mean_square(x, kind)), trace.config.norm_eps
+    squares, eps = float(mean_square(x, kinds(trace, norm, position))), trace.config.norm_eps
     value = math.sqrt(squares + eps) if kind != "none" else 1.0
     symbols = {"layernorm": _("√(var x + ε)"), "rmsnorm": _("√(mean x² + ε)"), "none": _("1: it does not divide")}[kind]
     numbers = f"√({number(squares)} + {number(eps)}) = {number(value)}" if kind != "none" else "= 1"
     working = Working(symbols, lambda: numbers, value, (read,))
-    source = Source("explorer/analysis/norms.py", "return np.sqrt((x**2).mean(-1) + trace.config.norm_eps)")
+    source = Source("explorer/analysis/norms.py", "np.sqrt((x**2).mean(-1) + trace.config.norm_eps)")
     return Derivation(_("what the norm divides by"), at(trace, position), drawn, working, source)
 
 
@@ -145,11 +147,13 @@ def mean_taken_off(trace: Trace, norm: str, position: int) -> Derivation:
     """What LayerNorm takes off a token's vector before it divides."""
     reading = norm_reading(trace, norm)
     drawn = element(reading.means, position)
+    if reading.kinds[position] != "layernorm":
+        raise NoSuchPoint(_("at this token the norm is of another kind, which takes nothing off"))
     x, read = take(trace, reading.before, position)
     return Derivation(
         _("mean that {norm} takes off", norm=norm.rpartition(".")[2]),
         at(trace, position),
         drawn,
         arithmetic.mean(_("mean x = Σx / D"), x, (read,)),
-        Source(RESIDUAL, "return NormReading(name, before, x.mean(-1"),
+        Source(RESIDUAL, "means = np.where("),
     )

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from explorer.analysis.norms import kinds
 from explorer.explain.captured.linear import Copy, Linear
 from explorer.explain.notation import factor, number
 from explorer.explain.source import Source
 from explorer.explain.working import ALL, Index, Working, take
 from explorer.language import N_, look_up
-from explorer.state.interventions import kind_of_norm
 from explorer.tracing.trace import Trace
 
 NORM_LINES = {
@@ -34,30 +34,32 @@ class Norm:
 
     def working(self, trace: Trace, at: Index) -> Working:
         *place, dim = at
-        whole, kind = self.x.working(trace, (*place, ALL)), kind_of_norm(trace.config, trace.edits, self.norm)
-        x, sizes = whole.value, whole.sizes
+        where = np.arange(len(trace))[place[-1]]
+        whole, of = self.x.working(trace, (*place, ALL)), kinds(trace, self.norm, where)
+        x, sizes, kind = whole.value, whole.sizes, str(of.flat[0])  # the words are of one number
         gain, from_gain = take(trace, f"{self.norm}.weight", dim)
         inputs, shift = (*whole.inputs, from_gain), 0.0
-        if kind == "layernorm":
+        if (centres := (of == "layernorm")[..., None]).any():
             mean = x.mean(-1, keepdims=True)
-            sizes = sizes + np.abs(mean)
-        if shifts := has_shift(trace, self.norm):
+            sizes = sizes + np.where(centres, np.abs(mean), 0.0)
+        if (shifts := has_shift(trace, self.norm, where)).any():
             shift, from_shift = take(trace, f"{self.norm}.bias", dim)
+            shift = np.where(shifts[..., None] if isinstance(dim, slice) else shifts, shift, 0.0)
             inputs = (*inputs, from_shift)
-        divisor = root(trace, x, kind)[..., None]
-        value = (centred(x, kind) / divisor)[..., dim] * gain + shift
+        divisor = root(trace, x, of)[..., None]
+        value = (centred(x, of) / divisor)[..., dim] * gain + shift
 
         def numbers() -> str:
             top, under, plus = number(x[dim]), "", ""
             if kind == "layernorm":
                 top = f"({top} − {factor(mean.item())})"
             if kind != "none":
-                under = f" / √({number(mean_square(x, kind))} + {number(trace.config.norm_eps)})"
-            if shifts:
+                under = f" / √({number(mean_square(x, of))} + {number(trace.config.norm_eps)})"
+            if shifts.any():
                 plus = f" + {factor(shift)}"
             return f"{self.symbol} = {top}{under} · {factor(gain)}{plus} = {number(value)}"
 
-        symbols = look_up(WRITTEN[kind, shifts], symbol=self.symbol)
+        symbols = look_up(WRITTEN[kind, bool(shifts.flat[0])], symbol=self.symbol)
         sizes = (sizes / divisor)[..., dim] * np.abs(gain) + np.abs(shift)
         return Working(symbols, numbers, value, inputs, sizes)
 
@@ -72,27 +74,29 @@ WRITTEN = {
 }
 
 
-def has_shift(trace: Trace, name: str) -> bool:
-    """Whether a norm of the run adds β."""
-    return f"{name}.bias" in trace.weights and kind_of_norm(trace.config, trace.edits, name) != "none"
+def has_shift(trace: Trace, name: str, position: int | np.ndarray) -> np.ndarray:
+    """Whether a norm of the run adds β, () booleans at a position, or (T,) at each of several."""
+    return np.asarray(kinds(trace, name, position) != "none") & (f"{name}.bias" in trace.weights)
 
 
-def mean_square(x: np.ndarray, kind: str) -> np.ndarray:
+def mean_square(x: np.ndarray, kinds: np.ndarray) -> np.ndarray:
     """Over the last axis, mean x², or of LayerNorm var x."""
-    return x.var(-1) if kind == "layernorm" else (x * x).mean(-1)
+    x = centred(x, kinds)
+    return (x * x).mean(-1)
 
 
-def root(trace: Trace, x: np.ndarray, kind: str) -> np.ndarray:
-    """What a kind of norm divides vectors by: (…, D) -> (…)."""
-    return np.sqrt(mean_square(x, kind) + trace.config.norm_eps) if kind != "none" else np.ones(x.shape[:-1])
+def root(trace: Trace, x: np.ndarray, kinds: np.ndarray) -> np.ndarray:
+    """What kinds of norms divide vectors by: (…, D) -> (…)."""
+    return np.where(kinds == "none", 1.0, np.sqrt(mean_square(x, kinds) + trace.config.norm_eps))
 
 
-def centred(x: np.ndarray, kind: str) -> np.ndarray:
+def centred(x: np.ndarray, kinds: np.ndarray) -> np.ndarray:
     """Vectors as LayerNorm divides them, less their mean; as they are where the norm is another."""
-    return x - x.mean(-1, keepdims=True) if kind == "layernorm" else x
+    where = (kinds == "layernorm")[..., None]
+    return np.where(where, x - x.mean(-1, keepdims=True), x) if where.any() else x
 
 
-def divided(trace: Trace, part: np.ndarray, x: np.ndarray, name: str) -> np.ndarray:
-    """A part of x (…, D), or x itself, as a norm of the run, by its name, divides x, before gains."""
-    kind = kind_of_norm(trace.config, trace.edits, name)
-    return centred(part, kind) / root(trace, x, kind)[..., None]
+def divided(trace: Trace, part: np.ndarray, x: np.ndarray, name: str, position: int) -> np.ndarray:
+    """A part of x (D,), or x itself, as a norm of the run, by its name, divides x at a position, before gains."""
+    of = kinds(trace, name, position)
+    return centred(part, of) / root(trace, x, of)[..., None]

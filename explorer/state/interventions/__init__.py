@@ -7,7 +7,7 @@ from explorer.state.interventions.edges import Drop, Edge, Mask, nothing_left
 from explorer.state.interventions.from_other import FromOther, Patch, PatchMean
 from explorer.state.interventions.intervention import Intervention, Text
 from explorer.state.interventions.mean import Mean
-from explorer.state.interventions.norm import Norm, kind_of_norm
+from explorer.state.interventions.norm import Norm, norms_in_place
 from explorer.state.interventions.places import Positions
 from explorer.state.interventions.positions import Base, Shift
 from explorer.state.interventions.scale import ROTATION_OFF, Scale, Zero
@@ -42,7 +42,7 @@ __all__ = [
     "Zero",
     "axis",
     "in_order",
-    "kind_of_norm",
+    "norms_in_place",
     "nothing_left",
     "parse_edit",
     "parse_edits",

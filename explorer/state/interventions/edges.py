@@ -10,7 +10,8 @@ from model.config import ModelConfig
 
 
 class Edge(Intervention):
-    """The amount is the key; the queries are the positions, and all heads of the layer where no index says which.
+    """The amount is the key; the queries are the positions, and all heads of the layer where no index says which; with
+    a * in the place of the layer it holds in all layers.
 
     What is captured as `attn.scores` stays as it is: like the causal mask, this acts on the way to `attn.pattern`.
     """
@@ -18,8 +19,11 @@ class Edge(Intervention):
     most: ClassVar[float] = 10**6
     whole: ClassVar[bool] = True
     values: ClassVar[tuple[re.Pattern, str]] = (
-        re.compile(r"blocks\.\d+\.attn\.pattern"),
-        N_("the pattern of a layer, such as blocks.0.attn.pattern, or of one head, such as blocks.0.attn.pattern.1"),
+        re.compile(r"blocks\.(\d+|\*)\.attn\.pattern"),
+        N_(
+            "the pattern of a layer, such as blocks.0.attn.pattern, of one head, such as blocks.0.attn.pattern.1, or "
+            "of all layers, blocks.*.attn.pattern"
+        ),
     )
 
     def __post_init__(self):
@@ -43,6 +47,12 @@ class Edge(Intervention):
         """Whether the query may not look at the key."""
         return query >= self.key and (self.positions is None or query in self.positions)
 
+    def taps_in(self, config: ModelConfig) -> tuple[str, ...]:
+        """Names of the values that it changes in a model: its own, or that of each layer."""
+        if "*" not in self.tap:
+            return (self.tap,)
+        return tuple(self.tap.replace("*", str(layer)) for layer in range(config.num_layers))
+
     def check(self, config: ModelConfig, taps):
         super().check(config, taps)
         if self.key >= config.context_length:
@@ -52,8 +62,12 @@ class Edge(Intervention):
     def words(self, config: ModelConfig, text: Text = as_ids) -> str:
         layer, _name, part = self.part()
         heads = _("all heads") if part is None else part
+        if layer is None:
+            heads = _("{name} of every layer", name=heads)
+        else:
+            heads = _("{name} of layer {layer}", name=heads, layer=layer)
         queries = _("no token") if self.positions is None else _("no query {where}", where=self.positions.words())
-        return self.said().format(queries=queries, key=self.key, heads=heads, layer=layer)
+        return self.said().format(queries=queries, key=self.key, heads=heads)
 
     def said(self) -> str:
         raise NotImplementedError
@@ -70,7 +84,7 @@ class Mask(Edge):
             raise UserError(nothing_left(0))
 
     def said(self) -> str:
-        return _("{queries} sees position {key} with {heads} of layer {layer}; the other weights make up for it")
+        return _("{queries} sees position {key} with {heads}; the other weights make up for it")
 
 
 class Drop(Edge):
@@ -79,7 +93,7 @@ class Drop(Edge):
     operation: ClassVar[str] = "drop"
 
     def said(self) -> str:
-        return _("{queries} sees position {key} with {heads} of layer {layer}; the other weights stay")
+        return _("{queries} sees position {key} with {heads}; the other weights stay")
 
 
 def nothing_left(query: int) -> str:

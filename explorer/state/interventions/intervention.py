@@ -11,7 +11,7 @@ from explorer.state.interventions.axes import axis
 from explorer.state.interventions.places import Positions
 from model.config import ModelConfig
 
-TAP = re.compile(r"[a-z][\w.]*[a-z]", re.ASCII)
+TAP = re.compile(r"(blocks\.\*\.)?[a-z][\w.]*[a-z]", re.ASCII)
 Text = Callable[[tuple[int, ...]], str]  # token ids -> how they are written
 PLACE = re.compile(r"(?:blocks\.(?P<layer>\d+)\.)?(?P<name>.+)")
 
@@ -112,6 +112,10 @@ class Intervention:
         """The same in a run with these ids of a prompt."""
         return self
 
+    def taps_in(self, config: ModelConfig) -> tuple[str, ...]:
+        """Names of the values that it changes in a model: its own."""
+        return (self.tap,)
+
     def words(self, config: ModelConfig, text: Text = as_ids) -> str:
         """What it does and where, as in "head 1 of layer 2 silenced, at position 3".
 
@@ -137,8 +141,9 @@ class Intervention:
             config: of the model.
             taps: names of the values it computes.
         """
-        if self.tap not in taps:
-            raise UserError(_("this model has no value {tap} that could be changed", tap=self.tap))
+        for tap in self.taps_in(config):
+            if tap not in taps:
+                raise UserError(_("this model has no value {tap} that could be changed", tap=tap))
         furthest = self.positions.furthest if self.positions else 0
         if furthest >= config.context_length:
             told = _("this model sees positions 0 to {last}, got {got}", last=config.context_length - 1, got=furthest)

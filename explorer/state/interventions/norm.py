@@ -26,7 +26,6 @@ class Norm(Intervention):
     operation: ClassVar[str] = "norm"
     names: ClassVar[str] = "layernorm"
     is_whole: ClassVar[bool] = True
-    is_everywhere: ClassVar[bool] = True
     values: ClassVar[tuple[re.Pattern, str]] = (
         re.compile(r"final_norm|blocks\.\d+\.(attn|ffn)_norm"),
         N_("the whole of final_norm, or of attn_norm or ffn_norm of a layer"),
@@ -55,6 +54,6 @@ class Norm(Intervention):
         return look_up(NORMS[self.by], name=name)
 
 
-def kind_of_norm(config: ModelConfig, edits: Sequence[Intervention], name: str) -> str:
-    """Which kind a norm of a run is, by its name: the model's, or that in its place."""
-    return next((edit.by for edit in edits if isinstance(edit, Norm) and edit.tap == name), config.norm)
+def norms_in_place(edits: Sequence[Intervention], name: str) -> list[Norm]:
+    """Those that stand in the place of a norm of a run, by its name; where two hold at a position, the last does."""
+    return [edit for edit in edits if isinstance(edit, Norm) and edit.tap == name]

@@ -19,9 +19,11 @@ from explorer.state.interventions.norm import Norm
 from explorer.state.interventions.places import Positions
 from explorer.state.interventions.positions import Base, Shift
 from explorer.state.interventions.scale import Scale, Zero
+from model.config import ModelConfig
 
 MOST_EDITS = 16  # of one run
 BETWEEN = "~"  # edits in a text
+STAR = re.compile(r"(?<!blocks\.)\*")  # one that does not stand for all layers
 # In the order in which they act at one tap, whatever order they were given in: first where tokens stand, then what
 # computes the value in another way, then what changes the value that was computed.
 KINDS = {
@@ -59,7 +61,7 @@ def Edit(
 
 def parse_edit(text: str) -> Intervention:
     """The intervention that `str` wrote; UserError where it is none."""
-    place, *rest = text.split("*")
+    place, *rest = STAR.split(text)
     operation, *rest = rest or [""]
     named = operation in KINDS and KINDS[operation].names
     by = rest.pop(0) if named and rest else ""
@@ -88,7 +90,8 @@ def parse_edits(edits: str | Sequence[str]) -> tuple[Intervention, ...]:
     return parsed
 
 
-def in_order(edits: Iterable[Intervention]) -> list[Intervention]:
-    """As they act, one after another."""
+def in_order(edits: Iterable[Intervention], config: ModelConfig) -> list[Intervention]:
+    """As they act in a model, one after another: each changes one value, and none is there twice."""
     order = list(KINDS)
-    return sorted(edits, key=lambda edit: order.index(edit.operation))
+    each = (edit if tap == edit.tap else replace(edit, tap=tap) for edit in edits for tap in edit.taps_in(config))
+    return sorted(dict.fromkeys(each), key=lambda edit: order.index(edit.operation))

@@ -122,7 +122,7 @@ def norms(comparison: Comparison, query: int) -> str:
     if not has_final_norm(config):
         return _("each run’s norms divide by what they did in that run")
     last = input_of(config, "final_norm")
-    after, before = (norm_scale(run, run[last][query], "final_norm") for run in comparison.runs)
+    after, before = (norm_scale(run, run[last][query], "final_norm", query) for run in comparison.runs)
     return _(
         "the final norm divides by {after}, unchanged by {before}:<br>that alone multiplies each part by {times}",
         after=number(after),

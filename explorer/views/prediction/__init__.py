@@ -2,7 +2,7 @@
 
 from explorer.analysis.attribution import attribution
 from explorer.analysis.next_token import next_token, rank_of
-from explorer.analysis.norms import norm_scale
+from explorer.analysis.norms import kinds, norm_scale
 from explorer.architecture.stream import has_final_norm, input_of
 from explorer.explain.analysed import rollout as shares
 from explorer.explain.analysed.attribution import head_part, logit_part
@@ -11,7 +11,7 @@ from explorer.explain.analysed.prediction import predicted, probability_of_actua
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number, quoted
 from explorer.explain.point import Point, nth
-from explorer.language import N_, _
+from explorer.language import N_, _, look_up
 from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
@@ -67,14 +67,15 @@ def norms(trace: Trace, query: int) -> str:
             "each part goes through every norm after it, divided by what the whole was\n"
             "the lens reads the stream as each norm leaves it, as the unembedding does in the end (post-norm)"
         )
-    scale = norm_scale(trace, trace[input_of(trace.config, "final_norm")][query])
-    if trace.config.norm == "layernorm":
-        return _(
-            "each part goes through the final norm, divided by the whole’s √(var x + ε) = {scale}", scale=number(scale)
-        )
-    return _(
-        "each part goes through the final norm, divided by the whole’s √(mean x² + ε) = {scale}", scale=number(scale)
-    )
+    scale = norm_scale(trace, trace[input_of(trace.config, "final_norm")][query], "final_norm", query)
+    return look_up(THROUGH_FINAL_NORM[str(kinds(trace, "final_norm", query))], scale=number(scale))
+
+
+THROUGH_FINAL_NORM = {
+    "layernorm": N_("each part goes through the final norm, divided by the whole’s √(var x + ε) = {scale}"),
+    "rmsnorm": N_("each part goes through the final norm, divided by the whole’s √(mean x² + ε) = {scale}"),
+    "none": N_("each part goes through the final norm, which was made to divide nothing"),
+}
 
 
 MARK_OF_PARTS = worked_out(*PARTS, "logits", against=SUM)

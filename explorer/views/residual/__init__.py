@@ -1,6 +1,5 @@
 """Residual stream: the vector of a token that every layer reads and adds to."""
 
-from explorer.analysis.norms import kind
 from explorer.analysis.residual import norm_readings, updates
 from explorer.architecture.stream import all_sums, layout, norms_of, stream_norms
 from explorer.explain.analysed.residual import (
@@ -39,7 +38,7 @@ def formula(trace: Trace, selection: Selection) -> str:
     for reading in norm_readings(trace, layer):
         scale = float(reading.scales[query])
         divided = look_up(
-            DIVIDED[kind(trace, reading.name)],
+            DIVIDED[reading.kinds[query]],
             mean=number(reading.means[query]),
             square=number(scale**2 - trace.config.norm_eps),
             epsilon=epsilon,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.analysis.norms import kind
+from explorer.analysis.norms import kinds
 from explorer.analysis.residual import NormReading, norm_readings
 from explorer.architecture.stream import norms_of
 from explorer.explain.notation import listed, number, quoted
@@ -33,8 +33,8 @@ HOVER = {
 
 def lines_of_norms(trace: Trace, layer: int) -> list[tuple[str, bool]]:
     """Of each line the norm that it is of, and whether it is the mean that LayerNorm takes off, not its divisor."""
-    norms = ((norm, kind(trace, norm)) for norm in norms_of(trace.config, layer))
-    return [(norm, is_mean) for norm, of in norms for is_mean in (False, True)[: 1 + (of == "layernorm")]]
+    norms = ((norm, kinds(trace, norm, np.arange(len(trace)))) for norm in norms_of(trace.config, layer))
+    return [(norm, is_mean) for norm, of in norms for is_mean in (False, True)[: 1 + ("layernorm" in of)]]
 
 
 def norm_scales(trace: Trace, layer: int, query: int) -> go.Figure:
@@ -42,15 +42,16 @@ def norm_scales(trace: Trace, layer: int, query: int) -> go.Figure:
     places, lines = positions(trace.tokens), []
     readings = {reading.name: reading for reading in norm_readings(trace, layer)}
     dashes = dict(zip(readings, DASHES, strict=False))
-    kinds = {kind(trace, name) for name in readings}
-    alike = kinds.pop() if len(kinds) == 1 else "none"
+    met = {kind for reading in readings.values() for kind in reading.kinds}
+    alike = met.pop() if len(met) == 1 else "none"
     divisors = (
         _("{divisor} for {norm}", divisor=number(reading.scales[query]), norm=short(reading.name))
         for reading in readings.values()
     )
     for of, is_mean in lines_of_norms(trace, layer):
         reading, norm = readings[of], short(of)
-        name = _("{norm}: mean", norm=norm) if is_mean else f"{norm}: {NAMES[kind(trace, reading.name)]}"
+        divisor = " / ".join(name for kind, name in NAMES.items() if kind in reading.kinds)
+        name = _("{norm}: mean", norm=norm) if is_mean else f"{norm}: {divisor}"
         lines.append(
             go.Scatter(
                 x=places,

@@ -12,8 +12,8 @@ def selection_in_other(comparison: Comparison, selection: Selection) -> Selectio
     """The tokens that stand for those chosen, or the nearest before them; the same next tokens, by their texts,
     explained, whatever their ranks; and of all else what is the same or nearest."""
     alignment, other = comparison.alignment, comparison.other
-    query = alignment.nearest(selection.query)
-    there = replace(selection, query=query, key=min(alignment.nearest(selection.key), query)).within(other)
+    query, key = (alignment.nearest(place) for place in (selection.query, selection.key))
+    there = replace(selection, query=query, key=key).within(other)
     target, rival = explained(comparison.trace, selection)
     ranks = {"target": rank_in_other(comparison, there.query, target)}
     if rival is not None:

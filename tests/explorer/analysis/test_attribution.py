@@ -20,7 +20,7 @@ def logit_with_scales_held(trace: Trace, position: int, token_id: int, without: 
         return trace[name][position].astype(np.float64) - without.get(name, 0)
 
     def norm(name, x, captured):
-        return apply_norm(trace, name, x, norm_scale(trace, trace[captured][position]))
+        return apply_norm(trace, name, x, norm_scale(trace, trace[captured][position], name))
 
     x, norms = value("embed"), layouts.norms(trace.config)
     for name, _before, added, after in layouts.sums(trace.config):

@@ -47,6 +47,9 @@ KINDS = [
     "blocks.0.attn.out@9*add*neuron.1.3*-2",
     "blocks.1.resid_pre*remove*ov.0.1.0~blocks.1.resid_pre.3*scale*-4~blocks.1.resid_pre*add*unembed.5*0.3",
     "blocks.0.attn_norm*norm*none~blocks.1.ffn_norm*norm*layernorm~blocks.0.ffn_norm*norm*rmsnorm",
+    "final_norm@9*norm*none~blocks.1.ffn_norm@8*norm*layernorm~blocks.0.attn_norm@3-9*norm*rmsnorm",
+    "final_norm.4*mean~final_norm@9*norm*none",
+    "final_norm@8*norm*layernorm~blocks.1.attn_norm@9*norm*none~blocks.0.ffn_norm@9*norm*rmsnorm",
     "blocks.0.ffn.hidden@9*clamp*0.5~blocks.1.attn.pattern@9*mask*3~blocks.0.attn.z.1*mean",
 ]
 

@@ -65,7 +65,8 @@ INSPECTED = (
         "text": "The cat sat",
         "query": "2",
         "checkpoint": "llama-fables",
-        "edits": "blocks.0.attn.z.0@0-1*mean~blocks.0.attn.pattern.0@2*mask*1~embed@1-*add*unembed.9*1"
+        "edits": "blocks.0.attn.z.0@0-1*mean~blocks.0.attn.pattern.0@2*mask*1~blocks.*.attn.pattern@2*drop*1"
+        "~embed@1-*add*unembed.9*1"
         "~blocks.0.ffn.hidden*clamp*2~blocks.0.attn_norm*norm*none~final_norm*norm*layernorm~blocks.0.ffn_norm*norm*none",
     },
 )
@@ -83,6 +84,7 @@ def of_views(page: Page) -> Iterator[tuple[str, str]]:
         for name in VIEW_NAMED:
             shown = open_view_of(page.events.opening.runs, page.events.opened(query | {"view": name}))
             told = [shown.words, shown.formula, *(what_if.title for what_if, _amount in shown.what_ifs)]
+            told += [scope.title for what_if, _amount in shown.what_ifs for scope in what_if.scopes]
             told += [edit.words(shown.trace.config) for edit in shown.trace.edits]
             for choice in shown.choices:
                 told.append(choice.title)

@@ -69,6 +69,18 @@ def softmax_without(lm, layer: int, hidden: list[tuple], dropped: tuple | None =
     return lambda computed: pattern
 
 
+def masked_as_computed(hidden: list[tuple]) -> Callable:
+    """The same for scores that no run without changes has: a softmax over fewer keys is its own weights' share."""
+
+    def hook(pattern):
+        kept = pattern.clone()
+        for head, query, key in hidden:
+            kept[head, query, key] = 0
+        return kept / kept.sum(-1, keepdim=True)
+
+    return hook
+
+
 def weight(lm, name: str) -> torch.Tensor:
     return lm.state_dict()[f"{name}.weight"]
 
@@ -89,6 +101,19 @@ BY_HAND = {
     },
     "blocks.0.attn.pattern.1@5-8*mask*3~blocks.0.attn.pattern@6*mask*2~blocks.0.attn.pattern.0@6*drop*1": lambda lm: {
         "blocks.0.attn.pattern": softmax_without(lm, 0, [(1, slice(5, 9), 3), (ALL, 6, 2)], dropped=(0, 6, 1))
+    },
+    "blocks.*.attn.pattern@9*drop*4": lambda lm: {
+        f"blocks.{layer}.attn.pattern": put((ALL, 9, 4), lambda x: 0.0) for layer in LAYERS
+    },
+    "blocks.*.attn.pattern.2@7-*drop*3": lambda lm: {
+        f"blocks.{layer}.attn.pattern": put((2, slice(7, None), 3), lambda x: 0.0) for layer in LAYERS
+    },
+    "blocks.*.attn.pattern@9*mask*4": lambda lm: {
+        f"blocks.{layer}.attn.pattern": masked_as_computed([(ALL, 9, 4)]) for layer in LAYERS
+    },
+    "blocks.*.attn.pattern@9*mask*4~blocks.1.attn.pattern@9*mask*4~blocks.1.attn.pattern.0@9*mask*3": lambda lm: {
+        "blocks.0.attn.pattern": masked_as_computed([(ALL, 9, 4)]),
+        "blocks.1.attn.pattern": masked_as_computed([(ALL, 9, 4), (0, 9, 3)]),
     },
     "blocks.1.ffn.up.7*clamp*2": lambda lm: {"blocks.1.ffn.up": put((ALL, 7), lambda x: 2.0)},
     "blocks.1.ffn.hidden@2*clamp*-0.5": lambda lm: {"blocks.1.ffn.hidden": put(2, lambda x: -0.5)},

@@ -35,9 +35,10 @@ def test_a_gate_is_held_open_where_there_is_one(lms, style):
 
 
 @pytest.mark.parametrize("kind", ["rmsnorm", "layernorm", "none"])
+@pytest.mark.parametrize("positions", ["", "@3-5.9-"])
 @pytest.mark.parametrize("place", ["blocks.0.attn_norm", "blocks.1.ffn_norm", "final_norm"])
-def test_a_norm_is_another(lms, style, place, kind):
-    lm, text = lms[style], f"{place}*norm*{kind}"
+def test_a_norm_is_another(lms, style, place, positions, kind):
+    lm, text = lms[style], f"{place}{positions}*norm*{kind}"
     if lm.config.norm_placement == "post" and place == "final_norm":
         with pytest.raises(ValueError, match="no norm at final_norm: its last layer ends with one"):
             run(lm, text)
@@ -46,15 +47,18 @@ def test_a_norm_is_another(lms, style, place, kind):
         with pytest.raises(ValueError, match=r"no value blocks\.1\.ffn_norm that could be changed"):
             run(lm, text)
         return
-    module = lm.taps[place]
+    module, left = lm.taps[place], [0, 1, 2, 6, 7, 8] if positions else []
 
     def by_formula(module, inputs, output):
         x = inputs[0].double()
         if kind == "none":
-            return (x * module.weight).float()
-        x = x - x.mean(-1, keepdim=True) if kind == "layernorm" else x
-        x = x / (x.square().mean(-1, keepdim=True) + lm.config.norm_eps).sqrt() * module.weight
-        return (x + getattr(module, "bias", 0.0)).float()
+            x = x * module.weight
+        else:
+            x = x - x.mean(-1, keepdim=True) if kind == "layernorm" else x
+            x = x / (x.square().mean(-1, keepdim=True) + lm.config.norm_eps).sqrt() * module.weight
+            x = x + getattr(module, "bias", 0.0)
+        x[:, left] = output[:, left].double()
+        return x.float()
 
     with torch.inference_mode():
         handle = module.register_forward_hook(by_formula)
@@ -63,6 +67,17 @@ def test_a_norm_is_another(lms, style, place, kind):
     changed = run(lm, text)
     assert_allclose(changed["logits"], expected, atol=3e-5)
     assert (np.abs(changed["logits"] - run(lm)["logits"]).max() < 1e-4) == (kind == lm.config.norm)
+
+
+def test_of_two_norms_in_the_place_of_one_the_last_holds_where_both_do(lms, style):
+    lm, place = lms[style], "blocks.0.attn_norm"
+    kinds = ("none", "rmsnorm" if lm.config.norm == "layernorm" else "layernorm")
+    alone = [run(lm, f"{place}*norm*{kind}")[place] for kind in kinds]
+    both = run(lm, f"{place}@2-8*norm*{kinds[0]}~{place}@6-*norm*{kinds[1]}")
+    assert_array_equal(both[place][:2], run(lm)[place][:2])
+    assert_array_equal(both[place][2:6], alone[0][2:6])
+    assert_array_equal(both[place][6:], alone[1][6:])
+    assert check(both, place).passed
 
 
 def test_what_is_not_chosen_is_as_it_was(lms, style):
@@ -74,11 +89,14 @@ def test_what_is_not_chosen_is_as_it_was(lms, style):
         "blocks.0.attn.pattern.1@5*mask*2": (1, 5),
         "blocks.0.attn.pattern.1@5*drop*2": (1, 5, 2),
         "blocks.0.ffn.hidden.7@4*clamp*9": (4, 7),
+        "blocks.*.attn.pattern@5*drop*2": (slice(None), 5, 2),
+        "blocks.0.attn_norm@4-6*norm*none": (slice(4, 7),),
         "blocks.0.resid_post@4*add*unembed.3*1": (4,),
         "blocks.0.resid_post@4.6*remove*unembed.3": ([4, 6],),
     }.items():
         (edit,) = parse_edits(text)
-        changed, left = run(lm, text)[edit.tap].copy(), plain[edit.tap].copy()
+        tap = edit.tap.replace("*", "0")
+        changed, left = run(lm, text)[tap].copy(), plain[tap].copy()
         assert np.abs(changed[chosen] - left[chosen]).max() > 1e-4, text
         changed[chosen] = left[chosen] = 0
         assert_array_equal(changed, left, err_msg=text)
@@ -117,6 +135,17 @@ def test_a_query_keeps_a_key_to_look_at(lms):
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in lms["rope"].modules())
 
 
+def test_an_edge_of_all_layers_is_one_change_and_the_same_as_one_in_each(lms, style):
+    lm = lms[style]
+    for kind in ("drop", "mask"):
+        everywhere = run(lm, f"blocks.*.attn.pattern@9*{kind}*4")
+        each = run(lm, "~".join(f"blocks.{layer}.attn.pattern@9*{kind}*4" for layer in range(lm.config.num_layers)))
+        assert [str(edit) for edit in everywhere.edits] == [f"blocks.*.attn.pattern@9*{kind}*4"]
+        for name, value in each.values.items():
+            assert_array_equal(everywhere[name], value, err_msg=name)
+        assert not everywhere.stack("blocks.*.attn.pattern")[:, :, 9, 4].any()
+
+
 def test_kinds_at_one_value_act_in_their_order(lms):
     """The mean first, then its multiple, then what is taken out and added."""
     texts = (
@@ -141,8 +170,11 @@ WRONG = {  # of each kind a change, and the value that it changes
     "blocks.1.attn.z.1*mean": "blocks.1.attn.z",
     "blocks.1.attn.pattern.2@9*drop*3": "blocks.1.attn.pattern",
     "blocks.1.attn.pattern.2@9*mask*3": "blocks.1.attn.pattern",
+    "blocks.*.attn.pattern@9*drop*4": "blocks.1.attn.pattern",
+    "blocks.*.attn.pattern@9*mask*4": "blocks.1.attn.pattern",
     "blocks.1.ffn.hidden.7*clamp*2": "blocks.1.ffn.hidden",
     "blocks.1.attn_norm*norm*none": "blocks.1.attn_norm",
+    "blocks.0.attn_norm@3-5*norm*none": "blocks.0.attn_norm",
     "blocks.0.resid_post*add*unembed.17*0.5": "blocks.0.resid_post",
     "blocks.0.resid_post*remove*unembed.17": "blocks.0.resid_post",
     "blocks.0.resid_post@4*scale*2": "blocks.0.resid_post",

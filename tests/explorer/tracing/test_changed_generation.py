@@ -28,8 +28,10 @@ EDITS_OF_GENERATION = [
     "blocks.1.attn.z.1*mean~blocks.0.resid_mid*mean~blocks.0.attn.k.0@2-3*mean",
     "blocks.1.attn.pattern.2@7-9.20*mask*3~blocks.1.attn.pattern.0@1-*mask*0~blocks.1.attn.pattern@8*mask*2",
     "blocks.0.attn.pattern.1*drop*4~blocks.0.attn.pattern@6.21-*drop*0",
+    "blocks.*.attn.pattern@9.21-*drop*2~blocks.*.attn.pattern.1@7-*mask*3~blocks.1.attn.pattern@8*mask*2",
     "blocks.0.ffn.hidden.3@8-12*clamp*3~blocks.1.ffn.up*clamp*0.5",
     "blocks.0.ffn_norm*norm*none~blocks.1.attn_norm*norm*layernorm",
+    "blocks.0.attn_norm@2.7-9.21-*norm*none~blocks.1.attn_norm@3-12*norm*layernorm",
     "blocks.0.resid_post@3.6-10.25-*add*unembed.17*2~blocks.1.attn.out*remove*neuron.0.3",
     "blocks.0.attn.v.1@1.9-11*zero~embed@20-*scale*-1",
 ]
@@ -44,7 +46,7 @@ def generation_edits() -> Iterator:
     met = set()
     for style, lm in specimens.models().items():
         for text in [POSITION_EDITS[lm.config.position], *EDITS_OF_GENERATION]:
-            if all(edit.tap in lm.taps for edit in parse_edits(text)):
+            if specimens.known_edits(lm, text) == [*parse_edits(text)]:
                 yield pytest.param(style, text, marks=pytest.mark.exhaustive if text in met else ())
                 met.add(text)
 
@@ -84,6 +86,16 @@ def test_steps_are_edited_whichever_thread_asks_for_them_and_between_them_nothin
     assert written(got) == expected
     assert written(steps) == []
     assert written(edited_steps(lm, (), plain())) == unchanged
+
+
+def test_a_query_that_comes_later_keeps_a_key_to_look_at(lms):
+    """It is told by its place in the text, not in the pass."""
+    lm = lms["rope"]
+    with edited(lm, parse_edits([f"blocks.1.attn.pattern.2@2*mask*{key}" for key in range(3)])):
+        cached = CachedLogits(lm)
+        cached(IDS[:2])
+        with pytest.raises(ValueError, match="query 2 would have no key left to look at"):
+            cached(IDS[:3])
 
 
 def test_an_edit_that_does_not_fit_ends_the_steps(lms):

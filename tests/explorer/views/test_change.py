@@ -103,6 +103,7 @@ def test_only_other_angles_are_rounded_otherwise(lms, rope_trace):
         ("blocks.1.attn.z.2*zero", "the head looks where it did; what it fetches there is changed"),
         ("blocks.1.attn.z.1*zero", "the change comes after these weights"),
         ("logits*scale*2", "the change comes after these weights"),
+        ("blocks.*.attn.pattern@30-*drop*20", "no weight changes by as much as float32 can tell"),
         ("rope.angles*shift*7", "a shift of all of them leaves as it is"),
         ("rope.angles*base*10000", "no weight changes by as much as float32 can tell"),
     ],

@@ -9,7 +9,9 @@ from explorer.analysis.lens import LENSES, readings, tracked
 from explorer.analysis.next_token import next_token, ranking
 from explorer.analysis.rollout import rollout
 from explorer.explain.notation import number
+from explorer.state.interventions import Edit
 from explorer.state.selection import Selection
+from explorer.tracing.capture import capture
 from explorer.views import prediction
 from explorer.views.prediction.logit_lens import lens, page_of, path
 from explorer.views.prediction.logit_parts import heads, parts
@@ -182,6 +184,13 @@ def test_the_formula_says_what_this_model_does_with_norms(trace):
     assert ("√(mean x² + ε)" in formula) is (config.norm == "rmsnorm")
     assert ("β " in formula) is (config.norm == "layernorm")
     assert ("one table" in formula) is config.tie_embeddings
+
+
+def test_the_formula_says_that_a_final_norm_that_is_off_at_the_query_divides_nothing(lms, rope_trace):
+    changed = capture(lms["rope"], rope_trace.token_ids, [Edit("final_norm", "norm", positions=5, by="none")])
+    said = [prediction.VIEW.formula(changed, Selection(query=query)) for query in (5, 6)]
+    assert "made to divide nothing" in said[0] and "√(mean x²" not in said[0]
+    assert "divided by the whole’s √(mean x² + ε) = " in said[1]
 
 
 def test_the_formula_of_a_rival_has_the_difference(rope_trace):

@@ -5,8 +5,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.residual import norm_readings, outliers, residual_norms, similarity, stages, stream, updates
+from explorer.explain.analysed.residual import mean_taken_off
 from explorer.explain.notation import number
+from explorer.state.errors import NoSuchPoint
+from explorer.state.interventions import parse_edits
 from explorer.state.selection import Selection
+from explorer.tracing.capture import capture
 from explorer.views.residual import VIEW
 from explorer.views.residual.normalisation import before_and_after, gains, norm_scales
 from explorer.views.residual.stages import stage_by_stage, standing_out
@@ -110,6 +114,26 @@ def test_what_norms_divide_by(trace, layernorm):
         assert list(line.x) == positions(trace.tokens)
         assert_allclose(line.y, values)
         assert line.line.color == (RESIDUAL if "mean" in line.name else NORM)
+
+
+def test_a_norm_that_is_another_at_some_tokens_divides_by_what_each_kind_does(lms, rope_trace):
+    edits = parse_edits("blocks.1.attn_norm@3-5*norm*none~blocks.1.ffn_norm@7-*norm*layernorm")
+    changed = capture(lms["rope"], rope_trace.token_ids, edits)
+    first, second, mean = norm_scales(changed, 1, 4).data
+    x, mid = (changed[f"blocks.1.{name}"].astype(np.float64) for name in ("resid_pre", "resid_mid"))
+    rms = [np.sqrt((each**2).mean(-1) + changed.config.norm_eps) for each in (x, mid)]
+    assert (first.name, second.name, mean.name) == (
+        "attn_norm: RMS / 1",
+        "ffn_norm: RMS / √(var + ε)",
+        "ffn_norm: mean",
+    )
+    assert_allclose(first.y, [*rms[0][:3], 1, 1, 1, *rms[0][6:]])
+    deviation = np.sqrt(mid[7:].var(-1) + changed.config.norm_eps)
+    assert_allclose(second.y, [*rms[1][:7], *deviation])
+    assert_allclose(mean.y, [*[np.nan] * 7, *mid[7:].mean(-1)])
+    with pytest.raises(NoSuchPoint, match="takes nothing off"):
+        mean_taken_off(changed, "blocks.1.ffn_norm", 6)
+    assert mean_taken_off(changed, "blocks.1.ffn_norm", 7).value == mean.y[7]
 
 
 def test_gains_are_sorted_and_say_whose_they_are(trace):

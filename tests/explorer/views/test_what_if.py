@@ -123,6 +123,25 @@ def test_an_edge_is_that_of_the_chosen_query_and_key(trace):
     assert texts([MASK, DROP], trace, Selection(layer=1, head=2)) == ["blocks.1.attn.pattern.2@0*drop*0"]
 
 
+def test_an_edge_goes_in_one_head_in_its_layer_or_in_all_layers(lms, trace, style):
+    scopes = ["blocks.1.attn.pattern.2@7", "blocks.1.attn.pattern@7", "blocks.*.attn.pattern@7"]
+    for kind, (offer, amount) in zip(("mask", "drop"), offered([MASK, DROP], trace, LOOK), strict=True):
+        assert offer.texts_of_scopes() == [f"{scope}*{kind}*3" for scope in scopes]
+        assert [scope.title for scope in offer.scopes] == [
+            "with head 2 of layer 1",
+            "with any head of layer 1",
+            "with any head of any layer",
+        ]
+        assert amount == 0
+        for number, text in enumerate(offer.texts_of_scopes(), 1):
+            run = capture(lms[style], trace.token_ids, parse_edits(text))
+            assert [amount for _, amount in offered([MASK, DROP], run, LOOK)] == [
+                number * (each == kind) for each in ("mask", "drop")
+            ]
+    both = capture(lms[style], trace.token_ids, parse_edits(f"{scopes[2]}*mask*3~{scopes[0]}*mask*3"))
+    assert offered([MASK], both, LOOK)[0][1] == 3  # the widest
+
+
 def test_a_gate_is_held_where_there_is_one_and_begins_as_it_is(trace):
     ((offer, amount),) = offered([GATE, HIDDEN], trace, LOOK)
     name = "blocks.1.ffn." + ("gate" if trace.config.ffn == "swiglu" else "hidden")
@@ -147,8 +166,8 @@ def test_a_norm_can_be_what_it_is_not(trace):
         assert offer.texts()[1] == f"{place}*norm"  # the other kind takes its place
 
 
-def test_all_but_edges_and_norms_can_be_done_at_the_chosen_token_alone(lms, trace, style):
-    offers = [HEAD, NEURON, MEAN, GATE, HIDDEN, TOWARDS, WITHOUT]
+def test_all_but_edges_can_be_done_at_the_chosen_token_alone(lms, trace, style):
+    offers = [HEAD, NEURON, MEAN, GATE, HIDDEN, TOWARDS, WITHOUT, *NORMS]
     assert all("@7*" in text for text in texts(offers, trace, here=True))
     assert not any("@" in text for text in texts(offers, trace))
     run = capture(lms[style], trace.token_ids, parse_edits("blocks.1.attn.z.2@7*scale*0.5~blocks.1.attn.z.2*mean"))

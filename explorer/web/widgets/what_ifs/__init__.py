@@ -9,7 +9,8 @@ from explorer.web.widgets.widget import Widget
 
 
 class WhatIfs(Widget):
-    """A slider a change, or a switch where it has no amount; it writes the state's edits and follows them."""
+    """A slider a change, or where it has no amount a switch or a list of how much of the model it holds for; it writes
+    the state's edits and follows them."""
 
     def __init__(self, **kwargs):
         super().__init__(html='<div class="what-ifs"></div>', **kwargs)
@@ -28,6 +29,9 @@ class WhatIfs(Widget):
                 "everywhere": [*what_if.texts()],
                 "here": [*what_if.texts(here=True)] if what_if.here else None,
                 "switch": what_if.is_switch,
+                "scopes": [
+                    [scope.title, text] for scope, text in zip(what_if.scopes, what_if.texts_of_scopes(), strict=True)
+                ],
                 "log": what_if.log,
                 "minimum": what_if.place(what_if.minimum),
                 "maximum": what_if.place(what_if.maximum),

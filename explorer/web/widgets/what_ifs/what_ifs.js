@@ -24,7 +24,7 @@ export default function whatIfs(element) {
   onContent(element, (offers) => {
     const before = built;
     built = new Map(offers.map(({ amount, amountHere, ...offer }) => [JSON.stringify(offer), offer])
-      .map(([kind, offer]) => [kind, before.get(kind) || control(offer, () => isHere(offer))]));
+      .map(([kind, offer]) => [kind, before.get(kind) || (offer.scopes.length ? listOf(offer) : control(offer, () => isHere(offer)))]));
     const labels = [...built.values()].map(({ label }) => label);
     if (offers.some(({ here }) => here)) labels.unshift(onlyHere);
     if (labels.some((label, i) => label !== box.children[i]) || labels.length !== box.children.length) box.replaceChildren(...labels);
@@ -32,6 +32,17 @@ export default function whatIfs(element) {
     offered = offers;
     showAmounts();
   });
+}
+
+// A list of how much of the model a change holds for; and what has it show which is chosen, from 1, or 0 for none.
+function listOf({ title, scopes }) {
+  const texts = scopes.map(([, text]) => text);
+  const list = make("select", {}, new Option(_("nowhere"), "0"), ...scopes.map(([words], i) => new Option(words, `${i + 1}`)));
+  list.addEventListener("change", () => {
+    const others = edits().filter((edit) => !texts.includes(edit));
+    setEdits(list.selectedIndex ? [...others, texts[list.selectedIndex - 1]] : others);
+  });
+  return { label: make("label", {}, span("", title), list), show: (amount) => (list.selectedIndex = amount) };
 }
 
 // A slider, or a switch, with its words; and what has it show an amount.

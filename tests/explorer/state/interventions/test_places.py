@@ -43,3 +43,16 @@ def test_what_a_direction_names_must_be_there(trace):
     for by, message in (("unembed.300", "token ids run from 0 to 299, got 300"), ("ov.0.9.0", "heads run from 0 to")):
         with pytest.raises(ValueError, match=message):
             Edit("embed", "add", 1, by=by).check(trace.config, trace.values)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("blocks.*.attn.pattern.6@9*drop*4", "has heads 0 to [25], got 6"),
+        ("blocks.*.attn.pattern@32*drop*4", "positions 0 to 31, got 32"),
+        ("blocks.*.attn.z*zero", r"no value blocks\.\*\.attn\.z that could be changed"),
+    ],
+)
+def test_what_no_layer_has_is_told(trace, text, message):
+    with pytest.raises(ValueError, match=message):
+        parse_edit(text).check(trace.config, trace.values)

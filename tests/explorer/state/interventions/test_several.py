@@ -26,6 +26,7 @@ def test_edits_come_as_a_list_or_as_one_text():
         ("~", "written tap"),
         (["embed.1*scale*2", "embed.1*scale*3"], "each edit of a value once"),
         (["final_norm*norm*none", "final_norm*norm*rmsnorm"], "each edit of a value once"),
+        (["final_norm@3*norm*none", "final_norm@3*norm*rmsnorm"], "each edit of a value once"),
         (["embed*add*unembed.1*1", "embed*add*unembed.1*2"], "each edit of a value once"),
         (["embed*scale*1"] * (MOST_EDITS + 1), f"at most {MOST_EDITS} edits, got {MOST_EDITS + 1}"),
     ],
@@ -46,6 +47,19 @@ def test_several_edges_of_one_query_and_directions_at_one_place():
     assert [str(edit) for edit in parse_edits(texts)] == texts
 
 
-def test_edits_act_in_an_order_of_their_own():
+def test_edits_act_in_an_order_of_their_own(tiny_config):
     texts = ["embed*add*unembed.1*1", "embed*zero", "embed*mean", "rope.angles*base*5", "rope.angles*shift*5"]
-    assert [edit.operation for edit in in_order(parse_edits(texts))] == ["shift", "base", "mean", "zero", "add"]
+    assert [edit.operation for edit in in_order(parse_edits(texts), tiny_config)] == [
+        "shift",
+        "base",
+        "mean",
+        "zero",
+        "add",
+    ]
+
+
+def test_an_edge_of_all_layers_acts_in_each_once(tiny_config):
+    texts = ["blocks.*.attn.pattern@9*drop*4", "blocks.1.attn.pattern@9*drop*4"]
+    assert [str(edit) for edit in in_order(parse_edits(texts), tiny_config)] == [
+        f"blocks.{layer}.attn.pattern@9*drop*4" for layer in range(tiny_config.num_layers)
+    ]

@@ -38,13 +38,16 @@ def test_an_edit_is_read_back_as_it_was_written(text, edit):
         ("embed@3.*zero", "positions are written like"),
         ("embed@" + "1." * 64 + "1*zero", "positions are written like"),
         ("rope.angles@3*shift*5", "'shift' holds at all positions, leave out @3"),
-        ("final_norm@3*norm*none", "'norm' holds at all positions, leave out @3"),
         (
             "blocks.0.attn.pattern*mean",
             "'mean' changes embed, final_norm and what a layer computes but for attn.scores",
         ),
         ("logits*mean", "'mean' changes embed"),
         ("blocks.0.attn.z*mask*1", "'mask' changes the pattern of a layer, such as .* got blocks.0.attn.z"),
+        ("blocks.*.attn.z*mask*1", r"'mask' changes .* or of all layers, blocks\.\*\.attn\.pattern, got blocks\.\*\."),
+        ("blocks.*.attn.z*mean", "'mean' changes embed"),
+        ("blocks.*zero", "written tap"),
+        ("blocks.*.*zero", "a value with a name such as"),
         (
             "blocks.0.attn.pattern*mask*0",
             "query 0 would have no key left to look at: name other queries .* such as @1-",

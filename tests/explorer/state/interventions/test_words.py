@@ -34,10 +34,19 @@ from explorer.state.interventions import parse_edit
             "no query at position 9 sees position 3 with head 1 of layer 2; the other weights make up for it",
         ),
         ("blocks.2.attn.pattern*drop*3", "no token sees position 3 with all heads of layer 2; the other weights stay"),
+        (
+            "blocks.*.attn.pattern@9*mask*4",
+            "no query at position 9 sees position 4 with all heads of every layer; the other weights make up for it",
+        ),
+        (
+            "blocks.*.attn.pattern.1*drop*4",
+            "no token sees position 4 with head 1 of every layer; the other weights stay",
+        ),
         ("blocks.1.ffn.gate.7*clamp*-0.5", "ffn.gate of neuron 7 of layer 1 held at −0.5"),
         ("blocks.1.ffn.gate*clamp*2", "ffn.gate of all neurons of layer 1 held at 2"),
         ("final_norm*norm*none", "final_norm does not normalise"),
         ("blocks.1.ffn_norm*norm*layernorm", "ffn_norm of layer 1 is a LayerNorm"),
+        ("blocks.1.attn_norm@3-5*norm*none", "attn_norm of layer 1 does not normalise, at positions 3–5"),
         (
             "blocks.1.resid_mid@3*add*unembed.17-20*-0.5",
             "−0.5 of its length added to resid_mid of layer 1, along the unembedding of token 17 less that of token "

@@ -25,8 +25,11 @@ ALSO_WRITTEN = {
     "blocks.1.attn.z.2*mean": Edit("blocks.1.attn.z", "mean", index=2),
     "blocks.2.attn.pattern.1@9*mask*3": Edit("blocks.2.attn.pattern", "mask", 3, 1, positions=9),
     "blocks.2.attn.pattern@9-*drop*0": Edit("blocks.2.attn.pattern", "drop", 0, positions="9-"),
+    "blocks.*.attn.pattern@9*drop*4": Edit("blocks.*.attn.pattern", "drop", 4, positions=9),
+    "blocks.*.attn.pattern.1@9*mask*4": Edit("blocks.*.attn.pattern", "mask", 4, 1, positions=9),
     "blocks.1.ffn.gate.7*clamp*-0.5": Edit("blocks.1.ffn.gate", "clamp", -0.5, 7),
     "final_norm*norm*layernorm": Edit("final_norm", "norm", by="layernorm"),
+    "blocks.1.attn_norm@3-5*norm*none": Edit("blocks.1.attn_norm", "norm", positions="3-5", by="none"),
     "blocks.1.resid_mid@3*add*unembed.17-20*0.5": Edit(
         "blocks.1.resid_mid", "add", 0.5, positions=3, by="unembed.17-20"
     ),

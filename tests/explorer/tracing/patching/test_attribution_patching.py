@@ -45,10 +45,22 @@ def test_an_estimate_is_the_slope_of_a_small_step(lms, exactly, style, part, dir
 @pytest.mark.parametrize("part", ["attn.q", "attn.k"])
 def test_of_queries_and_keys_the_softmax_is_computed_again(lms, exactly, style, part, direction):
     """The pattern that the donor's queries or keys give, put a small step of the way."""
-    lm = exactly(lms[style])
-    recipient, donor = (CORRUPTED, CLEAN) if direction == "denoise" else (CLEAN, CORRUPTED)
-    scale = measured(lm, CLEAN) - measured(lm, CORRUPTED)
-    found = attribution_patching(lm, **CONTRAST, part=part, direction=direction)
+    _check_of_patterns(exactly(lms[style]), CLEAN, CORRUPTED, part, direction)
+
+
+@pytest.mark.parametrize("part", ["attn.q", "attn.k"])
+def test_so_it_is_in_a_layer_that_sees_but_a_window(lms, exactly, part):
+    further = tuple(range(50, 56))
+    lm = exactly(lms["local"])
+    assert min(filter(None, map(lm.config.window, range(lm.config.num_layers)))) < len(CLEAN) + len(further)
+    _check_of_patterns(lm, (*CLEAN, *further), (*CORRUPTED[:-1], *further, CLEAN[-1]), part, "denoise")
+
+
+def _check_of_patterns(lm, clean, corrupted, part, direction):
+    recipient, donor = (corrupted, clean) if direction == "denoise" else (clean, corrupted)
+    scale = measured(lm, clean) - measured(lm, corrupted)
+    contrast = CONTRAST | {"clean_ids": clean, "corrupted_ids": corrupted}
+    found = attribution_patching(lm, **contrast, part=part, direction=direction)
     owns, donors = (values(lm, ids, *_taps(lm, "attn.pattern", part)) for ids in (recipient, donor))
     expected = np.empty(found.shape)
     for layer, place in np.ndindex(found.shape):

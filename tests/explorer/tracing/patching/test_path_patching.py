@@ -75,8 +75,15 @@ def test_an_unknown_sender_is_refused(lms, sender):
 def test_shared_keys_have_their_own_heads(lms):
     with pytest.raises(UserError):
         path_patching(lms["grouped"], **CONTRAST, receiver=(1, 3, "k"))
-    path_patching(lms["grouped"], **CONTRAST, receiver=(1, 2, "k"))
     path_patching(lms["grouped"], **CONTRAST, receiver=(1, 5, "q"))
+    lm = deepcopy(lms["grouped"]).double()
+    for name, shared in (("k", 2), ("v", 1)):
+        receiver = (1, shared, name)
+        for head in (1, 4):
+            expected = brute_force(lm, (0, head), receiver, "denoise", False)
+            assert path_patching(lm, **CONTRAST, receiver=receiver, sender=(0, head)) == pytest.approx(
+                expected, abs=1e-5
+            )
 
 
 def test_the_model_is_left_as_it_was(lms, style):

@@ -1,16 +1,21 @@
 """Maps of effects as the browser shows them: what each cell is, says and does."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer import activation_patching, path_patching
+from explorer import activation_patching, capture, path_patching
 from explorer.explain.notation import added, number
+from explorer.explain.point import Point
+from explorer.tracing.comparison import Comparison
 from explorer.views.patching import formula
 from explorer.views.style import positions
 from tests.drawn import tells
+from tests.specimens import tokenizer
 
-from .pictures import BY_HEAD, BY_POSITION, INTO, PANEL, near, point_of, shown
+from .pictures import BY_HEAD, BY_POSITION, INTO, PANEL, Two, near, point_of, shown
 
 
 @pytest.mark.parametrize("clean_run", "ab")
@@ -71,6 +76,23 @@ def test_paths_are_those_to_the_chosen_receiver(two, direction, receiver):
     assert f"direct paths to {name}, {INTO[direction]}" in alt and f"direct paths to {name}:" in formula(
         two.runs, two.selection(receiver=receiver)
     )
+
+
+@pytest.mark.parametrize("receiver", "kv")
+def test_a_receiver_of_shared_keys_is_the_one_that_the_chosen_head_shares(lms, trace_of, receiver):
+    """Of six heads two share each of three keys and values."""
+    trace = trace_of("grouped")
+    ids = (*trace.token_ids[:5], 70, *trace.token_ids[6:])
+    two = Two(Comparison.of(trace, capture(lms["grouped"], ids, tokenizer=tokenizer())), lms["grouped"])
+    expected = [two.expected(path_patching, receiver=(1, shared, receiver))[0] for shared in range(3)]
+    assert min(np.abs(one - other).max() for one, other in combinations(expected, 2)) > 1e-3
+    for head in range(6):
+        chosen = {"receiver": receiver, "head": head}
+        assert_allclose(shown(two.picture("paths", **chosen))[0], expected[head // 2], atol=1e-4)
+        told = PANEL["paths"].inspect(two.runs, two.selection(**chosen), Point(x=4, y=0))
+        assert told.recomputed == near(expected[head // 2][4])
+        words = f"direct paths to {receiver} of head {head // 2} of layer 1"
+        assert words in formula(two.runs, two.selection(**chosen))
 
 
 @pytest.mark.parametrize("name", [*BY_POSITION, *BY_HEAD])

@@ -9,7 +9,7 @@ from explorer.views.patching import formula
 from explorer.views.two_runs.difference import Incomparable
 from tests.specimens import tokenizer
 
-from .pictures import BY_POSITION, PANEL, Two, point_of, shown
+from .pictures import BY_POSITION, INTO, PANEL, Two, point_of, shown
 
 
 @pytest.fixture
@@ -41,6 +41,18 @@ def test_of_unequal_prompts_what_has_no_partner_is_not_patched_and_says_so(unequ
     chosen = 9 if clean_run == "a" else partners[9]
     frame = picture.layout["shapes"][0]
     assert (frame["x0"] + frame["x1"]) / 2 == chosen
+
+
+@pytest.mark.parametrize("clean_run", "ab")
+def test_tokens_that_were_put_together_take_each_other_s_values_whichever_run_is_clean(unequal, clean_run):
+    a, b = 6, 4
+    runs = Comparison.of(unequal.runs.trace, unequal.runs.other, pins=((a, b),))
+    assert runs.alignment.partners[a] == b != unequal.runs.alignment.partners[a]
+    two = Two(runs, unequal.lm)
+    for way in INTO:
+        patches = two.picture(f"positions_{way}", clean_run=clean_run).layout["meta"]["changes"]
+        put_at = a if patches["of"] == "edits" else b
+        assert patches["texts"][1][a if clean_run == "a" else b] == f"blocks.1.resid_pre@{put_at}*patch"
 
 
 def test_of_unequal_prompts_heads_have_effects_and_patterns_a_sentence(unequal):

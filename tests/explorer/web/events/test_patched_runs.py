@@ -48,6 +48,25 @@ def test_an_address_restores_what_b_gave(page, two, load, merged):
     assert_array_equal(logits, patched_by_hand(page, two, "the fox asked the fox"))
 
 
+def test_an_address_restores_two_runs_a_patch_and_directions(page, two, load, merged):
+    tokens, step = "blocks.1.resid_post@2-*add*unembed.17-20*0.5", "blocks.0.resid_post*remove*means.0.5.9_17-33.40"
+    look = {"direction": "means.1.5.9-7", "shown": "difference", "view": "directions", "b.pins": "1.2"}
+    written = two | look | {"edits": f"{PATCHED['edits']}~{tokens}", "b.edits": step}
+    named = {
+        name: ".".join(map(str, value)) if isinstance(value, list) else str(value) for name, value in written.items()
+    }
+    opened = merged({}, [load(**{name: value for name, value in named.items() if value})])
+    before, after = PageState.parse(written), PageState.parse(opened)
+    assert (after.run, after.other, after.pins) == (before.run, before.other, ((1, 2),))
+    assert {name: getattr(after.selection, name) for name in look if name != "b.pins"} == {
+        name: value for name, value in look.items() if name != "b.pins"
+    }
+    runs = page.events.opening.runs
+    for first, second in zip(*(runs.comparison(asked).runs for asked in (before, after)), strict=True):
+        assert [str(edit) for edit in first.edits] == [str(edit) for edit in second.edits] != []
+        assert_array_equal(first["logits"], second["logits"])
+
+
 def test_without_b_an_address_says_what_its_change_lacks(load, merged, told):
     opened = merged({}, [load(text=PROMPT, **PATCHED)])
     assert opened["edits"] == "" and "there is none: compare with one" in told[0]

@@ -71,6 +71,15 @@ test("steps of one training replace one another, of either run", (t) => {
   assert.equal(steps.pushed, 3);
 });
 
+test("another prompt of the second run is a step, and so are other changes of it", () => {
+  const two = { ...owl, "b.checkpoint": "tiny", "b.prompt": [1], "b.edits": "" };
+  followInHistory(two);
+  followInHistory({ ...two, "b.prompt": [1, 2] });
+  followInHistory({ ...two, "b.prompt": [1, 2], "b.edits": "embed*zero" });
+  assert.equal(steps.pushed, 3);
+  followInHistory(owl);
+});
+
 test("going back to a run finds it as it was left, in the tab of the step", (t) => {
   back({ run: 5, state: { ...fox, query: 0 } });
   const [[there, isSameRun]] = steps.went;

@@ -12,6 +12,12 @@ test("a position has a partner, or the nearest before that has one", () => {
   assert.deepEqual([0, 1, 2, 3, 4].map(ofB), [0, 0, 2, 2, 3]);
 });
 
+test("the first token is a neighbour, too", () => {
+  followPartners({ partners: [1, null, 2], back: [null, 0, 2] });
+  assert.deepEqual([0, 1, 2].map(inB), [1, 1, 2]);
+  assert.deepEqual([0, 1, 2].map(ofB), [0, 0, 2]); // before the first partner none is nearer than the beginning
+});
+
 test("what is chosen in a picture of B is chosen of A, and of A's pictures as it is", () => {
   followPartners(TWO);
   setState({ query: 3, key: 1, shown: "b" });
