@@ -94,7 +94,7 @@ class Layout:
     def place_header(self, offered: OfferedModels, checkpoint: str):
         with gr.Row(elem_id="header"):
             gr.Markdown(f"# {TITLE}", elem_id="title")
-            Fold("⋯", name=_("link, language, colours"), elem_id="more-of-header")
+            Fold(words="⋯", name=_("link, language, colours"), elem_id="more-of-header")
             self.picker = Picker(offered.names, offered.opens, value=checkpoint, elem_id=PICKER)
             self.facts = Words(elem_id="facts")
             Mode(elem_id="mode")
@@ -138,7 +138,7 @@ class Layout:
         with gr.Row(elem_id="questions"):
             Asked(field="why", words=_("Why this token?"), elem_id=WHY)
             Asked(field="stand_ins", words=_("Which parts stand in for one another?"), elem_id=STAND_INS)
-            Fold(_("compare, colour"), elem_id="more-questions")
+            Fold(words=_("compare, colour"), elem_id="more-questions")
         Changes(elem_id=CHANGES)
         Runs(elem_id=RUNS)
         Words(elem_id=PROBLEM)

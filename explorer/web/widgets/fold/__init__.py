@@ -11,7 +11,7 @@ class Fold(Widget):
         name: what a screen reader says in place of a sign.
     """
 
-    def __init__(self, words: str, name: str = "", **kwargs):
+    def __init__(self, *, words: str = "", name: str = "", **kwargs):
         label = 'aria-label="{name}"' if name else ""
         html = f'<button type="button" class="fold" aria-expanded="false" {label}>{{words}}</button>'
         super().__init__(html=with_words(html, words=words, name=name), **kwargs)
