@@ -94,7 +94,7 @@ class Layout:
     def place_header(self, offered: OfferedModels, checkpoint: str):
         with gr.Row(elem_id="header"):
             gr.Markdown(f"# {TITLE}", elem_id="title")
-            Fold(words="⋯", name=_("link, language, colours"), elem_id="more-of-header")
+            Fold(words="⋯", name=_("more of the page"), elem_id="more-of-header")
             self.picker = Picker(offered.names, offered.opens, value=checkpoint, elem_id=PICKER)
             self.facts = Words(elem_id="facts")
             Mode(elem_id="mode")
