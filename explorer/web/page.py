@@ -31,6 +31,8 @@ MOST_SESSIONS = 100  # that Gradio keeps something of, about 0.3 MB each; one th
 # Room for the buttons that stay at the bottom of a narrow screen (page.css). In a style sheet of its own Gradio would
 # look for the root, where a media query speaks of it, inside the page.
 BAR = ":root { --bar: 0px; } @media (max-width: 900px) { :root { --bar: 84px; } }"
+# While Gradio puts the page together everything jumps: it is seen once it stands (page.js).
+UNBUILT = "body:not(.built) .contain { visibility: hidden; }"
 
 
 class Page:
@@ -86,7 +88,7 @@ def served_with(hosts: Hosts) -> dict[str, Any]:
     """How Gradio serves the page, whoever asks for it."""
     return {
         "css": Path(__file__).with_suffix(".css").read_text(encoding="utf-8"),
-        "head": f"<style>{css_colours()}{BAR}</style>{page_scripts()}",
+        "head": f"<style>{css_colours()}{BAR}{UNBUILT}</style>{page_scripts()}",
         "theme": page_theme(),
         "footer_links": ["api"],
         "ssr_mode": False,

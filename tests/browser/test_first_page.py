@@ -8,6 +8,11 @@ from playwright.sync_api import expect
 from explorer.web.events.run_events import FIRST_PROMPT
 from tests.exhaustive import first_of
 
+# Whether what the page is built of can be seen when it is first there.
+NOTE_WHETHER_SEEN = """new MutationObserver(() => {
+  window.seenAtFirst ??= document.querySelector("#columns")?.checkVisibility({ visibilityProperty: true });
+}).observe(document, { childList: true, subtree: true })"""
+
 
 @pytest.mark.parametrize(
     "seen",
@@ -44,3 +49,17 @@ def test_what_is_pressed_before_the_page_is_there_waits_for_it(newcomer):
     expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(1)
     expect(person.story.locator(".prompt")).to_have_text(FIRST_PROMPT)
     assert not person.warning.count()
+
+
+def test_the_page_is_seen_once_it_is_put_together_and_does_not_jump_then(newcomer):
+    person, held = newcomer(), []
+    person.page.route("**/gradio_api/queue/join*", lambda route: held.append(route), times=1)
+    person.page.add_init_script(NOTE_WHETHER_SEEN)
+    person.page.goto(person.address)
+    guess = person.page.locator("#guess")
+    expect(guess).to_be_visible()
+    assert person.page.evaluate("seenAtFirst") is False
+    before = guess.bounding_box()
+    held[0].continue_()
+    expect(guess.locator(".see")).to_be_visible()
+    assert guess.bounding_box() == pytest.approx(before, abs=2)

@@ -82,4 +82,7 @@ def test_what_fingers_press_is_as_large_as_they_are(newcomer, touchscreen, view)
     person = newcomer(viewport=TELEPHONE, profile=touchscreen).open(view)
     person.at_rest()
     assert person.page.evaluate(SMALL) == []
+    for line in person.page.locator(".fold:visible").all():
+        line.click()
+    assert person.page.evaluate(SMALL) == []
     assert person.page.evaluate("document.scrollingElement.scrollWidth - innerWidth") <= 0

@@ -41,6 +41,7 @@ from explorer.web.widgets.asked import Asked
 from explorer.web.widgets.changes import Changes
 from explorer.web.widgets.choosers import Choosers
 from explorer.web.widgets.figure import Figure
+from explorer.web.widgets.fold import Fold
 from explorer.web.widgets.glossary import Glossary
 from explorer.web.widgets.guess import Guess
 from explorer.web.widgets.head_grid import HeadGrid
@@ -93,6 +94,7 @@ class Layout:
     def place_header(self, offered: OfferedModels, checkpoint: str):
         with gr.Row(elem_id="header"):
             gr.Markdown(f"# {TITLE}", elem_id="title")
+            Fold(words="⋯", name=_("more of the page"), elem_id="more-of-header")
             self.picker = Picker(offered.names, offered.opens, value=checkpoint, elem_id=PICKER)
             self.facts = Words(elem_id="facts")
             Mode(elem_id="mode")
@@ -133,8 +135,10 @@ class Layout:
         )
         self.guess = Guess(elem_id=GUESS)
         self.advice = Advice(elem_id=ADVICE)
-        Asked(field="why", words=_("Why this token?"), elem_id=WHY)
-        Asked(field="stand_ins", words=_("Which parts stand in for one another?"), elem_id=STAND_INS)
+        with gr.Row(elem_id="questions"):
+            Asked(field="why", words=_("Why this token?"), elem_id=WHY)
+            Asked(field="stand_ins", words=_("Which parts stand in for one another?"), elem_id=STAND_INS)
+            Fold(words=_("compare, colour"), elem_id="more-questions")
         Changes(elem_id=CHANGES)
         Runs(elem_id=RUNS)
         Words(elem_id=PROBLEM)

@@ -18,8 +18,11 @@ export { openFile } from "./going_back.js";
 export { copyLink } from "./history.js";
 export { begin, beginWith, onMoved } from "./moves.js";
 export { promptAtFirst } from "./reload.js";
-/** All of the state that there is before Python says more. */
-export const atFirst = () => ({ lang: language, view: viewAtFirst() });
+/** All of the state that there is before Python says more; asked for once all widgets stand, which are seen from then on. */
+export function atFirst() {
+  document.body.classList.add("built");
+  return { lang: language, view: viewAtFirst() };
+}
 export { state } from "./state.js";
 export { toggleTheme } from "./theme.js";
 

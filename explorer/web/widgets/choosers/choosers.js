@@ -1,13 +1,14 @@
 // @ts-check
 import { pick } from "../../static/choosing.js";
 import { blockOf, onContent } from "../../static/contents.js";
-import { find, findAll, make, span } from "../../static/dom.js";
+import { find, findAll, make, say, span } from "../../static/dom.js";
+import { foldButton } from "../../static/fold.js";
 import { _ } from "../../static/language.js";
 import { onState, state } from "../../static/state.js";
 
 /** @param {HTMLElement} element */
 export default function choosers(element) {
-  const box = find(element, ".choosers");
+  const box = find(element, ".choosers"), fold = foldButton();
   let built = new Map(), shown = []; // what a list shows, as JSON -> the list; what they show
 
   // A list that shows the same as before stays, and with it the keyboard's focus. While text is written those alone are
@@ -45,6 +46,14 @@ export default function choosers(element) {
       if (list instanceof HTMLSelectElement && list.selectedIndex < 0)
         list.selectedIndex = list.options.length - 1; // a token so new that it is not listed yet
     }
+    fold.hidden = !shown.length;
+    say(fold, findAll(box, "label").map(chosen).join(" · "));
+  }
+
+  function chosen(label) {
+    const list = /** @type {HTMLInputElement | HTMLSelectElement} */ (find(label, "[data-field]"));
+    const value = list instanceof HTMLSelectElement ? list.selectedOptions[0]?.text : list.value || list.placeholder;
+    return `${label.firstChild.textContent} ${value}`;
   }
 
   box.addEventListener("change", ({ target: list }) => {
@@ -56,6 +65,7 @@ export default function choosers(element) {
     if (type === "text") return pick({ [dataset.field]: value });
     pick({ [dataset.field]: Math.round(Math.max(0, Math.min(+max, +value))) });
   });
+  box.before(fold);
   onState(element, follow);
   onContent(element, build);
 }

@@ -1,12 +1,13 @@
 // @ts-check
 import { edits, setEdits } from "../../static/choosing.js";
 import { onContent } from "../../static/contents.js";
-import { find, make, span } from "../../static/dom.js";
+import { find, make, say, span } from "../../static/dom.js";
+import { foldButton } from "../../static/fold.js";
 import { _ } from "../../static/language.js";
 
 /** @param {HTMLElement} element */
 export default function whatIfs(element) {
-  const box = find(element, ".what-ifs");
+  const box = find(element, ".what-ifs"), fold = foldButton();
   let built = new Map(); // what a control offers, as JSON -> the control
   let offered = []; // what was shown last
 
@@ -31,7 +32,11 @@ export default function whatIfs(element) {
     if (!before.size) only.checked = offers.some((offer) => offer.here && offer.amountHere !== offer.default);
     offered = offers;
     showAmounts();
+    const changed = offers.filter((offer) => offer.amount !== offer.default || offer.amountHere !== offer.default).length;
+    fold.hidden = !offers.length;
+    say(fold, changed ? _("changed here: {count}", { count: changed }) : _("try a change"));
   });
+  box.before(fold);
 }
 
 // A list of how much of the model a change holds for; and what has it show which is chosen, from 1, or 0 for none.

@@ -27,9 +27,16 @@ def test_the_page_says_what_browsers_may_do_with_it(client):
 def test_the_browser_speaks_the_pages_language_before_gradio_asks(client):
     page = client.get("/sub/")
     assert page.text.index('(navigator, "language"') < page.text.index('<script type="module"')
-    assert int(page.headers["content-length"]) == len(page.content)
     asked = client.head("/sub/")
     assert asked.status_code == 200 and asked.content == b""
+
+
+def test_the_page_goes_out_small_to_those_who_can_read_it(client):
+    small, whole = (client.get("/sub/", headers={"Accept-Encoding": encoding}) for encoding in ("gzip, br", "identity"))
+    assert small.headers["content-encoding"] == "gzip" and "content-encoding" not in whole.headers
+    assert small.content == whole.content
+    assert int(whole.headers["content-length"]) == len(whole.content) > 5 * int(small.headers["content-length"])
+    assert small.headers["vary"] == whole.headers["vary"] == "Accept-Encoding"
 
 
 @pytest.mark.parametrize("path", ["/", "/config", "/gradio_api/app_id", "/gradio_api/upload", "/no"])

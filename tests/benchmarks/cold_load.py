@@ -1,0 +1,78 @@
+"""What a first visitor waits for, in headless Chromium on the bundled model: `python -m tests.benchmarks.cold_load`.
+
+Each time a new browser, with nothing in its cache, opens the page of an app that has served it before. On a telephone's
+screen, not with a telephone's processor or connection.
+"""
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+
+from playwright.sync_api import Playwright, sync_playwright
+
+from tests.benchmarks.browser import CHROMIUM_FLAGS, free_port, wait_until_served
+
+SCREENS = {"desktop": {"width": 1440, "height": 900}, "telephone": {"width": 390, "height": 844}}
+# page -> what its address asks for, and its first figure: of a first visit to the simple one, the tokens
+PAGES = {"Simple": ("", "#strip .chip"), "Full": ("?view=overview", "#overview-map .map[data-draws]")}
+# A promise of the milliseconds from the navigation to the second frame after the figure is there.
+UNTIL_PAINTED = """window.painted = new Promise((resolve) => {
+  const next = requestAnimationFrame;
+  (function look() {
+    if (!document.querySelector("%s")?.checkVisibility()) return next(look);
+    next(() => next(() => resolve(performance.now())));
+  })();
+});"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    rounds = parser.parse_args().rounds
+    url = f"http://127.0.0.1:{free_port()}"
+    port = url.rpartition(":")[2]
+    app = subprocess.Popen([sys.executable, "app.py", "--port", port], stdout=subprocess.DEVNULL)
+    try:
+        wait_until_served(url)
+        with sync_playwright() as playwright:
+            for name, (query, figure) in PAGES.items():
+                for screen, size in SCREENS.items():
+                    visits = [visit(playwright, f"{url}/{query}", figure, size) for _ in range(rounds)]
+                    tell(f"{name}, {screen}", *zip(*visits, strict=True))
+        print(
+            "load of the machine over the last minute, five and fifteen:", *(f"{load:.1f}" for load in os.getloadavg())
+        )
+    finally:
+        app.terminate()
+
+
+def visit(playwright: Playwright, url: str, figure: str, size: dict[str, int]) -> tuple[float, int, int]:
+    """Milliseconds until a figure is painted; bytes and answers that had come by then."""
+    browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_FLAGS)
+    page = browser.new_page(viewport=size)
+    received = []
+    network = page.context.new_cdp_session(page)
+    network.send("Network.enable")
+    network.on("Network.loadingFinished", lambda answer: received.append(answer["encodedDataLength"]))
+    page.add_init_script(UNTIL_PAINTED % figure)
+    page.goto(url, wait_until="commit")
+    milliseconds = page.evaluate("window.painted")
+    result = milliseconds, sum(received), len(received)
+    browser.close()
+    return result
+
+
+def tell(what: str, milliseconds: tuple[float, ...], received: tuple[int, ...], answers: tuple[int, ...]):
+    seconds = [time / 1000 for time in milliseconds]
+    megabytes, count = statistics.median(received) / 1e6, statistics.median(answers)
+    print(
+        f"{what}: opened -> first figure painted {statistics.median(seconds):.2f} s,"
+        f" {min(seconds):.2f} to {max(seconds):.2f}, {len(seconds)} times; {megabytes:.2f} MB in {count:.0f} answers"
+    )
+
+
+if __name__ == "__main__":
+    main()

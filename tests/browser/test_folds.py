@@ -1,0 +1,62 @@
+"""On a telephone what is chosen seldom is behind buttons, so that a tab's sentences come soon."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.exhaustive import first_of
+
+TELEPHONE = {"width": 390, "height": 844}
+TOPS = """(view) => {
+  const top = (selector) => document.querySelector(selector).getBoundingClientRect().top;
+  return [`#${view}-words`, `#${view}-formula`, "#bar"].map((place) => top(place) - top("#views .tab-wrapper"));
+}"""
+
+
+@pytest.mark.parametrize("view", first_of(["attention", "experiments", "patching", "overview"]))
+def test_a_telephone_shows_a_tab_s_sentences_before_its_controls(newcomer, view):
+    person = newcomer(viewport=TELEPHONE).open(view).at_rest()
+    words, formula, bar = person.page.evaluate(TOPS, view)
+    assert words < 80
+    assert formula < 360
+    assert bar > 200  # so much of the tab is in sight without scrolling
+
+
+def test_a_line_says_what_is_chosen_and_opens_the_lists_by_the_keyboard(newcomer):
+    person = newcomer(viewport=TELEPHONE).open()
+    line = person.page.locator("#attention-choosers .fold")
+    expect(line).to_contain_text("layer 1")
+    expect(person.chooser("layer")).to_have_count(0)
+    line.press("Enter")
+    expect(line).to_have_attribute("aria-expanded", "true")
+    person.chooser("layer").select_option("0")
+    expect(line).to_contain_text("layer 0")
+    line.press("Enter")
+    expect(person.chooser("layer")).to_have_count(0)
+
+
+def test_a_line_says_how_much_is_changed(newcomer):
+    person = newcomer(viewport=TELEPHONE).open()
+    line = person.page.locator("#attention-what-ifs .fold")
+    expect(line).to_have_text("try a change")
+    line.click()
+    person.page.locator("#attention-what-ifs input[type=checkbox]").nth(1).check()
+    expect(line).to_have_text("changed here: 1")
+
+
+def test_all_that_the_page_has_is_a_click_away_on_a_telephone(newcomer):
+    person = newcomer(viewport=TELEPHONE).open()
+    page = person.page
+    for fold, behind in (
+        ("#more-of-header", ["#facts", "#language", "#header button:has-text('Copy link')"]),
+        ("#more-questions", ["#stand-ins", "#runs", "#strip label:not(.beginning)"]),
+    ):
+        for place in behind:
+            expect(page.locator(place)).to_be_hidden()
+        page.locator(f"{fold} button").click()
+        for place in behind:
+            expect(page.locator(place)).to_be_visible()
+
+
+def test_a_wide_screen_has_nothing_to_open(person):
+    expect(person.page.locator(".fold:visible")).to_have_count(0)
+    expect(person.chooser("layer")).to_be_visible()
