@@ -7,7 +7,8 @@ from model.errors import ModelError
 
 CHOICES = {
     "norm": ("rmsnorm", "layernorm"),
-    "norm_placement": ("pre", "post", "parallel", "shared"),
+    "norm_placement": ("pre", "post", "parallel", "shared", "output"),
+    "qk_norm_over": ("head", "all"),
     "position": ("rope", "sinusoidal", "learned", "none"),
     "rope_layout": ("adjacent", "half_split"),
     "ffn": ("swiglu", "relu", "gelu", "gelu_tanh"),
@@ -85,11 +86,12 @@ class ModelConfig:
         num_kv_heads: G, heads of keys and values, each shared by H / G heads of queries; None: one each, G = H.
         head_dim: d, how wide each head is; None: D / H.
         norm: "rmsnorm" or "layernorm".
-        norm_placement: "pre" normalises what a sublayer reads, "post" the stream after it has added to it; "parallel"
-            is as "pre", but both sublayers of a block read the same stream, each through its own norm, "shared"
-            through one for both.
+        norm_placement: "pre" normalises what a sublayer reads, "post" the stream after it has added to it, "output"
+            what it adds; "parallel" is as "pre", but both sublayers of a block read the same stream, each through its
+            own norm, "shared" through one for both.
         norm_eps: ε of the norms.
-        qk_norm: whether queries and keys are normalised, head by head, before they are compared.
+        qk_norm: whether queries and keys are normalised before they are compared.
+        qk_norm_over: what then is of one size: the vector of each "head", or those of "all" of a token's together.
         score_divisor: what the products of queries and keys are divided by; None: √d.
         windows: how many tokens a query sees, itself the last of them, None all before it, layer by layer; they begin
             anew where there are more layers.
@@ -127,6 +129,7 @@ class ModelConfig:
     norm_placement: str = "pre"
     norm_eps: float = 1e-5
     qk_norm: bool = False
+    qk_norm_over: str = "head"
     score_divisor: float | None = None
     windows: tuple[int | None, ...] = (None,)
     position: str = "rope"

@@ -43,6 +43,8 @@ STYLES = {
     "local": {"position": "learned", "norm": "layernorm", "ffn": "gelu_tanh", "bias": True, "unbiased_qkv": True}
     | {"score_divisor": 1.0, "windows": (None, 8), "norm_placement": "shared", "unembedding_bias": True},
     "post": {"norm": "layernorm", "norm_placement": "post", "ffn": "gelu"},
+    "output": {"d_model": 48, "num_heads": 6, "num_kv_heads": 3, "qk_norm": True, "qk_norm_over": "all"}
+    | {"norm": "layernorm", "norm_placement": "output", "bias": True},
 }
 CORE = ("rope", "gpt")  # the styles of the bundled checkpoints
 ROTATING = [style for style, choices in STYLES.items() if choices.get("position", "rope") == "rope"]

@@ -78,7 +78,7 @@ def shown_pattern(
 
 
 def written_lengths(trace: Trace, layer: int, head: int) -> np.ndarray:
-    """(T,) ‖W_O v‖₂ of every key: how long a vector the head writes to the stream where it looks at that key alone.
+    """(T,) ‖W_O v‖₂ of every key: how long a vector the head writes where it looks at that key alone, before any norm.
 
     Weights say where a head looks, these how much there is to fetch (Kobayashi et al. 2020, eq. 8).
     """

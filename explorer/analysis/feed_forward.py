@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.edits import as_edited
-from explorer.analysis.norms import centred, norm_scale, unembed_part
-from explorer.architecture.stream import norms_from, read_by, sum_with, taps_from
+from explorer.analysis.norms import added_of, centred, norm_scale, unembed_part
+from explorer.architecture.stream import norms_among, read_by, way_of
 from explorer.tracing.trace import Trace
 
 
@@ -35,7 +35,8 @@ class Neurons:
         active: (F,) what it makes of it.
         up: (F,) what `active` is multiplied by, None where it is not (no SwiGLU).
         hidden: (F,) their product, or `active` itself.
-        written: (F,) |hidden| · ‖column of W_down‖, the length of the vector that each neuron adds to the stream.
+        written: (F,) |hidden| · ‖column of W_down‖, or of what a norm makes of that column: the length of the vector
+            that each neuron adds to the stream.
     """
 
     pre: np.ndarray
@@ -53,7 +54,8 @@ def neurons(trace: Trace, layer: int, query: int) -> Neurons:
     block = f"blocks.{layer}.ffn"
     up, hidden = trace[f"{block}.up"][query], trace[f"{block}.hidden"][query]
     gated = f"{block}.gate" in trace
-    written = np.abs(hidden) * np.linalg.norm(trace.weights[f"{block}.down_proj.weight"], axis=0)
+    columns = added_of(trace, layer, "ffn", trace.weights[f"{block}.down_proj.weight"].T, query)  # (F, D)
+    written = np.abs(hidden) * np.linalg.norm(columns, axis=-1)
     if gated:
         return Neurons(trace[f"{block}.gate_pre"][query], trace[f"{block}.gate"][query], up, hidden, written)
     return Neurons(up, hidden, None, hidden, written)
@@ -130,15 +132,13 @@ def sparsity(trace: Trace) -> Sparsity:
 def pushed(trace: Trace, layer: int, number: int, query: int) -> np.ndarray:
     """(V,) what a neuron adds to every token's logit after `query` for each 1 of its hidden value.
 
-    That is its output direction, its column of W_down, along the stream to the unembedding: through the norms on the
-    way, gains folded in and divided by what they divided by in this run, and edits; what later sublayers make of it is
-    not in it.
+    That is its output direction, its column of W_down, along its way to the unembedding: through the norms there, gains
+    folded in and divided by what they divided by in this run, and edits; what later sublayers make of it is not in it.
     """
     direction = trace.weights[f"blocks.{layer}.ffn.down_proj.weight"][:, number].astype(np.float64)  # (D,)
-    direction = as_edited(trace, f"blocks.{layer}.ffn.out", direction, query)
-    first = sum_with(trace.config, layer, "ffn")
-    norms = dict(norms_from(trace.config, first))
-    for tap in taps_from(trace.config, first):
+    way = way_of(trace.config, layer, "ffn")
+    norms = norms_among(trace.config, way)
+    for tap in way:
         if tap in norms:
             direction = centred(trace, direction, tap) * trace.weights[f"{tap}.weight"]
             direction = direction / norm_scale(trace, trace[norms[tap]][query], tap)

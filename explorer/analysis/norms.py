@@ -3,7 +3,7 @@
 import numpy as np
 
 from explorer.analysis.edits import as_edited, put_in, puts_in
-from explorer.architecture.stream import input_of
+from explorer.architecture.stream import input_of, output_norm
 from explorer.state.interventions import kind_of_norm
 from explorer.tracing.trace import Trace
 
@@ -67,6 +67,16 @@ def normalised(trace: Trace, name: str, x: np.ndarray, scale: np.ndarray | None 
         return x
     scale = norm_scale(trace, x, name) if scale is None else scale
     return centred(trace, x, name) / scale[..., None] * trace.weights[f"{name}.weight"] + shift_of(trace, name)
+
+
+def added_of(trace: Trace, layer: int, sublayer: str, x: np.ndarray, position: int) -> np.ndarray:
+    """What of some parts (..., D) of a sublayer's output at a position is added to the stream: they themselves, or what
+    the norm on the way makes of them, which divides by what it divided the whole output by; its β is no part's."""
+    norm = output_norm(trace.config, layer, sublayer)
+    if norm is None:
+        return x
+    scale = norm_scale(trace, trace[input_of(trace.config, norm)][position], norm)
+    return centred(trace, x, norm) / scale * trace.weights[f"{norm}.weight"]
 
 
 def unembed(trace: Trace, x: np.ndarray, positions: int | np.ndarray | None = None) -> np.ndarray:

@@ -32,6 +32,7 @@ PLACEMENTS = {
     "post": N_("{norm} (post-norm)"),
     "parallel": N_("{norm} (attention and feed-forward side by side)"),
     "shared": N_("{norm} (one for attention and feed-forward side by side)"),
+    "output": N_("{norm} (of what is added)"),
 }
 
 
@@ -64,7 +65,7 @@ def kind(config: ModelConfig) -> str:
         seen = ", ".join(f"{window}" if window else _("all") for window in config.windows)
         parts.append(_("sees {seen} tokens, layer by layer", seen=seen))
     if config.qk_norm:
-        parts.append("QK-norm")
+        parts.append("QK-norm" if config.qk_norm_over == "head" else _("QK-norm over all heads"))
     if config.bias or config.has_qkv_bias:
         parts.append(look_up(BIASES[config.bias, config.has_qkv_bias]))
     if config.unembedding_bias:

@@ -12,8 +12,15 @@ from model.config import ModelConfig
 from model.layers.activations import KERNELS
 from model.layers.layernorm import LayerNorm
 from model.layers.linear import Linear
+from model.layers.norms import LayerNormOverHeads, RMSNormOverHeads
 from model.layers.rmsnorm import RMSNorm
-from model.layers.transformer_block import ParallelBlock, PostNormBlock, SharedNormBlock, TransformerBlock
+from model.layers.transformer_block import (
+    OutputNormBlock,
+    ParallelBlock,
+    PostNormBlock,
+    SharedNormBlock,
+    TransformerBlock,
+)
 
 Block = Callable[[Tensor, Tensor | None, tuple[Tensor, Tensor, Tensor]], Tensor]  # stream, rotation, room in the cache
 
@@ -42,6 +49,19 @@ def post_norm(block: PostNormBlock, config: ModelConfig, layer: int) -> Block:
     return step
 
 
+def output_norm(block: OutputNormBlock, config: ModelConfig, layer: int) -> Block:
+    as_it_is = nn.Identity()
+    attend, hidden = Attention(as_it_is, block, config, layer), hidden_layer(as_it_is, block, config)
+    add_attention = adder(block.attn.o_proj, block.attn_norm)
+    add_hidden = adder(block.ffn.down_proj, block.ffn_norm)
+
+    def step(x: Tensor, rotation: Tensor | None, room: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        x = add_attention(x, attend(x, rotation, *room))
+        return add_hidden(x, hidden(x))
+
+    return step
+
+
 def parallel(block: ParallelBlock, config: ModelConfig, layer: int) -> Block:
     return side_by_side(block, config, layer, block.ffn_norm)
 
@@ -61,7 +81,7 @@ def side_by_side(block: ParallelBlock | SharedNormBlock, config: ModelConfig, la
     return step
 
 
-DECODED = {"pre": pre_norm, "post": post_norm, "parallel": parallel, "shared": shared}
+DECODED = {"pre": pre_norm, "post": post_norm, "parallel": parallel, "shared": shared, "output": output_norm}
 
 
 class Attention:
@@ -75,7 +95,10 @@ class Attention:
         self.queries = q.unflatten(0, (kv_heads, -1))  # (G, H / G, d), those that share a key side by side
         self.scale, self.zero = 1 / config.divisor, qkv.new_zeros(())
         self.seen = slice(None) if attn.window is None else slice(-attn.window, None)
-        self.normalised = [(q, normaliser(attn.q_norm)), (k, normaliser(attn.k_norm))] if config.qk_norm else []
+        compared = [(q, attn.q_norm), (k, attn.k_norm)] if config.qk_norm else []
+        if config.qk_norm_over == "all":
+            compared = [(part.view(-1), norm) for part, norm in compared]
+        self.normalised = [(part, normaliser(norm)) for part, norm in compared]
         pairs = qkv[:-kv_heads]  # (H + G, d), to be rotated
         self.rotates, self.adjacent = config.rotates(layer), config.rope_layout == "adjacent"
         if self.rotates and self.adjacent:
@@ -146,9 +169,12 @@ def by_columns(matrix: Tensor) -> Tensor:
     return matrix.t().contiguous().t()
 
 
-def adder(layer: Linear) -> Callable[[Tensor, Tensor], Tensor]:
-    """(x, y) -> x + W y + b, in the memory of x."""
+def adder(layer: Linear, norm: nn.Module | None = None) -> Callable[[Tensor, Tensor], Tensor]:
+    """(x, y) -> x + W y + b, or x + norm(W y + b), in the memory of x."""
     weight, bias = layer.weight.detach(), layer.bias
+    if norm is not None:
+        normalise, bias = normaliser(norm), None if bias is None else bias.detach()
+        return lambda x, y: x.add_(normalise(F.linear(y, weight, bias)))
     if bias is None:
         return lambda x, y: x.addmv_(weight, y)
     bias = bias.detach()
@@ -157,10 +183,10 @@ def adder(layer: Linear) -> Callable[[Tensor, Tensor], Tensor]:
 
 def normaliser(layer: nn.Module) -> Callable[[Tensor], Tensor]:
     """The function of a norm over the last axis: of those known here in few operations, else the norm itself."""
-    if type(layer) is LayerNorm:
+    if type(layer) in (LayerNorm, LayerNormOverHeads):
         weight, bias = layer.weight.detach(), layer.bias.detach()
         return partial(F.layer_norm, normalized_shape=weight.shape, weight=weight, bias=bias, eps=layer.eps)
-    if type(layer) is RMSNorm:
+    if type(layer) in (RMSNorm, RMSNormOverHeads):
         # In four operations: x / √(mean(x²) + ε) = √D x / hypot(‖x‖, √(ε D)), the gain holding √D.
         width = layer.weight.shape[0]
         gain = layer.weight.detach() * math.sqrt(width)

@@ -32,6 +32,7 @@ class MultiHeadSelfAttention(nn.Module):
         bias: bool = False,
         qkv_bias: bool | None = None,
         qk_norm: Callable[[int], nn.Module] | None = None,
+        qk_norm_over: str = "head",
         score_divisor: float | None = None,
         window: int | None = None,
         rotates: bool = True,
@@ -49,8 +50,11 @@ class MultiHeadSelfAttention(nn.Module):
         self.k_proj = Linear(d_model, self.num_kv_heads * d_head, qkv_bias)
         self.v_proj = Linear(d_model, self.num_kv_heads * d_head, qkv_bias)
         self.o_proj = Linear(num_heads * d_head, d_model, bias)
-        self.q_norm = qk_norm(d_head) if qk_norm else nn.Identity()
-        self.k_norm = qk_norm(d_head) if qk_norm else nn.Identity()
+        q_width, k_width = d_head, d_head
+        if qk_norm_over == "all":
+            q_width, k_width = num_heads * d_head, self.num_kv_heads * d_head
+        self.q_norm = qk_norm(q_width) if qk_norm else nn.Identity()
+        self.k_norm = qk_norm(k_width) if qk_norm else nn.Identity()
         self.score_divisor, self.window = score_divisor or math.sqrt(d_head), window
         self.rotate = ROTATIONS[rope_layout] if rotates else unturned
         self.pattern_dropout = Dropout(attention_dropout)

@@ -39,9 +39,10 @@ MODEL_HELP = {
     "num_kv_heads": "heads of keys and values, shared among the others; num_heads / 8 to num_heads",
     "norm": "rmsnorm or layernorm",
     "norm_placement": "pre or post: normalise before or after a sublayer, post needs a small learning rate; parallel: "
-    "before both sublayers, which read the same; shared: one before both",
+    "before both sublayers, which read the same; shared: one before both; output: what a sublayer adds",
     "norm_eps": "what keeps a norm from dividing by 0; 1e-6 to 1e-5",
     "qk_norm": "normalise queries and keys, which steadies large learning rates",
+    "qk_norm_over": "head by head, or all heads of a token together: head or all",
     "position": "rope, sinusoidal, learned or none",
     "rope_theta": "base of the rotary angles; 10,000, up to 1,000,000 for long contexts",
     "rope_scaling": 'slower rotation for longer contexts, {"kind": "linear", "ntk" or "llama3", "factor": 4}',

@@ -5,10 +5,9 @@ import math
 import numpy as np
 
 from explorer.analysis.feed_forward import NEAR, pushed, sparsity
-from explorer.architecture.stream import sum_with
+from explorer.architecture.stream import way_of
 from explorer.explain.analysed.arithmetic import product
 from explorer.explain.analysed.attribution import THROUGH_NORMS, through, unembedding
-from explorer.explain.captured.edits import shared
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number
 from explorer.explain.place import at, of_id
@@ -25,8 +24,7 @@ def push(trace: Trace, layer: int, neuron: int, query: int, token_id: int) -> De
     """What a neuron adds to a token's logit for each 1 of its hidden value."""
     drawn = element(pushed(trace, layer, neuron, query), token_id)
     column, from_column = take(trace, f"blocks.{layer}.ffn.down_proj.weight", ALL, neuron)
-    written = shared(trace, f"blocks.{layer}.ffn.out", column, query)
-    vector, inputs = through(trace, (written, [from_column]), sum_with(trace.config, layer, "ffn"), query)
+    vector, inputs = through(trace, (column, [from_column]), way_of(trace.config, layer, "ffn"), query)
     row, from_row = unembedding(trace, token_id, query)
     return Derivation(
         _("what neuron {neuron} of layer {layer} adds for each 1 of its hidden value", neuron=neuron, layer=layer),

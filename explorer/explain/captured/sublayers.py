@@ -1,13 +1,14 @@
 """The formulas of what attention and the feed-forward compute inside a block."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from explorer.architecture.stream import read_by
 from explorer.explain.captured.activation import Activation
 from explorer.explain.captured.attention import Fetched, Pattern, Rotation, Scores
 from explorer.explain.captured.formula import Formula
 from explorer.explain.captured.linear import Copy, Linear, Product
-from explorer.explain.captured.norms import NORM_LINES, Norm
+from explorer.explain.captured.norms import NORM_LINES, Norm, OverHeads
 from explorer.explain.source import Source
 from model.config import ModelConfig
 
@@ -23,8 +24,7 @@ def projected(part: str) -> Callable[[ModelConfig, int], Linear]:
     """q, k or v as its linear map leaves it, split into heads."""
 
     def formula(config: ModelConfig, layer: int) -> Linear:
-        read = read_by(config, layer, "attn")
-        heads = config.num_heads if part == "q" else config.kv_heads
+        read, heads = read_by(config, layer, "attn"), heads_of(config, part)
         line = Source(HEADS, f"{part} = self.{part}(")
         return Linear(part, read, f"blocks.{layer}.attn.{part}_proj", line, heads)
 
@@ -32,13 +32,21 @@ def projected(part: str) -> Callable[[ModelConfig, int], Linear]:
 
 
 def normed_head(part: str) -> Callable[[ModelConfig, int], Formula]:
-    """The norm of every head's q or k."""
+    """The norm of every head's q or k, or of all heads' together."""
 
     def formula(config: ModelConfig, layer: int) -> Formula:
-        norm = f"blocks.{layer}.attn.{part}_norm"
-        return Norm(f"{part}_norm", projected(part)(config, layer), norm, NORM_LINES[config.norm])
+        norm, line = f"blocks.{layer}.attn.{part}_norm", NORM_LINES[config.norm]
+        x = projected(part)(config, layer)
+        if config.qk_norm_over == "head":
+            return Norm(f"{part}_norm", x, norm, line)
+        return OverHeads(Norm(f"{part}_norm", replace(x, heads=None), norm, line), heads_of(config, part), line)
 
     return formula
+
+
+def heads_of(config: ModelConfig, part: str) -> int:
+    """How many heads of q, k or v there are."""
+    return config.num_heads if part == "q" else config.kv_heads
 
 
 def compared(part: str) -> Callable[[ModelConfig, int], Formula]:

@@ -77,6 +77,8 @@ SUMS = {
     ("post", "resid_post"): "self.resid_post(x + self.ffn(x)",
     ("parallel", "resid_post"): "self.resid_post(x + fetched + self.ffn(self.ffn_norm(x))",
     ("shared", "resid_post"): "self.resid_post(x + fetched + self.ffn(y)",
+    ("output", "resid_mid"): "self.resid_mid(x + self.attn_norm(self.attn(x, ",
+    ("output", "resid_post"): "self.resid_post(x + self.ffn_norm(self.ffn(x))",
 }
 
 

@@ -1,7 +1,7 @@
 """Feed-forward: what each neuron makes of a token."""
 
 from explorer.analysis.feed_forward import neuron, neurons, pushed
-from explorer.architecture.stream import norms_from, sum_with
+from explorer.architecture.stream import joining, norms_among, way_of
 from explorer.explain.analysed.feed_forward import push, share_near_zero
 from explorer.explain.captured import derivation_of
 from explorer.explain.derivation import Derivation
@@ -21,9 +21,11 @@ from explorer.views.what_ifs import GATE, HIDDEN, NEURON
 
 
 def mark_of_neurons(trace: Trace, selection: Selection) -> Mark:
-    """Where the dots are, and how much each neuron writes."""
+    """Where the dots are, and how much each neuron writes, by what a norm on the way divides by."""
     steps = ("gate_pre", "gate") * (trace.config.ffn == "swiglu")
-    return recomputed(*(f"blocks.{{layer}}.ffn.{step}" for step in (*steps, "up", "hidden")))(trace, selection)
+    normalised = norms_among(trace.config, joining(trace.config, selection.layer, "ffn")).values()
+    shown = *(f"blocks.{{layer}}.ffn.{step}" for step in (*steps, "up", "hidden")), *normalised
+    return recomputed(*shown)(trace, selection)
 
 
 def mark_of_promoted(trace: Trace, selection: Selection) -> Mark:
@@ -31,7 +33,7 @@ def mark_of_promoted(trace: Trace, selection: Selection) -> Mark:
     layer, chosen, query = selection.layer, selection.neuron, selection.query
     read = (
         neuron(trace, layer, chosen, query).read,
-        *(x for _norm, x in norms_from(trace.config, sum_with(trace.config, layer, "ffn"))),
+        *norms_among(trace.config, way_of(trace.config, layer, "ffn")).values(),
     )
     weights = "blocks.{layer}.ffn.down_proj.weight", "lm_head.weight"
     return worked_out(*weights, "blocks.{layer}.ffn.hidden", *read)(trace, selection)

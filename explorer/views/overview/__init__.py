@@ -112,10 +112,8 @@ def formula(trace: Trace, selection: Selection) -> str:
     return "\n".join(lines)
 
 
-# All along the stream, what is written to it and, of a post-norm model, what its norms leave.
-MARK = worked_out(
-    "blocks.0.resid_pre", *PARTS, "blocks.*.attn.out", "blocks.*.attn_norm", "blocks.*.ffn_norm", "logits", against=SUM
-)
+# All along the stream, what is written to it, and what norms leave.
+MARK = worked_out("blocks.0.resid_pre", *PARTS, "blocks.*.attn_norm", "blocks.*.ffn_norm", "logits", against=SUM)
 
 
 VIEW = View(

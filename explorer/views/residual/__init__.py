@@ -2,7 +2,8 @@
 
 from explorer.analysis.norms import kind
 from explorer.analysis.residual import norm_readings, updates
-from explorer.architecture.stream import all_sums, layout, norms_of, stream_norms
+from explorer.architecture.layout import layout
+from explorer.architecture.stream import all_sums, norms_of, stream_norms
 from explorer.explain.analysed.residual import (
     cosine,
     direction,

@@ -23,8 +23,13 @@ def logit_with_scales_held(trace: Trace, position: int, token_id: int, without: 
         return apply_norm(trace, name, x, norm_scale(trace, trace[captured][position]))
 
     x, norms = value("embed"), layouts.norms(trace.config)
+
+    def written(name):
+        """What is added, or the norm of what its sublayer gives out."""
+        return norm(name, value(norms[name]), norms[name]) if name in norms else value(name)
+
     for name, _before, added, after in layouts.sums(trace.config):
-        x = x + sum(map(value, added))
+        x = x + sum(map(written, added))
         x = norm(after, x, norms[after]) if after != name else x
     x = norm("final_norm", x, f"blocks.{trace.config.num_layers - 1}.resid_post")
     bias = trace.weights["lm_head.bias"][token_id] if trace.config.unembedding_bias else 0

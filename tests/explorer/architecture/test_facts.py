@@ -25,6 +25,7 @@ def test_facts_name_the_kind_and_the_size(lms):
             "sees all, 8 tokens, layer by layer · biases, none of q, k, v · unembedding with a bias",
         ),
         ("post", "LayerNorm (post-norm) · RoPE · GELU"),
+        ("output", "LayerNorm (of what is added) · RoPE · SwiGLU · QK-norm over all heads · biases"),
     ],
 )
 def test_the_kind_says_what_a_model_is_built_of(lms, style, words):

@@ -8,6 +8,7 @@ import torch
 from explorer.state.interventions import parse_edits
 from explorer.tracing.capture import capture
 from model.transformer_lm import TransformerLM
+from tests.layouts import output_norm
 
 IDS = list(range(40, 52))
 
@@ -73,6 +74,21 @@ def weight(lm, name: str) -> torch.Tensor:
     return lm.state_dict()[f"{name}.weight"]
 
 
+def of_neuron(lm, layer: int, neuron: int) -> torch.Tensor:
+    """What it writes: its column of W_down, or what a norm makes of that."""
+    return added_of(lm, layer, "ffn", weight(lm, f"blocks.{layer}.ffn.down_proj")[:, [neuron]])[:, 0]
+
+
+def added_of(lm, layer: int, sublayer: str, columns: torch.Tensor) -> torch.Tensor:
+    """What is added to the stream of columns (D, N) that a sublayer gives out: they themselves, or what a norm makes of
+    them but for the length."""
+    norm = output_norm(lm.config, sublayer)
+    if norm is None:
+        return columns
+    centred = columns - columns.mean(0) if lm.config.norm == "layernorm" else columns
+    return centred * weight(lm, f"blocks.{layer}.{norm}")[:, None]
+
+
 # text -> lm -> what it is by hand
 BY_HAND = {
     "blocks.1.attn.z.1*mean": lambda lm: {"blocks.1.attn.z": put(1, lambda x: x[1].mean(0))},
@@ -101,11 +117,9 @@ BY_HAND = {
         )
     },
     "blocks.0.attn.out@3*add*neuron.1.7*3": lambda lm: {
-        "blocks.0.attn.out": put(3, lambda x: pushed(x, weight(lm, "blocks.1.ffn.down_proj")[:, 7], 3))
+        "blocks.0.attn.out": put(3, lambda x: pushed(x, of_neuron(lm, 1, 7), 3))
     },
     "blocks.1.resid_pre@2*remove*neuron.0.5": lambda lm: {
-        "blocks.1.resid_pre": put(
-            2, lambda x: x - torch.outer(x @ (u := unit(weight(lm, "blocks.0.ffn.down_proj")[:, 5])), u)
-        )
+        "blocks.1.resid_pre": put(2, lambda x: x - torch.outer(x @ (u := unit(of_neuron(lm, 0, 5))), u))
     },
 }

@@ -11,8 +11,9 @@ from tests.exhaustive import in_turn
 
 GPT = {"norm": "layernorm", "position": "sinusoidal", "ffn": "relu"}
 # Every pair of choices that could meet in the decoder, and each switch with either kind of model.
+MET = {name: values for name, values in CHOICES.items() if name != "qk_norm_over"}  # which needs a switch
 EVERY_MODEL = [
-    pytest.param(dict(zip(CHOICES, case.values, strict=True)), marks=case.marks) for case in in_turn(*CHOICES.values())
+    pytest.param(dict(zip(MET, case.values, strict=True)), marks=case.marks) for case in in_turn(*MET.values())
 ]
 SWITCHED = [{name: True} | style for name in SWITCHES for style in ({}, GPT)] + [
     {"num_kv_heads": 1},
@@ -27,6 +28,8 @@ SWITCHED = [{name: True} | style for name in SWITCHES for style in ({}, GPT)] + 
     {"rotary_dim": 2, "rope_layout": "half_split"},
     {"num_kv_heads": 1, "qk_norm": True, "rope_layout": "half_split", "qkv_bias": True},
     {"num_kv_heads": 1, "qk_norm": True, "norm_placement": "post", **GPT},
+    {"num_kv_heads": 1, "qk_norm": True, "qk_norm_over": "all", "norm_placement": "output"},
+    {"qk_norm": True, "qk_norm_over": "all", "norm_placement": "output", "bias": True, **GPT},
 ]
 
 

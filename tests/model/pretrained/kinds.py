@@ -36,6 +36,8 @@ KINDS = {
     "Phi-3, half turned": ("Phi3", SIZES | HEADS | {"rope_parameters": HALF}),
     "Granite": ("Granite", SIZES | HEADS | GRANITE | {"attention_bias": True, "mlp_bias": True}),
     "Granite, tied": ("Granite", SIZES | HEADS | GRANITE | {"tie_word_embeddings": True}),
+    "OLMo 2": ("Olmo2", SIZES | HEADS | {"rope_parameters": THETA, "rms_norm_eps": 1e-3}),
+    "OLMo 2, tied": ("Olmo2", SIZES | HEADS | {"rope_parameters": LLAMA3, "tie_word_embeddings": True}),
     "SmolLM3": ("SmolLM3", SIZES | HEADS | {"no_rope_layers": [1, 0, 1], "rope_parameters": THETA}),
     "SmolLM3, windows": ("SmolLM3", SIZES | HEADS | {"no_rope_layer_interval": 3} | SMOL_WINDOWS),
     "GPT-Neo": ("GPTNeo", NEO),

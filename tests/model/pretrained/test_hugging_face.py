@@ -140,6 +140,8 @@ def test_layers_that_do_not_turn_are_every_fourth_where_none_are_listed(saved):
         ("SmolLM3", {"no_rope_layers": [1, 0]}, "no_rope_layers [1, 0] is not understood, only [1, 1, 1]"),
         ("SmolLM3", {"no_rope_layers": [1, 2, 0]}, "no_rope_layers [1, 2, 0] is not understood"),
         ("SmolLM3", {"sliding_window": 7}, "sliding_window 7 is not understood, only None"),
+        ("OLMo 2", {"attention_bias": True}, "attention_bias True is not understood, only False"),
+        ("OLMo 2", {"clip_qkv": 8.0}, "its config says clip_qkv, which is not understood"),
         ("OPT", {"do_layer_norm_before": False}, "do_layer_norm_before False is not understood"),
         ("OPT", {"word_embed_proj_dim": 16}, "word_embed_proj_dim 16 is not understood, only 32"),
     ],
