@@ -7,13 +7,14 @@ from model.errors import ModelError
 
 CHOICES = {
     "norm": ("rmsnorm", "layernorm"),
-    "norm_placement": ("pre", "post", "parallel", "shared", "output"),
+    "norm_placement": ("pre", "post", "parallel", "shared", "output", "sandwich"),
     "qk_norm_over": ("head", "all"),
     "position": ("rope", "sinusoidal", "learned", "none"),
     "rope_layout": ("adjacent", "half_split"),
-    "ffn": ("swiglu", "relu", "gelu", "gelu_tanh"),
+    "ffn": ("swiglu", "geglu", "relu", "gelu", "gelu_tanh"),
 }
 ROPE_SCALINGS = ("linear", "ntk", "llama3")
+GATED = ("swiglu", "geglu")  # the feed-forwards with a gate
 LARGEST = 1 << 28  # of any size: so large no product of two overflows, and no model can be
 SWITCHES = ("bias", "qkv_bias", "unbiased_qkv", "unembedding_bias", "qk_norm", "tie_embeddings", "scale_embeddings")
 
@@ -87,12 +88,14 @@ class ModelConfig:
         head_dim: d, how wide each head is; None: D / H.
         norm: "rmsnorm" or "layernorm".
         norm_placement: "pre" normalises what a sublayer reads, "post" the stream after it has added to it, "output"
-            what it adds; "parallel" is as "pre", but both sublayers of a block read the same stream, each through its
-            own norm, "shared" through one for both.
+            what it adds, "sandwich" what it reads and what it adds; "parallel" is as "pre", but both sublayers of a
+            block read the same stream, each through its own norm, "shared" through one for both.
         norm_eps: ε of the norms.
         qk_norm: whether queries and keys are normalised before they are compared.
         qk_norm_over: what then is of one size: the vector of each "head", or those of "all" of a token's together.
         score_divisor: what the products of queries and keys are divided by; None: √d.
+        score_cap: c, of scores s what goes into the softmax is c · tanh(s / c), within ± c; None: s itself.
+        logit_cap: the same of the logits.
         windows: how many tokens a query sees, itself the last of them, None all before it, layer by layer; they begin
             anew where there are more layers.
         position: how order gets in: "rope" turns queries and keys, "sinusoidal" and "learned" add a vector a position
@@ -102,7 +105,8 @@ class ModelConfig:
         rotary_dim: r, how many of each head's dimensions turn: the first r / 2 pairs; None: all do.
         rotary_layers: whether queries and keys turn, layer by layer; they begin anew where there are more layers.
         rope_scaling: how the rotary frequencies are slowed for contexts longer than were trained on.
-        ffn: "swiglu", or two layers with "relu", "gelu" or its approximation "gelu_tanh" between them.
+        ffn: "swiglu", "geglu", the same with GELU's approximation as the gate's function, or two layers with "relu",
+            "gelu" or its approximation "gelu_tanh" between them.
         bias: whether the blocks' linear maps have biases.
         qkv_bias: whether those that make queries, keys and values have them even if the others do not.
         unbiased_qkv: whether these have none even if the others do.
@@ -131,6 +135,8 @@ class ModelConfig:
     qk_norm: bool = False
     qk_norm_over: str = "head"
     score_divisor: float | None = None
+    score_cap: float | None = None
+    logit_cap: float | None = None
     windows: tuple[int | None, ...] = (None,)
     position: str = "rope"
     rope_theta: float = 10000.0
@@ -163,6 +169,11 @@ class ModelConfig:
     def divisor(self) -> float:
         """`score_divisor`, or √d where it is None."""
         return self.score_divisor or math.sqrt(self.d_head)
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether the feed-forward multiplies its neurons by a gate's."""
+        return self.ffn in GATED
 
     @property
     def embedding_scale(self) -> float:
@@ -248,7 +259,8 @@ class ModelConfig:
             if not is_number(value) or not 0 <= value < 1:
                 raise ModelError("{name} must be a number in [0, 1), got {got!r}", name=name, got=value)
         numbers = "rope_theta", "norm_eps", "embedding_multiplier"
-        for name in (*numbers, *["score_divisor"] * (self.score_divisor is not None)):
+        optional = "score_divisor", "score_cap", "logit_cap"
+        for name in (*numbers, *(name for name in optional if getattr(self, name) is not None)):
             value = getattr(self, name)
             if not is_number(value) or not 0 < value < math.inf:
                 raise ModelError("{name} must be a positive number, got {got!r}", name=name, got=value)

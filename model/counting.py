@@ -26,7 +26,7 @@ BIASES = {
 }
 
 
-NORMS_A_BLOCK = {"pre": 2, "post": 2, "parallel": 2, "shared": 1, "output": 2}
+NORMS_A_BLOCK = {"pre": 2, "post": 2, "parallel": 2, "shared": 1, "output": 2, "sandwich": 4}
 
 
 def parameter_table(config: ModelConfig) -> list[Row]:
@@ -39,7 +39,7 @@ def parameter_table(config: ModelConfig) -> list[Row]:
     norm, norm_formula = (2 * D, "2 D") if c.norm == "layernorm" else (D, "D")
     num_norms = NORMS_A_BLOCK[c.norm_placement] * L + (c.norm_placement != "post")
     qk_norms, times = (2 * L, "2 L") if c.qk_norm_over == "head" else (L * (H + G), "L (H + G)")
-    matrices = 3 if c.ffn == "swiglu" else 2
+    matrices = 3 if c.is_gated else 2
     attention_biases = (H + 2 * G) * d * c.has_qkv_bias + D * c.bias
     rows = [
         Row("token embedding", "V D", V * D),
@@ -73,7 +73,7 @@ def flops_table(config: ModelConfig, num_positions: int) -> list[Row]:
     """
     c = config
     V, D, L, H, G, F, K = c.vocab_size, c.d_model, c.num_layers, c.num_heads, c.kv_heads, c.d_ff, num_positions
-    matrices = 3 if c.ffn == "swiglu" else 2
+    matrices = 3 if c.is_gated else 2
     return [
         Row("attention projections", "4 L D d (H + G)", 4 * L * D * c.d_head * (H + G)),
         Row("attention scores and weighted values", *scores_and_values(c, K)),

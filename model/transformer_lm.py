@@ -18,6 +18,7 @@ from model.layers.linear import Linear
 from model.layers.norms import NORMS
 from model.layers.rope import RotaryPositionalEmbedding
 from model.layers.sinusoidal import SinusoidalPositionalEmbedding
+from model.layers.softcap import softcap
 from model.layers.transformer_block import BLOCKS
 from model.tap import Tap
 
@@ -92,7 +93,8 @@ class TransformerLM(nn.Module):
             x = block(x, rotation, padding, cache, layer)
         if cache:
             cache.length = end
-        return self.logits(self.lm_head(self.final_norm(x)))  # (B, T, V)
+        logits = softcap(self.lm_head(self.final_norm(x)), self.config.logit_cap)
+        return self.logits(logits)  # (B, T, V)
 
     def embed_tokens(self, token_ids: Tensor, token_positions: Tensor) -> Tensor:
         """(B, T) token ids and (B or 1, T) positions -> (B, T, D): where the residual stream begins."""

@@ -19,6 +19,10 @@ SUMS = {
         ("resid_mid", "resid_pre", ["attn_norm"], "resid_mid"),
         ("resid_post", "resid_mid", ["ffn_norm"], "resid_post"),
     ],
+    "sandwich": [
+        ("resid_mid", "resid_pre", ["attn_out_norm"], "resid_mid"),
+        ("resid_post", "resid_mid", ["ffn_out_norm"], "resid_post"),
+    ],
     "parallel": [("resid_post", "resid_pre", ["attn.out", "ffn.out"], "resid_post")],
     "shared": [("resid_post", "resid_pre", ["attn.out", "ffn.out"], "resid_post")],
 }
@@ -29,6 +33,12 @@ NORMS = {
     "parallel": {"attn_norm": "resid_pre", "ffn_norm": "resid_pre"},
     "shared": {"attn_norm": "resid_pre"},
     "output": {"attn_norm": "attn.out", "ffn_norm": "ffn.out"},
+    "sandwich": {
+        "attn_norm": "resid_pre",
+        "attn_out_norm": "attn.out",
+        "ffn_norm": "resid_mid",
+        "ffn_out_norm": "ffn.out",
+    },
 }
 # and what attention and feed-forward read
 READS = {
@@ -37,10 +47,12 @@ READS = {
     "parallel": ("attn_norm", "ffn_norm"),
     "shared": ("attn_norm", "attn_norm"),
     "output": ("resid_pre", "resid_mid"),
+    "sandwich": ("attn_norm", "ffn_norm"),
 }
 # and through which norms what either gives out is added, if through any
-OUTPUT_NORMS = {"output": ("attn_norm", "ffn_norm")}
-STAGES = {"attn.out": "attention", "ffn.out": "feed-forward", "attn_norm": "attention", "ffn_norm": "feed-forward"}
+OUTPUT_NORMS = {"output": ("attn_norm", "ffn_norm"), "sandwich": ("attn_out_norm", "ffn_out_norm")}
+STAGES = dict.fromkeys(("attn.out", "attn_norm", "attn_out_norm"), "attention")
+STAGES |= dict.fromkeys(("ffn.out", "ffn_norm", "ffn_out_norm"), "feed-forward")
 
 
 def sums(config: ModelConfig) -> list[tuple[str, str, list[str], str]]:
@@ -72,6 +84,19 @@ def added(trace: Trace, layer: int, sublayer: str, parts: np.ndarray, position: 
     if trace.config.norm == "layernorm":
         x, parts = x - x.mean(), parts - parts.mean(-1, keepdims=True)
     return parts / np.sqrt((x * x).mean() + trace.config.norm_eps) * trace.weights[f"{block}.{norm}.weight"]
+
+
+def capped(x, cap: float | None):
+    """c · tanh(x / c)."""
+    return x if cap is None else cap * np.tanh(x / cap)
+
+
+def cap_share(trace: Trace, position: int) -> np.ndarray:
+    """(V,) what a cap multiplied every logit at a position by."""
+    plain = trace["final_norm"][position].astype(float) @ trace.weights["lm_head.weight"].astype(float).T
+    if trace.config.unembedding_bias:
+        plain = plain + trace.weights["lm_head.bias"]
+    return capped(plain, trace.config.logit_cap) / plain
 
 
 def stages(config: ModelConfig) -> list[str]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.edits import as_edited, put_in, puts_in
-from explorer.analysis.norms import centred, norm_scale, normalised, shift_of, unembedding, unembedding_bias
+from explorer.analysis.norms import centred, norm_scale, normalised, shift_of
+from explorer.analysis.unembedding import unembedding, unembedding_bias
 from explorer.architecture.layout import layout
 from explorer.architecture.shifts import has_shifts
 from explorer.architecture.stream import (
@@ -29,8 +30,9 @@ class Attribution:
     """A logit at one position, or the difference of two, as a sum of parts.
 
     What a part adds is its vector's product with the direction that the unembedding reads, taken through the norms that
-    come after it. Every norm divides by what it divided the whole stream by in this run, so that it is linear and the
-    parts add up exactly; what a part changes in later sublayers counts as theirs.
+    come after it. Every norm divides by what it divided the whole stream by in this run, and a cap of the logits
+    multiplies by what it multiplied the whole logit by, so that they are linear and the parts add up exactly; what a
+    part changes in later sublayers counts as theirs.
 
     Attributes:
         token: of the token's own embedding.
@@ -73,11 +75,11 @@ def attribution(trace: Trace, position: int, token_id: int, rival_id: int | None
     as the edits on the way to the logit leave them."""
     config, weights = trace.config, trace.weights
     read, logit = unembedding(trace, token_id, position), float(trace["logits"][position, token_id])
-    shift = float(unembedding_bias(trace, token_id, position)[0])
+    shift = unembedding_bias(trace, token_id, position)
     if rival_id is not None:
         read = read - unembedding(trace, rival_id, position)
         logit = logit - float(trace["logits"][position, rival_id])
-        shift -= float(unembedding_bias(trace, rival_id, position)[0])
+        shift -= unembedding_bias(trace, rival_id, position)
 
     def value(name: str) -> np.ndarray:
         return trace[name][..., position, :].astype(np.float64)

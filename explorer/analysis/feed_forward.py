@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.edits import as_edited
-from explorer.analysis.norms import added_of, centred, norm_scale, unembed_part
+from explorer.analysis.norms import added_of, centred, norm_scale
+from explorer.analysis.unembedding import unembed_part
 from explorer.architecture.stream import norms_among, read_by, way_of
 from explorer.tracing.trace import Trace
 
@@ -17,12 +18,18 @@ def gelu(x: np.ndarray) -> np.ndarray:
     return x / 2 * (1 + np.array([math.erf(value) for value in np.ravel(x) / math.sqrt(2)]).reshape(np.shape(x)))
 
 
+def gelu_tanh(x: np.ndarray) -> np.ndarray:
+    """Its approximation."""
+    return x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
 # kind of feed-forward -> its activation's name, and the function (of float64 arrays)
 ACTIVATIONS: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
     "swiglu": ("SiLU", lambda x: x * (1 + np.tanh(x / 2)) / 2),
+    "geglu": ("GELU", gelu_tanh),
     "relu": ("ReLU", lambda x: np.maximum(x, 0)),
     "gelu": ("GELU", gelu),
-    "gelu_tanh": ("GELU", lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))),
+    "gelu_tanh": ("GELU", gelu_tanh),
 }
 
 
@@ -33,7 +40,7 @@ class Neurons:
     Attributes:
         pre: (F,) what the activation function is applied to.
         active: (F,) what it makes of it.
-        up: (F,) what `active` is multiplied by, None where it is not (no SwiGLU).
+        up: (F,) what `active` is multiplied by, None where there is no gate.
         hidden: (F,) their product, or `active` itself.
         written: (F,) |hidden| · ‖column of W_down‖, or of what a norm makes of that column: the length of the vector
             that each neuron adds to the stream.
@@ -89,7 +96,7 @@ def neuron(trace: Trace, layer: int, number: int, query: int) -> Neuron:
         return float(weight[number] @ x + (0.0 if bias is None else bias[number]))
 
     _, activation = ACTIVATIONS[trace.config.ffn]
-    gated = trace.config.ffn == "swiglu"
+    gated = trace.config.is_gated
     pre = projected("gate" if gated else "up")
     up = projected("up") if gated else None
     active = float(activation(np.array(pre)))

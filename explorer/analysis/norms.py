@@ -77,34 +77,3 @@ def added_of(trace: Trace, layer: int, sublayer: str, x: np.ndarray, position: i
         return x
     scale = norm_scale(trace, trace[input_of(trace.config, norm)][position], norm)
     return centred(trace, x, norm) / scale * trace.weights[f"{norm}.weight"]
-
-
-def unembed(trace: Trace, x: np.ndarray, positions: int | np.ndarray | None = None) -> np.ndarray:
-    """Logits of normalised vectors, with the run's edits of logits: (..., D) -> (..., V) in float32."""
-    logits = x.astype(np.float32) @ trace.weights["lm_head.weight"].T
-    if trace.config.unembedding_bias:
-        logits += trace.weights["lm_head.bias"]
-    return as_edited(trace, "logits", logits, positions)
-
-
-def unembed_part(trace: Trace, x: np.ndarray, positions: int | np.ndarray | None = None) -> np.ndarray:
-    """What a part of a normalised vector has in the logits: the same without the bias, which is no part's."""
-    return as_edited(trace, "logits", x.astype(np.float32) @ trace.weights["lm_head.weight"].T, positions)
-
-
-def unembedding(trace: Trace, token_id: int, position: int | np.ndarray | None = None) -> np.ndarray:
-    """(D,) in float64, whose product with a normalised vector is a token's logit less its `unembedding_bias`, with the
-    run's edits of logits; of several positions (T, D)."""
-    return factor(trace, token_id, position) * trace.weights["lm_head.weight"][token_id]
-
-
-def unembedding_bias(trace: Trace, token_id: int, position: int | np.ndarray | None = None) -> np.ndarray:
-    """(1,), what is added to that product; of several positions (T, 1)."""
-    bias = trace.weights.get("lm_head.bias", np.zeros(trace.config.vocab_size))
-    return factor(trace, token_id, position) * bias[token_id]
-
-
-def factor(trace: Trace, token_id: int, position: int | np.ndarray | None) -> np.ndarray:
-    """(1,) what edits multiply a logit by; of several positions (T, 1)."""
-    ones = np.ones((*np.shape(position), trace.config.vocab_size))
-    return as_edited(trace, "logits", ones, position)[..., [token_id]]

@@ -22,6 +22,7 @@ NAMES = {
     "learned": N_("learned positions"),
     "none": N_("no positions"),
     "swiglu": "SwiGLU",
+    "geglu": "GeGLU",
     "relu": "ReLU",
     "gelu": "GELU",
     "gelu_tanh": "GELU (tanh)",
@@ -33,6 +34,7 @@ PLACEMENTS = {
     "parallel": N_("{norm} (attention and feed-forward side by side)"),
     "shared": N_("{norm} (one for attention and feed-forward side by side)"),
     "output": N_("{norm} (of what is added)"),
+    "sandwich": N_("{norm} (of what is read and of what is added)"),
 }
 
 
@@ -66,6 +68,10 @@ def kind(config: ModelConfig) -> str:
         parts.append(_("sees {seen} tokens, layer by layer", seen=seen))
     if config.qk_norm:
         parts.append("QK-norm" if config.qk_norm_over == "head" else _("QK-norm over all heads"))
+    if config.score_cap:
+        parts.append(_("scores within ±{cap:g}", cap=config.score_cap))
+    if config.logit_cap:
+        parts.append(_("logits within ±{cap:g}", cap=config.logit_cap))
     if config.bias or config.has_qkv_bias:
         parts.append(look_up(BIASES[config.bias, config.has_qkv_bias]))
     if config.unembedding_bias:

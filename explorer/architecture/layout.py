@@ -67,6 +67,18 @@ LAYOUTS = {
         reads={"attn": "resid_pre", "ffn": "resid_mid"},
         writes=THROUGH_NORMS,
     ),
+    "sandwich": Layout(
+        stream=("resid_pre", "resid_mid", "resid_post"),
+        sums=IN_TURN,
+        norms={
+            "attn_norm": "resid_pre",
+            "attn_out_norm": "attn.out",
+            "ffn_norm": "resid_mid",
+            "ffn_out_norm": "ffn.out",
+        },
+        reads=THROUGH_NORMS,
+        writes={"attn": "attn_out_norm", "ffn": "ffn_out_norm"},
+    ),
 }
 
 

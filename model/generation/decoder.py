@@ -3,8 +3,10 @@
 import torch
 from torch import Tensor
 
-from model.generation.decoded_block import DECODED, reader
+from model.generation.decoded_block import DECODED
+from model.generation.decoded_layers import reader
 from model.kv_cache import KVCache
+from model.layers.softcap import softcap
 from model.transformer_lm import TransformerLM
 
 
@@ -25,7 +27,7 @@ class IncrementalDecoder:
     def __init__(self, lm: TransformerLM):
         config, device = lm.config, lm.device
         self.embedding = lm.token_embedding.weight.detach()  # (V, D)
-        self.embedding_scale = config.embedding_scale
+        self.embedding_scale, self.logit_cap = config.embedding_scale, config.logit_cap
         self.positions = None
         if lm.position_embedding is not None:
             everywhere = torch.arange(config.context_length, device=device)
@@ -54,4 +56,4 @@ class IncrementalDecoder:
         for block, room in zip(self.blocks, layers, strict=True):
             x = block(x, rotation, room)
         self.unembed(x)
-        return self.logits.clone()
+        return softcap(self.logits.clone(), self.logit_cap)

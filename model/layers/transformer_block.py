@@ -8,12 +8,13 @@ from model.config import ModelConfig
 from model.kv_cache import KVCache
 from model.layers.activations import KERNELS
 from model.layers.feed_forward import FeedForward
+from model.layers.geglu import GEGLU
 from model.layers.multihead_attention import MultiHeadSelfAttention
 from model.layers.norms import NORMS, QK_NORMS
 from model.layers.swiglu import SwiGLU
 from model.tap import Tap
 
-FEED_FORWARDS = {"swiglu": SwiGLU} | {
+FEED_FORWARDS = {"swiglu": SwiGLU, "geglu": GEGLU} | {
     name: partial(FeedForward, KERNELS[name]) for name in ("relu", "gelu", "gelu_tanh")
 }
 
@@ -83,6 +84,29 @@ class OutputNormBlock(TransformerBlock):
         return self.resid_post(x + self.ffn_norm(self.ffn(x)))
 
 
+class SandwichBlock(TransformerBlock):
+    """Attention, then feed-forward, each reading a normalised copy of the stream; what either gives out is normalised,
+    too, and then added ("sandwich": Ding et al. 2021, arXiv:2105.13290; Gemma 2: Riviere et al. 2024).
+    """
+
+    def __init__(self, config: ModelConfig, layer: int = 0):
+        super().__init__(config, layer)
+        self.attn_out_norm, self.ffn_out_norm = norm(config), norm(config)
+
+    def forward(
+        self,
+        x: Tensor,
+        rotation: tuple[Tensor, Tensor] | None = None,
+        padding: Tensor | None = None,
+        cache: KVCache | None = None,
+        layer: int = 0,
+    ) -> Tensor:
+        x = self.resid_pre(x)
+        fetched = self.attn(self.attn_norm(x), rotation, padding, cache, layer)
+        x = self.resid_mid(x + self.attn_out_norm(fetched))
+        return self.resid_post(x + self.ffn_out_norm(self.ffn(self.ffn_norm(x))))
+
+
 class ParallelBlock(nn.Module):
     """Attention and feed-forward side by side: either reads its own normalised copy of the same stream.
 
@@ -143,6 +167,7 @@ BLOCKS = {
     "parallel": ParallelBlock,
     "shared": SharedNormBlock,
     "output": OutputNormBlock,
+    "sandwich": SandwichBlock,
 }
 
 
@@ -162,6 +187,7 @@ def attention(config: ModelConfig, layer: int) -> MultiHeadSelfAttention:
         qk_norm=partial(QK_NORMS[config.qk_norm_over][config.norm], eps=config.norm_eps) if config.qk_norm else None,
         qk_norm_over=config.qk_norm_over,
         score_divisor=config.score_divisor,
+        score_cap=config.score_cap,
         window=config.window(layer),
         rotates=config.rotates(layer),
         rope_layout=config.rope_layout,

@@ -1,5 +1,7 @@
 """Parts of a logit: each forwards, from what is written into the stream to what the unembedding reads."""
 
+import math
+
 import numpy as np
 
 from explorer.analysis.attribution import Attribution, attribution
@@ -54,6 +56,10 @@ THROUGH_NORMS = (
     N_("norms({x}) · row of the unembedding less the rival’s; each norm divides by what it did in this run"),
 )
 AT_THE_END = (N_("final_norm · row of the unembedding"), N_("final_norm · row of the unembedding less the rival’s"))
+CAPPED = (  # a formula, and by what a cap of the logits multiplies
+    N_("({formula}) · the whole logit / the same before its cap"),
+    N_("({formula}), each row times its whole logit / the same before its cap"),
+)
 BIAS = (N_("{formula} + its bias"), N_("{formula} + its bias less the rival’s"))
 WITH_BIAS = ("shift", "sum", "logit")  # the parts that the bias of the unembedding counts for
 Reads = tuple[np.ndarray, list[Input]]  # a vector (D,), and what it is worked out from
@@ -104,6 +110,7 @@ def adding(
         if rival_id is not None:
             less, from_bias = unembedding_bias(trace, rival_id, position)
             plus, inputs = plus - less, [*inputs, from_bias]
+    formula = in_words(trace, formula, rival_id)
     row, from_row = unembedding(trace, token_id, position)
     where = {"place": at(trace, position), "token": quoted(trace.vocabulary[token_id])}
     told = _("after {place}, to the logit of {token}", **where)
@@ -120,13 +127,30 @@ def adding(
 def unembedding(trace: Trace, token_id: int, position: int) -> tuple[np.ndarray, Input]:
     """(D,) whose product with the final vector is a token's logit, but for its bias, and where it is from."""
     row, read = take(trace, "lm_head.weight", token_id)
-    return row * shared(trace, "logits", np.ones(trace.config.vocab_size), position)[token_id], read
+    return row * held(trace, token_id, position), read
 
 
 def unembedding_bias(trace: Trace, token_id: int, position: int) -> tuple[float, Input]:
     """What is added to that product, and where it is from."""
     bias, read = take(trace, "lm_head.bias", token_id)
-    return float(bias * shared(trace, "logits", np.ones(trace.config.vocab_size), position)[token_id]), read
+    return float(bias * held(trace, token_id, position)), read
+
+
+def held(trace: Trace, token_id: int, position: int) -> float:
+    """What edits and a cap multiplied a logit by in this run."""
+    edits, cap = shared(trace, "logits", np.ones(trace.config.vocab_size), position)[token_id], trace.config.logit_cap
+    if cap is None:
+        return float(edits)
+    row, vector = take(trace, "lm_head.weight", token_id)[0], take(trace, "final_norm", position)[0]
+    plain = float(row @ vector)
+    if trace.config.unembedding_bias:
+        plain += float(take(trace, "lm_head.bias", token_id)[0])
+    return float(edits) * (cap * math.tanh(plain / cap) / plain if plain else 1.0)
+
+
+def in_words(trace: Trace, formula: str, rival_id: int | None = None) -> str:
+    """A formula of a logit, with what a cap does."""
+    return look_up(CAPPED[rival_id is not None], formula=formula) if trace.config.logit_cap else formula
 
 
 def final(trace: Trace, part: str, position: int, layer: int) -> Reads:

@@ -7,7 +7,7 @@ import numpy as np
 from explorer.analysis.feed_forward import NEAR, pushed, sparsity
 from explorer.architecture.stream import way_of
 from explorer.explain.analysed.arithmetic import product
-from explorer.explain.analysed.attribution import THROUGH_NORMS, through, unembedding
+from explorer.explain.analysed.attribution import THROUGH_NORMS, in_words, through, unembedding
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number
 from explorer.explain.place import at, of_id
@@ -30,7 +30,7 @@ def push(trace: Trace, layer: int, neuron: int, query: int, token_id: int) -> De
         _("what neuron {neuron} of layer {layer} adds for each 1 of its hidden value", neuron=neuron, layer=layer),
         _("after {place}, to the logit of {token}", place=at(trace, query), token=of_id(trace, token_id)),
         drawn,
-        product(look_up(THROUGH_NORMS[0], x=_("column of W_down")), vector, row, (*inputs, from_row)),
+        product(in_words(trace, look_up(THROUGH_NORMS[0], x=_("column of W_down"))), vector, row, (*inputs, from_row)),
         Source(FEED_FORWARD, "return unembed_part(trace, direction, query)"),
     )
 

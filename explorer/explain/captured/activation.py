@@ -34,9 +34,11 @@ class Activation:
         )
 
 
+GELU_TANH = "GELU(x) ≈ x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))"
 WRITTEN = {
     "swiglu": "SiLU(x) = x / (1 + e^−x)",
+    "geglu": GELU_TANH,
     "relu": "ReLU(x) = max(x, 0)",
     "gelu": "GELU(x) = x/2 · (1 + erf(x / √2))",
-    "gelu_tanh": "GELU(x) ≈ x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))",
+    "gelu_tanh": GELU_TANH,
 }

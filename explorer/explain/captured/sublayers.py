@@ -82,7 +82,7 @@ def pattern(config: ModelConfig, layer: int) -> Formula:
 
 
 def fetched(config: ModelConfig, layer: int) -> Formula:
-    line = Source(HEADS, "self.pattern(attention_pattern(scores, mask))) @ v")
+    line = Source(HEADS, "self.pattern(attention_pattern(softcap(scores, self.score_cap), mask))) @ v")
     return Fetched(f"blocks.{layer}.attn.pattern", f"blocks.{layer}.attn.v", line)
 
 
@@ -96,7 +96,7 @@ def neuron_input(tap: str, part: str) -> Callable[[ModelConfig, int], Formula]:
 
     def formula(config: ModelConfig, layer: int) -> Formula:
         line = Source(GATED, f"{tap} = self.{tap}(")
-        if config.ffn != "swiglu":
+        if not config.is_gated:
             line = Source(TWO_LAYER, "self.activation(self.up(self.up_proj(x)))")
         return Linear(tap, read_by(config, layer, "ffn"), f"blocks.{layer}.ffn.{part}_proj", line)
 
@@ -109,14 +109,14 @@ def gate(config: ModelConfig, layer: int) -> Formula:
 
 def hidden(config: ModelConfig, layer: int) -> Formula:
     block = f"blocks.{layer}.ffn"
-    if config.ffn == "swiglu":
+    if config.is_gated:
         return Product("hidden", f"{block}.gate", f"{block}.up", Source(GATED, "hidden = self.hidden(gate * up)"))
     line = Source(TWO_LAYER, "self.activation(self.up(self.up_proj(x)))")
     return Activation("hidden", f"{block}.up", config.ffn, line)
 
 
 def feed_forward_out(config: ModelConfig, layer: int) -> Formula:
-    line = Source(GATED if config.ffn == "swiglu" else TWO_LAYER, "return self.out(self.dropout(self.down_proj(")
+    line = Source(GATED if config.is_gated else TWO_LAYER, "return self.out(self.dropout(self.down_proj(")
     return Linear("out", f"blocks.{layer}.ffn.hidden", f"blocks.{layer}.ffn.down_proj", line)
 
 

@@ -64,6 +64,17 @@ def softmax(look: Look) -> str:
     )
 
 
+def caps(look: Look) -> str:
+    scores, logits = look.trace.config.score_cap, look.trace.config.logit_cap
+    if not scores and not logits:
+        return _("This model has none.")
+    said = {_("scores"): scores, _("logits"): logits}
+    return _(
+        "This model has one of {which}.",
+        which=listed(_("{what} (c = {cap:g})", what=what, cap=cap) for what, cap in said.items() if cap),
+    )
+
+
 def rotation(look: Look) -> str:
     config = look.trace.config
     if config.position != "rope":
@@ -138,6 +149,11 @@ ENTRIES = (
         mask,
     ),
     Entry((N_("softmax"),), N_("makes shares of numbers that sum to 1: e^x over the sum of all e^x"), softmax),
+    Entry(
+        (N_("cap"), N_("capped")),
+        N_("keeps numbers between −c and c by c · tanh(x / c), which is about x where x is small"),
+        caps,
+    ),
     Entry(
         (N_("attention pattern"), N_("pattern"), N_("patterns")),
         N_("the softmax over each row of scores: how much every query takes from every key"),

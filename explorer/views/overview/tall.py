@@ -20,12 +20,12 @@ ROW = 46  # of the list of next tokens
 PLACES = {
     "pre": {"read_attn": 34, "add_attn": 74, "read_ffn": 100, "add_ffn": 128},
     "parallel": {"read_attn": 64, "add_attn": 98, "read_ffn": 64, "add_ffn": 98},
-    "output": {"read_attn": 34, "add_attn": 74, "read_ffn": 100, "add_ffn": 128},
+    **dict.fromkeys(("output", "sandwich"), {"read_attn": 34, "add_attn": 74, "read_ffn": 100, "add_ffn": 128}),
     "shared": {"attn_norm": 46, "read_attn": 68, "add_attn": 98, "read_ffn": 68, "add_ffn": 98},
     "post": {"read_attn": 34, "add_attn": 74, "attn_norm": 102, "read_ffn": 124, "add_ffn": 150, "ffn_norm": 176},
 }
 FEED_FORWARD = {
-    **dict.fromkeys(("pre", "output"), (86, 142)),
+    **dict.fromkeys(("pre", "output", "sandwich"), (86, 142)),
     **dict.fromkeys(("parallel", "shared"), (52, 112)),
     "post": (110, 164),
 }

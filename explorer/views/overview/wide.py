@@ -17,7 +17,7 @@ PLACES = {  # by where the norms stand
     "pre": {"read_attn": 0.12, "add_attn": 0.48, "read_ffn": 0.63, "add_ffn": 0.88},
     "parallel": {"read_attn": 0.2, "add_attn": 0.65, "read_ffn": 0.2, "add_ffn": 0.65},
     "shared": {"attn_norm": 0.14, "read_attn": 0.34, "add_attn": 0.65, "read_ffn": 0.34, "add_ffn": 0.65},
-    "output": {"read_attn": 0.12, "add_attn": 0.48, "read_ffn": 0.63, "add_ffn": 0.88},
+    **dict.fromkeys(("output", "sandwich"), {"read_attn": 0.12, "add_attn": 0.48, "read_ffn": 0.63, "add_ffn": 0.88}),
     "post": {
         "read_attn": 0.08,
         "add_attn": 0.36,

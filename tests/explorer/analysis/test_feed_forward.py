@@ -19,8 +19,10 @@ from explorer.architecture.stream import norms_among, way_of
 from model.layers.activations import KERNELS
 from tests import layouts
 
+GATES = [("swiglu", "silu"), ("geglu", "gelu_tanh")]
 
-@pytest.mark.parametrize(("kind", "kernel"), [("swiglu", "silu"), *((k, k) for k in ("relu", "gelu", "gelu_tanh"))])
+
+@pytest.mark.parametrize(("kind", "kernel"), [*GATES, *((k, k) for k in ("relu", "gelu", "gelu_tanh"))])
 def test_activations_are_the_models(kind, kernel):
     x = np.linspace(-60, 60, 481).reshape(13, 37)
     _, activation = ACTIVATIONS[kind]
@@ -32,7 +34,7 @@ def test_neurons_are_the_captured_values(trace):
     _, activation = ACTIVATIONS[trace.config.ffn]
     assert_array_equal(ours.hidden, trace["blocks.1.ffn.hidden"][7])
     assert_allclose(ours.active, activation(ours.pre.astype(np.float64)), atol=1e-6)
-    assert (ours.up is None) is (trace.config.ffn != "swiglu")
+    assert (ours.up is None) is (not trace.config.is_gated)
     assert_allclose(ours.active * (1 if ours.up is None else ours.up), ours.hidden, rtol=1e-6)
 
 
@@ -115,6 +117,7 @@ def test_promoted_tokens_are_those_of_the_slope_through_the_models_own_norms(lms
         centre = (lambda v: v - v.mean()) if trace.config.norm == "layernorm" else (lambda v: v)
         vector = centre(vector) / (centre(x).square().mean() + norm.eps).sqrt() * norm.weight
     logits = lm.lm_head.weight.double() @ vector
+    logits = logits * torch.tensor(layouts.cap_share(trace, query))
     ours = pushed(trace, layer, number, query)
     assert_allclose(ours, logits.numpy(), rtol=1e-4, atol=1e-6)
     assert_array_equal(np.argsort(-ours)[:5], torch.topk(logits, 5).indices)

@@ -103,7 +103,7 @@ def test_at_its_own_distance_the_score_is_that_of_the_run_and_elsewhere_that_of_
     for distance in (0, 3, 11):
         q = (pairs["q"].before @ (1, 1j)) * np.exp(1j * turns[distance])
         k = pairs["k"].before @ (1, 1j)
-        expected = (q * k.conj()).real.sum() / math.sqrt(rotating_trace.config.d_head)
+        expected = (q * k.conj()).real.sum() / rotating_trace.config.divisor
         moved = score_by_distance(rotating_trace, 1, 0, 9, 4, np.array([distance]))
         assert moved.item() == pytest.approx(expected, abs=1e-5)
 

@@ -25,6 +25,11 @@ def test_facts_name_the_kind_and_the_size(lms):
             "sees all, 8 tokens, layer by layer · biases, none of q, k, v · unembedding with a bias",
         ),
         ("post", "LayerNorm (post-norm) · RoPE · GELU"),
+        (
+            "sandwich",
+            "RMSNorm (of what is read and of what is added) · RoPE · GeGLU · sees all, 8 tokens, layer by layer · "
+            "scores within ±1.5 · logits within ±2",
+        ),
         ("output", "LayerNorm (of what is added) · RoPE · SwiGLU · QK-norm over all heads · biases"),
     ],
 )

@@ -8,7 +8,7 @@ import torch
 from explorer.state.interventions import parse_edits
 from explorer.tracing.capture import capture
 from model.transformer_lm import TransformerLM
-from tests.layouts import output_norm
+from tests.layouts import capped, output_norm
 
 IDS = list(range(40, 52))
 
@@ -59,7 +59,7 @@ def pushed(x, direction, times):
 def softmax_without(lm, layer: int, hidden: list[tuple], dropped: tuple | None = None) -> Callable:
     """What the pattern is where the scores of hidden (head, queries, key) are −∞, and a dropped weight is 0."""
 
-    scores = torch.tensor(run(lm)[f"blocks.{layer}.attn.scores"])
+    scores = torch.tensor(capped(run(lm)[f"blocks.{layer}.attn.scores"], lm.config.score_cap))
     seen = torch.ones(len(IDS), len(IDS), dtype=torch.bool).tril().triu(1 - (lm.config.window(layer) or len(IDS)))
     scores = scores.masked_fill(~seen, -torch.inf)
     for head, queries, key in hidden:

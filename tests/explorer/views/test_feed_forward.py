@@ -17,7 +17,7 @@ from tests import layouts
 
 @pytest.fixture
 def gated(trace) -> bool:
-    return trace.config.ffn == "swiglu"
+    return trace.config.is_gated
 
 
 def test_the_strongest_neurons_are_drawn_step_by_step(trace, gated):

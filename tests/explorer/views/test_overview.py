@@ -154,6 +154,7 @@ BLOCKS = {  # where norms stand -> the parts of a block in their order
     "post": ["o_proj", "addition", "norm", "feed_forward", "addition", "norm"],
     "parallel": ["norm", "o_proj", "norm", "feed_forward", "addition"],
     "output": ["o_proj", "norm", "addition", "feed_forward", "norm", "addition"],
+    "sandwich": ["norm", "o_proj", "norm", "addition", "norm", "feed_forward", "norm", "addition"],
     "shared": ["norm", "o_proj", "feed_forward", "addition"],
 }
 
@@ -172,7 +173,7 @@ def test_the_norm_sits_where_it_sits(plan, parts, post):
     for layer in range(plan.config.num_layers):
         for name in layouts.NORMS[plan.config.norm_placement]:
             x, y = plan.norm(layer, name)
-            sublayer = name.removesuffix("_norm")
+            sublayer = name.split("_")[0]
             read, added = (plan.place(layer, f"{what}_{sublayer}") for what in ("read", "add"))
             assert read < added
             shared = plan.config.norm_placement == "shared"  # where it reads, and then where both branch off

@@ -125,7 +125,7 @@ def test_an_edge_is_that_of_the_chosen_query_and_key(trace):
 
 def test_a_gate_is_held_where_there_is_one_and_begins_as_it_is(trace):
     ((offer, amount),) = offered([GATE, HIDDEN], trace, LOOK)
-    name = "blocks.1.ffn." + ("gate" if trace.config.ffn == "swiglu" else "hidden")
+    name = "blocks.1.ffn." + ("gate" if trace.config.is_gated else "hidden")
     assert offer.texts() == (f"{name}.5*clamp",) * 2
     assert amount == offer.default == pytest.approx(trace[name][7, 5], rel=0.01)
 

@@ -30,6 +30,8 @@ SWITCHED = [{name: True} | style for name in SWITCHES for style in ({}, GPT)] + 
     {"num_kv_heads": 1, "qk_norm": True, "norm_placement": "post", **GPT},
     {"num_kv_heads": 1, "qk_norm": True, "qk_norm_over": "all", "norm_placement": "output"},
     {"qk_norm": True, "qk_norm_over": "all", "norm_placement": "output", "bias": True, **GPT},
+    {"score_cap": 0.3, "logit_cap": 0.5, "num_kv_heads": 1, "norm_placement": "sandwich", "ffn": "geglu"},
+    {"score_cap": 0.3, "windows": (None, 5), "norm_placement": "sandwich", "bias": True, **GPT},
 ]
 
 
