@@ -11,7 +11,7 @@ CHOICES = {
     "qk_norm_over": ("head", "all"),
     "position": ("rope", "sinusoidal", "learned", "none"),
     "rope_layout": ("adjacent", "half_split"),
-    "ffn": ("swiglu", "geglu", "relu", "gelu", "gelu_tanh"),
+    "ffn": ("swiglu", "geglu", "relu", "relu2", "gelu", "gelu_tanh"),
 }
 ROPE_SCALINGS = ("linear", "ntk", "llama3")
 GATED = ("swiglu", "geglu")  # the feed-forwards with a gate
@@ -106,7 +106,7 @@ class ModelConfig:
         rotary_layers: whether queries and keys turn, layer by layer; they begin anew where there are more layers.
         rope_scaling: how the rotary frequencies are slowed for contexts longer than were trained on.
         ffn: "swiglu", "geglu", the same with GELU's approximation as the gate's function, or two layers with "relu",
-            "gelu" or its approximation "gelu_tanh" between them.
+            "relu2", its square, "gelu" or its approximation "gelu_tanh" between them.
         bias: whether the blocks' linear maps have biases.
         qkv_bias: whether those that make queries, keys and values have them even if the others do not.
         unbiased_qkv: whether these have none even if the others do.

@@ -32,7 +32,7 @@ SLOWED = {"rope_scaling": RopeScaling(kind="linear", factor=4)}
 # Whatever is asked of every kind of model is tested once for each of these; a new kind is a new line.
 STYLES = {
     "rope": {},
-    "none": {"position": "none"},
+    "none": {"position": "none", "ffn": "relu2"},
     "gpt": {"norm": "layernorm", "position": "sinusoidal", "ffn": "relu", "bias": True},
     "learned": {"position": "learned", "ffn": "gelu_tanh", "qkv_bias": True} | TIED,
     "grouped": {"d_model": 48, "num_heads": 6, "num_kv_heads": 3, "qk_norm": True, "rope_layout": "half_split"}

@@ -28,6 +28,7 @@ ACTIVATIONS: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
     "swiglu": ("SiLU", lambda x: x * (1 + np.tanh(x / 2)) / 2),
     "geglu": ("GELU", gelu_tanh),
     "relu": ("ReLU", lambda x: np.maximum(x, 0)),
+    "relu2": ("ReLU²", lambda x: np.maximum(x, 0) ** 2),
     "gelu": ("GELU", gelu),
     "gelu_tanh": ("GELU", gelu_tanh),
 }
@@ -104,6 +105,7 @@ def neuron(trace: Trace, layer: int, number: int, query: int) -> Neuron:
     return Neuron(read, pre, active, up, hidden, abs(hidden - float(trace[f"{block}.hidden"][query, number])))
 
 
+EXACT = ("relu", "relu2")  # the feed-forwards whose activation is exactly 0 below 0
 NEAR = 0.1  # of the layer's root mean square
 
 
@@ -130,7 +132,7 @@ def sparsity(trace: Trace) -> Sparsity:
     shares = []
     for layer in range(trace.config.num_layers):
         size = np.abs(trace[f"blocks.{layer}.ffn.hidden"])  # (T, F)
-        limit = 0.0 if trace.config.ffn == "relu" else NEAR * np.sqrt(np.mean(size**2, dtype=np.float64))
+        limit = 0.0 if trace.config.ffn in EXACT else NEAR * np.sqrt(np.mean(size**2, dtype=np.float64))
         near = size <= limit
         shares.append((near.mean(), near.all(0).mean()))
     return Sparsity(*np.transpose(shares))

@@ -24,6 +24,7 @@ NAMES = {
     "swiglu": "SwiGLU",
     "geglu": "GeGLU",
     "relu": "ReLU",
+    "relu2": "ReLU²",
     "gelu": "GELU",
     "gelu_tanh": "GELU (tanh)",
 }

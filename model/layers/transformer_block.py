@@ -15,7 +15,7 @@ from model.layers.swiglu import SwiGLU
 from model.tap import Tap
 
 FEED_FORWARDS = {"swiglu": SwiGLU, "geglu": GEGLU} | {
-    name: partial(FeedForward, KERNELS[name]) for name in ("relu", "gelu", "gelu_tanh")
+    name: partial(FeedForward, KERNELS[name]) for name in ("relu", "relu2", "gelu", "gelu_tanh")
 }
 
 

@@ -54,7 +54,7 @@ MODEL_HELP = {
     "rotary_dim": "dimensions of each head that turn; all unless given",
     "rotary_layers": "whether queries and keys turn, layer by layer, as a JSON list; [true, true, true, false]",
     "rope_layout": "adjacent or half_split pairs of dimensions",
-    "ffn": "swiglu, geglu, relu, gelu or gelu_tanh",
+    "ffn": "swiglu, geglu, relu, relu2, gelu or gelu_tanh",
     "bias": "biases in the blocks' linear maps",
     "qkv_bias": "biases of queries, keys and values, even if the others have none",
     "unbiased_qkv": "no biases of queries, keys and values, even if the others have them",

@@ -171,7 +171,7 @@ def test_a_scaling_in_a_file_that_is_none_is_refused(tiny_config, scaling, messa
         ({"norm_placement": "both"}, "norm_placement must be one of pre, post, .*, sandwich, got 'both'"),
         ({"logit_cap": 0}, "logit_cap must be a positive number, got 0"),
         ({"rope_layout": "halves"}, "rope_layout must be one of adjacent, half_split, got 'halves'"),
-        ({"ffn": "gelu_new"}, "ffn must be one of swiglu, geglu, relu, gelu, gelu_tanh, got 'gelu_new'"),
+        ({"ffn": "gelu_new"}, "ffn must be one of swiglu, geglu, relu, relu2, gelu, gelu_tanh, got 'gelu_new'"),
         ({"position": "alibi"}, "position must be one of rope, sinusoidal, learned, none, got 'alibi'"),
         ({"rope_scaling": {"kind": "linear", "factor": 2}}, "rope_scaling must be a RopeScaling or None, got {"),
         ({"attention_dropout": 1}, r"attention_dropout must be a number in \[0, 1\), got 1"),

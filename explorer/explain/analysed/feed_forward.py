@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from explorer.analysis.feed_forward import NEAR, pushed, sparsity
+from explorer.analysis.feed_forward import EXACT, NEAR, pushed, sparsity
 from explorer.architecture.stream import way_of
 from explorer.explain.analysed.arithmetic import product
 from explorer.explain.analysed.attribution import THROUGH_NORMS, in_words, through, unembedding
@@ -40,7 +40,7 @@ def share_near_zero(trace: Trace, layer: int, silent: bool) -> Derivation:
     found = sparsity(trace)
     drawn = element(found.silent if silent else found.near_zero, layer)
     hidden, read = take(trace, f"blocks.{layer}.ffn.hidden")
-    limit = 0.0 if trace.config.ffn == "relu" else NEAR * math.sqrt(float((hidden * hidden).mean()))
+    limit = 0.0 if trace.config.ffn in EXACT else NEAR * math.sqrt(float((hidden * hidden).mean()))
     near = np.abs(hidden) <= limit
     near = near.all(0) if silent else near
     value = float(near.sum()) / near.size

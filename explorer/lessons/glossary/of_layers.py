@@ -81,7 +81,7 @@ def gate(look: Look) -> str:
 
 
 def bend(look: Look) -> str:
-    kind = {"swiglu": "SwiGLU", "geglu": "GeGLU", "relu": "ReLU"}.get(look.trace.config.ffn, "GELU")
+    kind = {"swiglu": "SwiGLU", "geglu": "GeGLU", "relu": "ReLU", "relu2": "ReLU²"}.get(look.trace.config.ffn, "GELU")
     return _("This model has {kind}, at {count:,} neurons a layer.", kind=kind, count=look.trace.config.d_ff)
 
 

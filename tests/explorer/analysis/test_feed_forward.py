@@ -22,7 +22,7 @@ from tests import layouts
 GATES = [("swiglu", "silu"), ("geglu", "gelu_tanh")]
 
 
-@pytest.mark.parametrize(("kind", "kernel"), [*GATES, *((k, k) for k in ("relu", "gelu", "gelu_tanh"))])
+@pytest.mark.parametrize(("kind", "kernel"), [*GATES, *((k, k) for k in ("relu", "relu2", "gelu", "gelu_tanh"))])
 def test_activations_are_the_models(kind, kernel):
     x = np.linspace(-60, 60, 481).reshape(13, 37)
     _, activation = ACTIVATIONS[kind]

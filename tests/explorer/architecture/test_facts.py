@@ -15,7 +15,7 @@ def test_facts_name_the_kind_and_the_size(lms):
 @pytest.mark.parametrize(
     ("style", "words"),
     [
-        ("none", "RMSNorm · no positions · SwiGLU"),
+        ("none", "RMSNorm · no positions · ReLU²"),
         ("gpt", "LayerNorm · sinusoidal positions · ReLU · biases"),
         ("learned", "RMSNorm · learned positions · GELU (tanh) · q, k, v biases"),
         ("grouped", "RMSNorm · RoPE slowed 4× in 1 of 2 layers · SwiGLU · QK-norm"),

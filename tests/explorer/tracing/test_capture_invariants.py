@@ -84,6 +84,7 @@ def test_the_feed_forward_gates_or_bends(trace, block):
     bent = {
         "swiglu": lambda: x / (1 + np.exp(-x)),
         "relu": lambda: np.maximum(x, 0),
+        "relu2": lambda: np.maximum(x, 0) ** 2,
         "gelu": lambda: x / 2 * (1 + np.vectorize(math.erf)(x / math.sqrt(2))),
         **dict.fromkeys(
             ("gelu_tanh", "geglu"), lambda: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))

@@ -40,6 +40,7 @@ KINDS = {
     "Granite, tied": ("Granite", SIZES | HEADS | GRANITE | {"tie_word_embeddings": True}),
     "Gemma 2": ("Gemma2", GEMMA | CAPS),
     "Gemma 2, no caps": ("Gemma2", GEMMA | dict.fromkeys(CAPS) | {"tie_word_embeddings": False, "head_dim": 20}),
+    "nanochat": ("NanoChat", SIZES | HEADS | {"rope_parameters": THETA, "final_logit_softcapping": 1.5}),
     "OLMo 2": ("Olmo2", SIZES | HEADS | {"rope_parameters": THETA, "rms_norm_eps": 1e-3}),
     "OLMo 2, tied": ("Olmo2", SIZES | HEADS | {"rope_parameters": LLAMA3, "tie_word_embeddings": True}),
     "SmolLM3": ("SmolLM3", SIZES | HEADS | {"no_rope_layers": [1, 0, 1], "rope_parameters": THETA}),

@@ -145,6 +145,8 @@ def test_layers_that_do_not_turn_are_every_fourth_where_none_are_listed(saved):
         ("Gemma 2", {"hidden_activation": "gelu"}, "hidden_activation 'gelu' is not understood"),
         ("Gemma 2", {"layer_types": ["full_attention"] * 2}, "layer_types ['full_attention', 'full_attention']"),
         ("Gemma 2", {"attn_logit_softcapping": -1}, "score_cap must be a positive number, got -1"),
+        ("nanochat", {"tie_word_embeddings": True}, "tie_word_embeddings True is not understood, only False"),
+        ("nanochat", {"hidden_act": "relu"}, "hidden_act 'relu' is not understood, only relu2"),
         ("OLMo 2", {"attention_bias": True}, "attention_bias True is not understood, only False"),
         ("OLMo 2", {"clip_qkv": 8.0}, "its config says clip_qkv, which is not understood"),
         ("OPT", {"do_layer_norm_before": False}, "do_layer_norm_before False is not understood"),
