@@ -189,6 +189,20 @@ def test_a_text_is_its_tokens(saved, text):
     assert tokenizer.beginning == () and len(tokenizer.vocabulary) == tokenizer.vocab_size == 300
 
 
+def test_what_was_added_to_a_byte_level_vocabulary_is_text(saved):
+    """Such as the spaces in rows that GPT-NeoX and Phi have."""
+    _model, folder = saved("GPT-NeoX")
+    known = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    known.add_tokens(["   ", "|||é|||"])
+    known.save(str(folder / "tokenizer.json"))
+    tokenizer = load_checkpoint(folder)[1]
+    spaces, marked = (known.token_to_id(text) for text in ("   ", "|||é|||"))
+    text = "the   fox |||é|||"
+    assert {spaces, marked} <= set(tokenizer.encode(text)) and tokenizer.decode(tokenizer.encode(text)) == text
+    assert (tokenizer.vocabulary[spaces], tokenizer.vocabulary[marked]) == ("   ", "|||é|||")
+    assert not {spaces, marked} & set(tokenizer.special_tokens.values())
+
+
 @pytest.mark.parametrize("begins", [True, False])
 def test_where_there_is_no_tokenizer_json_gpt_2s_two_files_do(saved, begins):
     _model, folder = saved("GPT-2")
