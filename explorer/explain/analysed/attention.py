@@ -171,12 +171,16 @@ def of_cap(trace: Trace, layer: int, head: int, query: int, key: int, cap: float
     """A score as a cap leaves it."""
     score, read = take(trace, f"blocks.{layer}.attn.scores", head, query, key)
     value = cap * math.tanh(score / cap)
-    numbers = f"capped = {written(number(score), cap)} = {number(value)}"
     return Derivation(
         _("capped score"),
         of_head(trace, layer, head, query, key),
         element(stages(trace, layer, head, query).capped, key),
-        Working(f"capped = {written('score', cap)}", lambda: numbers, value, (read,)),
+        Working(
+            _("capped = {cap}", cap=written("score", cap)),
+            lambda: _("capped = {cap} = {value}", cap=written(number(score), cap), value=number(value)),
+            value,
+            (read,),
+        ),
         Source("explorer/architecture/caps.py", "return x if cap is None else cap * np.tanh(x / cap)"),
     )
 

@@ -67,12 +67,19 @@ def lens_cell(trace: Trace, depth: int, position: int, token_id: int, kind: str)
     if kind != "entropy":
         rest, symbols = working.numbers, working.symbols
         if cap:
-            symbols = f"{symbols}, logit = {written('u', cap)}"
+            symbols = _("{symbols}, logit = {capped}", symbols=symbols, capped=written("u", cap))
 
         def numbers() -> str:
             total = products(table[token_id], x) + ("" if biases is None else f" + {factor(biases[token_id])}")
             if cap:
-                total = f"{written('u', cap)}, u = {total} = {number(plain[token_id])}, logit"
+                return _(
+                    "u = {sum} = {plain}, logit = {capped} = {logit}; {rest}",
+                    sum=total,
+                    plain=number(plain[token_id]),
+                    capped=written(factor(plain[token_id]), cap),
+                    logit=number(logits[token_id]),
+                    rest=rest(),
+                )
             return _("logit = {sum} = {logit}; {rest}", sum=total, logit=number(logits[token_id]), rest=rest())
 
         logit = "u" if cap else "logit"

@@ -161,7 +161,7 @@ VIEW = View(
         ),
         Panel(
             name="scales",
-            title=N_("The chosen layer's two norms: what they divide each token by"),
+            title=N_("The chosen layer's norms: what they divide each token by"),
             draw=lambda trace, s: norm_scales(trace, s.layer, s.query),
             inspect=inspect_scale,
             selects={"x": "query"},
