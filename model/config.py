@@ -101,6 +101,7 @@ class ModelConfig:
         position: how order gets in: "rope" turns queries and keys, "sinusoidal" and "learned" add a vector a position
             to the embeddings, "none" leaves it to the causal mask.
         rope_theta: base of the rotary angles.
+        local_rope_theta: that of layers in which a query sees a window, whose rotation is not slowed; None: the same.
         rope_layout: which dimensions turn together: "adjacent" ones (2i, 2i + 1) or "half_split" (i, i + d_head / 2).
         rotary_dim: r, how many of each head's dimensions turn: the first r / 2 pairs; None: all do.
         rotary_layers: whether queries and keys turn, layer by layer; they begin anew where there are more layers.
@@ -140,6 +141,7 @@ class ModelConfig:
     windows: tuple[int | None, ...] = (None,)
     position: str = "rope"
     rope_theta: float = 10000.0
+    local_rope_theta: float | None = None
     rope_layout: str = "adjacent"
     rotary_dim: int | None = None
     rotary_layers: tuple[bool, ...] = (True,)
@@ -187,6 +189,10 @@ class ModelConfig:
     def rotates(self, layer: int) -> bool:
         """Whether a layer turns queries and keys by their positions."""
         return self.position == "rope" and self.rotary_layers[layer % len(self.rotary_layers)]
+
+    def turns_locally(self, layer: int) -> bool:
+        """Whether the angles of a layer are those of `local_rope_theta`."""
+        return self.local_rope_theta is not None and self.window(layer) is not None
 
     @property
     def has_qkv_bias(self) -> bool:
@@ -259,7 +265,7 @@ class ModelConfig:
             if not is_number(value) or not 0 <= value < 1:
                 raise ModelError("{name} must be a number in [0, 1), got {got!r}", name=name, got=value)
         numbers = "rope_theta", "norm_eps", "embedding_multiplier"
-        optional = "score_divisor", "score_cap", "logit_cap"
+        optional = "score_divisor", "score_cap", "logit_cap", "local_rope_theta"
         for name in (*numbers, *(name for name in optional if getattr(self, name) is not None)):
             value = getattr(self, name)
             if not is_number(value) or not 0 < value < math.inf:

@@ -46,7 +46,7 @@ STYLES = {
     "output": {"d_model": 48, "num_heads": 6, "num_kv_heads": 3, "qk_norm": True, "qk_norm_over": "all"}
     | {"norm": "layernorm", "norm_placement": "output", "bias": True},
     "sandwich": {"norm_placement": "sandwich", "ffn": "geglu", "windows": (None, 8), "score_divisor": 2.0}
-    | {"score_cap": 1.5, "logit_cap": 2.0},
+    | {"score_cap": 1.5, "logit_cap": 2.0, "local_rope_theta": 50.0},
 }
 CORE = ("rope", "gpt")  # the styles of the bundled checkpoints
 ROTATING = [style for style, choices in STYLES.items() if choices.get("position", "rope") == "rope"]

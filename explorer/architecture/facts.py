@@ -58,6 +58,8 @@ def kind(config: ModelConfig) -> str:
             turned=config.turned_dims,
             width=config.d_head,
         )
+    if config.position == "rope" and config.local_rope_theta:
+        position = _("{position} with two θ", position=position)
     if config.position == "rope" and config.rope_scaling:
         position = _("{position} slowed {factor:g}×", position=position, factor=config.rope_scaling.factor)
     if still := still_layers(config):

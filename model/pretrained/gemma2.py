@@ -4,6 +4,8 @@ Its gains are stored less 1: ours are 1 + w, made in float32, as in fewer bits 1
 """
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 from torch import Tensor
 
@@ -21,14 +23,21 @@ COMPUTED = llama.COMPUTED
 GATES = [name for name, ours in ACTIVATIONS.items() if ours == "gelu_tanh"]
 
 
-def config_of(settings: Settings) -> ModelConfig:
-    """The config that a `config.json` of the family stands for; ModelError where it says what is not understood."""
+def config_of(
+    settings: Settings, windows: tuple[int | None, ...] | None = None, parameters: dict[str, Any] | None = None
+) -> ModelConfig:
+    """The config that a `config.json` of the family stands for; ModelError where it says what is not understood.
+
+    Args:
+        windows: of a model built alike; None for this family's own.
+        parameters: of its rotation; likewise.
+    """
     for name in ("attention_bias", "use_bidirectional_attention"):
         settings.only(name, False)
     for name in ("hidden_activation", "hidden_act"):  # older files have both
         settings.only(name, "gelu_pytorch_tanh", *GATES)
     settings.get("cache_implementation")  # how keys and values are kept, which changes none of them
-    theta, scaling, rotary_dim = rotation(settings)
+    theta, scaling, rotary_dim = rotation(settings, parameters=parameters)
     head_dim, divided_by = settings.get("head_dim", 256), settings.get("query_pre_attn_scalar", 256)
     return ModelConfig(
         vocab_size=settings["vocab_size"],
@@ -41,7 +50,7 @@ def config_of(settings: Settings) -> ModelConfig:
         head_dim=head_dim,
         norm_placement="sandwich",
         norm_eps=settings.get("rms_norm_eps", 1e-6),
-        windows=windows_of(settings),
+        windows=windows or windows_of(settings),
         score_divisor=None if divided_by == head_dim else math.sqrt(divided_by),
         score_cap=settings.get("attn_logit_softcapping"),
         logit_cap=settings.get("final_logit_softcapping"),
@@ -55,14 +64,15 @@ def config_of(settings: Settings) -> ModelConfig:
     )
 
 
-def windows_of(settings: Settings) -> tuple[int | None, ...]:
-    """How many tokens a query sees, layer by layer: in every other one, the first of them, a window, where no list of
-    layers says."""
+def windows_of(settings: Settings, unsaid: Sequence[bool] = ()) -> tuple[int | None, ...]:
+    """How many tokens a query sees, layer by layer; `unsaid` is in which it sees all, where no list of layers says,
+    every other one if not given."""
     layers, window = settings["num_hidden_layers"], settings.get("sliding_window", 4096)
     kinds = {"sliding_attention": window, "full_attention": None}
-    listed = settings.get("layer_types") or [[*kinds][layer % 2] for layer in range(layers)]
+    known = [[*kinds][all_] for all_ in unsaid or [layer % 2 == 1 for layer in range(layers)]]
+    listed = settings.get("layer_types") or known
     if set(listed) - set(kinds) or len(listed) != layers:
-        settings.only("layer_types", [[*kinds][layer % 2] for layer in range(layers)])
+        settings.only("layer_types", known)
     return tuple(kinds[kind] for kind in listed)
 
 

@@ -14,7 +14,21 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.errors import ModelError
-from model.pretrained import gemma2, gpt2, gpt_neo, gpt_neox, granite, llama, nanochat, olmo2, opt, phi, phi3, smollm3
+from model.pretrained import (
+    gemma2,
+    gemma3,
+    gpt2,
+    gpt_neo,
+    gpt_neox,
+    granite,
+    llama,
+    nanochat,
+    olmo2,
+    opt,
+    phi,
+    phi3,
+    smollm3,
+)
 from model.pretrained.settings import Settings
 from model.pretrained.tokenizer import PretrainedTokenizer, read_tokenizer
 from model.reading import check_weights, model_of, read_json, readable
@@ -26,6 +40,7 @@ FAMILIES: dict[str, ModuleType] = {  # model_type -> how its config and weights 
     "qwen2": llama,
     "qwen3": llama,
     "gemma2": gemma2,
+    "gemma3_text": gemma3,
     "gpt2": gpt2,
     "nanochat": nanochat,
     "olmo2": olmo2,

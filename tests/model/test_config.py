@@ -71,6 +71,7 @@ def test_every_setting_survives_the_way_through_a_file(tiny_config):
         qk_norm_over="all",
         position="learned",
         rope_theta=5e5,
+        local_rope_theta=1e4,
         rope_layout="half_split",
         rotary_dim=4,
         score_divisor=2.0,

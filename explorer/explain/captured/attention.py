@@ -26,6 +26,7 @@ class Rotation:
 
     symbol: str
     x: str
+    angles: str
     layout: str
     source: Source
 
@@ -39,7 +40,7 @@ class Rotation:
             pair, place = (dim // 2, dim % 2) if adjacent else (dim % pairs, dim // pairs)
             dims = (2 * pair, 2 * pair + 1) if adjacent else (pair, pair + pairs)
         (a, from_a), (b, from_b) = (take(trace, self.x, head, token, dim) for dim in dims)
-        angle, from_angle = take(trace, "rope.angles", token, pair)
+        angle, from_angle = take(trace, self.angles, token, pair)
         cos, sin = np.cos(angle), np.sin(angle)
         turned, size = (a * cos - b * sin, a * sin + b * cos), np.hypot(a, b)
         value, sizes = turned[place], size

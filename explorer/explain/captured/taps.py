@@ -61,7 +61,7 @@ def logits(config: ModelConfig) -> Formula:
 def resid_pre(config: ModelConfig, layer: int) -> Formula:
     if layer == 0:
         return Copy("resid_pre", "embed", Source(LM, "x = self.dropout(self.embed_tokens("))
-    return Copy("resid_pre", block_output(config, layer - 1), Source(LM, "x = block(x, rotation"))
+    return Copy("resid_pre", block_output(config, layer - 1), Source(LM, "x = block(x, turns"))
 
 
 def stream_sum(name: str) -> Callable[[ModelConfig, int], Formula]:
@@ -96,10 +96,12 @@ def block_norm(config: ModelConfig, layer: int, name: str) -> Formula:
     return Norm(name, Copy("x", input_of(config, norm), line), norm, line)
 
 
+ROPE = Source("model/layers/rope.py", "return torch.outer(positions, frequencies)")
 OUTSIDE: dict[str, Callable[[ModelConfig], Formula]] = {
     "embed": embedded,
     "position_embed": position_embedded,
-    "rope.angles": lambda config: Angles(Source("model/layers/rope.py", "return torch.outer(positions, frequencies)")),
+    "rope.angles": lambda config: Angles(ROPE),
+    "local_rope.angles": lambda config: Angles(ROPE, local=True),
     "final_norm": final_norm,
     "logits": logits,
 }

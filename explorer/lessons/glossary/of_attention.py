@@ -80,6 +80,13 @@ def rotation(look: Look) -> str:
     if config.position != "rope":
         return _("This model turns nothing.")
     pairs, theta, still = config.turned_dims // 2, config.rope_theta, still_layers(config)
+    if config.local_rope_theta:
+        return _(
+            "Here {pairs} pairs a head turn, with θ = {theta:g}, and with θ = {local:g} where queries see a window.",
+            pairs=pairs,
+            theta=theta,
+            local=config.local_rope_theta,
+        )
     if still:
         return _(
             "Here {pairs} pairs a head turn, with θ = {theta:g}, in all layers but {layers}.",

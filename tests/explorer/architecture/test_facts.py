@@ -27,8 +27,8 @@ def test_facts_name_the_kind_and_the_size(lms):
         ("post", "LayerNorm (post-norm) · RoPE · GELU"),
         (
             "sandwich",
-            "RMSNorm (of what is read and of what is added) · RoPE · GeGLU · sees all, 8 tokens, layer by layer · "
-            "scores within ±1.5 · logits within ±2",
+            "RMSNorm (of what is read and of what is added) · RoPE with two θ · GeGLU · "
+            "sees all, 8 tokens, layer by layer · scores within ±1.5 · logits within ±2",
         ),
         ("output", "LayerNorm (of what is added) · RoPE · SwiGLU · QK-norm over all heads · biases"),
     ],

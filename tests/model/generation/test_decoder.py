@@ -23,6 +23,8 @@ SWITCHED = [{name: True} | style for name in SWITCHES for style in ({}, GPT)] + 
     {"rotary_layers": (True, False), "rope_layout": "half_split"},
     {"embedding_multiplier": 3.0, "score_divisor": 0.7},
     {"windows": (None, 5), "score_divisor": 1.5},
+    {"windows": (None, 5), "local_rope_theta": 20.0},
+    {"windows": (5, None), "local_rope_theta": 20.0, "rope_layout": "half_split", "rotary_layers": (True, False)},
     {"windows": (3,), "num_kv_heads": 1, "norm_placement": "parallel", "bias": True, **GPT},
     {"norm_placement": "shared", "unembedding_bias": True, "bias": True, **GPT},
     {"rotary_dim": 2, "rope_layout": "half_split"},

@@ -36,7 +36,8 @@ def saved(tmp_path_factory):
     def save(kind: str, **options):
         name, settings = KINDS[kind]
         torch.manual_seed(0)
-        theirs = getattr(transformers, f"{name}Config")(**settings, **NO_IDS, initializer_range=0.3)
+        of_text = "Text" * (name == "Gemma3")
+        theirs = getattr(transformers, f"{name}{of_text}Config")(**settings, **NO_IDS, initializer_range=0.3)
         model = getattr(transformers, f"{name}LMHeadModel" if name == "GPT2" else f"{name}ForCausalLM")(theirs).eval()
         with torch.no_grad():
             for parameter in model.parameters():  # gains and biases, too, are not those of the start
@@ -102,6 +103,23 @@ def test_what_weights_hold_besides_is_not_rounded_to_their_type(saved):
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("kind", ["Gemma 3", "Gemma 3, slowed"])
+def test_older_files_have_both_thetas_and_the_period_of_windows_as_fields(saved, kind):
+    model, folder = saved(kind)
+    config = json.loads((folder / "config.json").read_text())
+    said, listed = config.pop("rope_parameters"), config.pop("layer_types")
+    slowed = said["full_attention"]["rope_type"] != "default"
+    config |= {"rope_theta": 100.0, "rope_local_base_freq": said["sliding_attention"]["rope_theta"]}
+    config |= {"rope_scaling": {"rope_type": "linear", "factor": 4.0} if slowed else None, "sliding_window_pattern": 2}
+    (folder / "config.json").write_text(json.dumps(config))
+    lm, _tokenizer = load_checkpoint(folder)
+    assert [window is None for window in lm.config.windows] == [kind == "full_attention" for kind in listed]
+    assert_close(lm(IDS), model(IDS).logits, rtol=0, atol=1e-4)
+    (folder / "config.json").write_text(json.dumps({k: v for k, v in config.items() if "_base_freq" not in k}))
+    assert load_checkpoint(folder)[0].config.local_rope_theta == 10_000
+
+
+@torch.no_grad()
 def test_layers_that_do_not_turn_are_every_fourth_where_none_are_listed(saved):
     model, folder = saved("SmolLM3, windows")
     config = json.loads((folder / "config.json").read_text())
@@ -145,6 +163,10 @@ def test_layers_that_do_not_turn_are_every_fourth_where_none_are_listed(saved):
         ("Gemma 2", {"hidden_activation": "gelu"}, "hidden_activation 'gelu' is not understood"),
         ("Gemma 2", {"layer_types": ["full_attention"] * 2}, "layer_types ['full_attention', 'full_attention']"),
         ("Gemma 2", {"attn_logit_softcapping": -1}, "score_cap must be a positive number, got -1"),
+        ("Gemma 3", {"attn_logit_softcapping": 50.0}, "attn_logit_softcapping 50.0 is not understood, only None"),
+        ("Gemma 3", {"rope_parameters": {"full_attention": LONG}}, "rope_type 'longrope' is not understood"),
+        ("Gemma 3", {"rope_parameters": {"sliding_attention": LONG}}, "rope_type 'longrope' is not understood"),
+        ("Gemma 3", {"rope_parameters": {"chunked_attention": {}}}, "rope_parameters {'chunked_attention': {}} is not"),
         ("nanochat", {"tie_word_embeddings": True}, "tie_word_embeddings True is not understood, only False"),
         ("nanochat", {"hidden_act": "relu"}, "hidden_act 'relu' is not understood, only relu2"),
         ("OLMo 2", {"attention_bias": True}, "attention_bias True is not understood, only False"),
