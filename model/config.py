@@ -7,12 +7,14 @@ from model.errors import ModelError
 
 CHOICES = {
     "norm": ("rmsnorm", "layernorm"),
-    "norm_placement": ("pre", "post", "parallel", "shared"),
+    "norm_placement": ("pre", "post", "parallel", "shared", "output", "sandwich"),
+    "qk_norm_over": ("head", "all"),
     "position": ("rope", "sinusoidal", "learned", "none"),
     "rope_layout": ("adjacent", "half_split"),
-    "ffn": ("swiglu", "relu", "gelu", "gelu_tanh"),
+    "ffn": ("swiglu", "geglu", "relu", "relu2", "gelu", "gelu_tanh"),
 }
 ROPE_SCALINGS = ("linear", "ntk", "llama3")
+GATED = ("swiglu", "geglu")  # the feed-forwards with a gate
 LARGEST = 1 << 28  # of any size: so large no product of two overflows, and no model can be
 SWITCHES = ("bias", "qkv_bias", "unbiased_qkv", "unembedding_bias", "qk_norm", "tie_embeddings", "scale_embeddings")
 
@@ -85,22 +87,27 @@ class ModelConfig:
         num_kv_heads: G, heads of keys and values, each shared by H / G heads of queries; None: one each, G = H.
         head_dim: d, how wide each head is; None: D / H.
         norm: "rmsnorm" or "layernorm".
-        norm_placement: "pre" normalises what a sublayer reads, "post" the stream after it has added to it; "parallel"
-            is as "pre", but both sublayers of a block read the same stream, each through its own norm, "shared"
-            through one for both.
+        norm_placement: "pre" normalises what a sublayer reads, "post" the stream after it has added to it, "output"
+            what it adds, "sandwich" what it reads and what it adds; "parallel" is as "pre", but both sublayers of a
+            block read the same stream, each through its own norm, "shared" through one for both.
         norm_eps: ε of the norms.
-        qk_norm: whether queries and keys are normalised, head by head, before they are compared.
+        qk_norm: whether queries and keys are normalised before they are compared.
+        qk_norm_over: what then is of one size: the vector of each "head", or those of "all" of a token's together.
         score_divisor: what the products of queries and keys are divided by; None: √d.
+        score_cap: c, of scores s what goes into the softmax is c · tanh(s / c), within ± c; None: s itself.
+        logit_cap: the same of the logits.
         windows: how many tokens a query sees, itself the last of them, None all before it, layer by layer; they begin
             anew where there are more layers.
         position: how order gets in: "rope" turns queries and keys, "sinusoidal" and "learned" add a vector a position
             to the embeddings, "none" leaves it to the causal mask.
         rope_theta: base of the rotary angles.
+        local_rope_theta: that of layers in which a query sees a window, whose rotation is not slowed; None: the same.
         rope_layout: which dimensions turn together: "adjacent" ones (2i, 2i + 1) or "half_split" (i, i + d_head / 2).
         rotary_dim: r, how many of each head's dimensions turn: the first r / 2 pairs; None: all do.
         rotary_layers: whether queries and keys turn, layer by layer; they begin anew where there are more layers.
         rope_scaling: how the rotary frequencies are slowed for contexts longer than were trained on.
-        ffn: "swiglu", or two layers with "relu", "gelu" or its approximation "gelu_tanh" between them.
+        ffn: "swiglu", "geglu", the same with GELU's approximation as the gate's function, or two layers with "relu",
+            "relu2", its square, "gelu" or its approximation "gelu_tanh" between them.
         bias: whether the blocks' linear maps have biases.
         qkv_bias: whether those that make queries, keys and values have them even if the others do not.
         unbiased_qkv: whether these have none even if the others do.
@@ -127,10 +134,14 @@ class ModelConfig:
     norm_placement: str = "pre"
     norm_eps: float = 1e-5
     qk_norm: bool = False
+    qk_norm_over: str = "head"
     score_divisor: float | None = None
+    score_cap: float | None = None
+    logit_cap: float | None = None
     windows: tuple[int | None, ...] = (None,)
     position: str = "rope"
     rope_theta: float = 10000.0
+    local_rope_theta: float | None = None
     rope_layout: str = "adjacent"
     rotary_dim: int | None = None
     rotary_layers: tuple[bool, ...] = (True,)
@@ -162,6 +173,11 @@ class ModelConfig:
         return self.score_divisor or math.sqrt(self.d_head)
 
     @property
+    def is_gated(self) -> bool:
+        """Whether the feed-forward multiplies its neurons by a gate's."""
+        return self.ffn in GATED
+
+    @property
     def embedding_scale(self) -> float:
         """What embeddings are multiplied by as they are read, in all."""
         return self.embedding_multiplier * (math.sqrt(self.d_model) if self.scale_embeddings else 1.0)
@@ -173,6 +189,10 @@ class ModelConfig:
     def rotates(self, layer: int) -> bool:
         """Whether a layer turns queries and keys by their positions."""
         return self.position == "rope" and self.rotary_layers[layer % len(self.rotary_layers)]
+
+    def turns_locally(self, layer: int) -> bool:
+        """Whether the angles of a layer are those of `local_rope_theta`."""
+        return self.local_rope_theta is not None and self.window(layer) is not None
 
     @property
     def has_qkv_bias(self) -> bool:
@@ -245,7 +265,8 @@ class ModelConfig:
             if not is_number(value) or not 0 <= value < 1:
                 raise ModelError("{name} must be a number in [0, 1), got {got!r}", name=name, got=value)
         numbers = "rope_theta", "norm_eps", "embedding_multiplier"
-        for name in (*numbers, *["score_divisor"] * (self.score_divisor is not None)):
+        optional = "score_divisor", "score_cap", "logit_cap", "local_rope_theta"
+        for name in (*numbers, *(name for name in optional if getattr(self, name) is not None)):
             value = getattr(self, name)
             if not is_number(value) or not 0 < value < math.inf:
                 raise ModelError("{name} must be a positive number, got {got!r}", name=name, got=value)

@@ -26,7 +26,7 @@ BIASES = {
 }
 
 
-NORMS_A_BLOCK = {"pre": 2, "post": 2, "parallel": 2, "shared": 1}
+NORMS_A_BLOCK = {"pre": 2, "post": 2, "parallel": 2, "shared": 1, "output": 2, "sandwich": 4}
 
 
 def parameter_table(config: ModelConfig) -> list[Row]:
@@ -38,7 +38,8 @@ def parameter_table(config: ModelConfig) -> list[Row]:
     V, C, D, L, H, G, F = c.vocab_size, c.context_length, c.d_model, c.num_layers, c.num_heads, c.kv_heads, c.d_ff
     norm, norm_formula = (2 * D, "2 D") if c.norm == "layernorm" else (D, "D")
     num_norms = NORMS_A_BLOCK[c.norm_placement] * L + (c.norm_placement != "post")
-    matrices = 3 if c.ffn == "swiglu" else 2
+    qk_norms, times = (2 * L, "2 L") if c.qk_norm_over == "head" else (L * (H + G), "L (H + G)")
+    matrices = 3 if c.is_gated else 2
     attention_biases = (H + 2 * G) * d * c.has_qkv_bias + D * c.bias
     rows = [
         Row("token embedding", "V D", V * D),
@@ -49,7 +50,7 @@ def parameter_table(config: ModelConfig) -> list[Row]:
             BIASES[c.has_qkv_bias, c.bias],
             L * attention_biases,
         ),
-        Row("query and key norms", f"2 L {norm_formula.replace('D', 'd')}", c.qk_norm * 2 * L * norm * d // D),
+        Row("query and key norms", f"{times} {norm_formula.replace('D', 'd')}", c.qk_norm * qk_norms * norm * d // D),
         Row("feed-forward matrices", f"{matrices} L D F", matrices * L * D * F),
         Row("feed-forward biases", f"L ({matrices - 1} F + D)", c.bias * L * ((matrices - 1) * F + D)),
         Row("norms", f"{num_norms} · {norm_formula}", num_norms * norm),
@@ -72,7 +73,7 @@ def flops_table(config: ModelConfig, num_positions: int) -> list[Row]:
     """
     c = config
     V, D, L, H, G, F, K = c.vocab_size, c.d_model, c.num_layers, c.num_heads, c.kv_heads, c.d_ff, num_positions
-    matrices = 3 if c.ffn == "swiglu" else 2
+    matrices = 3 if c.is_gated else 2
     return [
         Row("attention projections", "4 L D d (H + G)", 4 * L * D * c.d_head * (H + G)),
         Row("attention scores and weighted values", *scores_and_values(c, K)),

@@ -18,6 +18,7 @@ from model.layers.linear import Linear
 from model.layers.norms import NORMS
 from model.layers.rope import RotaryPositionalEmbedding
 from model.layers.sinusoidal import SinusoidalPositionalEmbedding
+from model.layers.softcap import softcap
 from model.layers.transformer_block import BLOCKS
 from model.tap import Tap
 
@@ -31,11 +32,15 @@ class TransformerLM(nn.Module):
         super().__init__()
         self.config = config
         self.token_embedding = Embedding(config.vocab_size, config.d_model)
-        self.position_embedding = self.rope = None
+        self.position_embedding = self.rope = self.local_rope = None
         if config.position == "rope":
             self.rope = RotaryPositionalEmbedding(
                 config.rope_theta, config.d_head, config.context_length, config.rope_scaling, config.rotary_dim
             )
+            if config.local_rope_theta is not None:
+                theta, width = config.local_rope_theta, config.d_head
+                local = RotaryPositionalEmbedding(theta, width, config.context_length, rotary_dim=config.rotary_dim)
+                self.local_rope = local
         elif config.position in POSITION_EMBEDDINGS:
             self.position_embedding = POSITION_EMBEDDINGS[config.position](config.context_length, config.d_model)
             self.position_embed = Tap()
@@ -87,12 +92,14 @@ class TransformerLM(nn.Module):
         if token_positions is None:
             token_positions = torch.arange(start, end, device=token_ids.device)[None]  # (1, T): the same for all
         x = self.dropout(self.embed_tokens(token_ids, token_positions))  # (B, T, D)
-        rotation = self.rope(token_positions) if self.rope else None
+        rotation, local = (rope(token_positions) if rope else None for rope in (self.rope, self.local_rope))
         for layer, block in enumerate(self.blocks):
-            x = block(x, rotation, padding, cache, layer)
+            turns = local if self.config.turns_locally(layer) else rotation
+            x = block(x, turns, padding, cache, layer)
         if cache:
             cache.length = end
-        return self.logits(self.lm_head(self.final_norm(x)))  # (B, T, V)
+        logits = softcap(self.lm_head(self.final_norm(x)), self.config.logit_cap)
+        return self.logits(logits)  # (B, T, V)
 
     def embed_tokens(self, token_ids: Tensor, token_positions: Tensor) -> Tensor:
         """(B, T) token ids and (B or 1, T) positions -> (B, T, D): where the residual stream begins."""

@@ -1,5 +1,8 @@
 """How the parts of each kind of block hang together, written down apart from the code that is tested."""
 
+import numpy as np
+
+from explorer.tracing.trace import Trace
 from model.config import ModelConfig
 
 # where norms stand -> of a block each sum, what it is added to, what is added and what is handed on after it
@@ -12,6 +15,14 @@ SUMS = {
         ("resid_mid", "resid_pre", ["attn.out"], "attn_norm"),
         ("resid_post", "attn_norm", ["ffn.out"], "ffn_norm"),
     ],
+    "output": [
+        ("resid_mid", "resid_pre", ["attn_norm"], "resid_mid"),
+        ("resid_post", "resid_mid", ["ffn_norm"], "resid_post"),
+    ],
+    "sandwich": [
+        ("resid_mid", "resid_pre", ["attn_out_norm"], "resid_mid"),
+        ("resid_post", "resid_mid", ["ffn_out_norm"], "resid_post"),
+    ],
     "parallel": [("resid_post", "resid_pre", ["attn.out", "ffn.out"], "resid_post")],
     "shared": [("resid_post", "resid_pre", ["attn.out", "ffn.out"], "resid_post")],
 }
@@ -21,6 +32,13 @@ NORMS = {
     "post": {"attn_norm": "resid_mid", "ffn_norm": "resid_post"},
     "parallel": {"attn_norm": "resid_pre", "ffn_norm": "resid_pre"},
     "shared": {"attn_norm": "resid_pre"},
+    "output": {"attn_norm": "attn.out", "ffn_norm": "ffn.out"},
+    "sandwich": {
+        "attn_norm": "resid_pre",
+        "attn_out_norm": "attn.out",
+        "ffn_norm": "resid_mid",
+        "ffn_out_norm": "ffn.out",
+    },
 }
 # and what attention and feed-forward read
 READS = {
@@ -28,8 +46,13 @@ READS = {
     "post": ("resid_pre", "attn_norm"),
     "parallel": ("attn_norm", "ffn_norm"),
     "shared": ("attn_norm", "attn_norm"),
+    "output": ("resid_pre", "resid_mid"),
+    "sandwich": ("attn_norm", "ffn_norm"),
 }
-STAGES = {"attn.out": "attention", "ffn.out": "feed-forward"}
+# and through which norms what either gives out is added, if through any
+OUTPUT_NORMS = {"output": ("attn_norm", "ffn_norm"), "sandwich": ("attn_out_norm", "ffn_out_norm")}
+STAGES = dict.fromkeys(("attn.out", "attn_norm", "attn_out_norm"), "attention")
+STAGES |= dict.fromkeys(("ffn.out", "ffn_norm", "ffn_out_norm"), "feed-forward")
 
 
 def sums(config: ModelConfig) -> list[tuple[str, str, list[str], str]]:
@@ -45,6 +68,35 @@ def norms(config: ModelConfig) -> dict[str, str]:
     """All of a model but the final one, and what each normalises."""
     each = NORMS[config.norm_placement].items()
     return {f"{block}.{norm}": f"{block}.{read}" for block in blocks(config) for norm, read in each}
+
+
+def output_norm(config: ModelConfig, sublayer: str) -> str | None:
+    """The norm in a block that what "attn" or "ffn" gives out goes through before it is added, if there is one."""
+    return dict(zip(("attn", "ffn"), OUTPUT_NORMS.get(config.norm_placement, (None, None)), strict=True))[sublayer]
+
+
+def added(trace: Trace, layer: int, sublayer: str, parts: np.ndarray, position: int) -> np.ndarray:
+    """What of parts (N, D) of a sublayer's output is added to the stream, its norm's divisor as in the run."""
+    norm, block = output_norm(trace.config, sublayer), f"blocks.{layer}"
+    if norm is None:
+        return parts
+    x = trace[f"{block}.{sublayer}.out"][position].astype(float)
+    if trace.config.norm == "layernorm":
+        x, parts = x - x.mean(), parts - parts.mean(-1, keepdims=True)
+    return parts / np.sqrt((x * x).mean() + trace.config.norm_eps) * trace.weights[f"{block}.{norm}.weight"]
+
+
+def capped(x, cap: float | None):
+    """c · tanh(x / c)."""
+    return x if cap is None else cap * np.tanh(x / cap)
+
+
+def cap_share(trace: Trace, position: int) -> np.ndarray:
+    """(V,) what a cap multiplied every logit at a position by."""
+    plain = trace["final_norm"][position].astype(float) @ trace.weights["lm_head.weight"].astype(float).T
+    if trace.config.unembedding_bias:
+        plain = plain + trace.weights["lm_head.bias"]
+    return capped(plain, trace.config.logit_cap) / plain
 
 
 def stages(config: ModelConfig) -> list[str]:

@@ -34,7 +34,7 @@ SLOWED = {"rope_scaling": RopeScaling(kind="linear", factor=4)}
 # Whatever is asked of every kind of model is tested once for each of these; a new kind is a new line.
 STYLES = {
     "rope": {},
-    "none": {"position": "none"},
+    "none": {"position": "none", "ffn": "relu2"},
     "gpt": {"norm": "layernorm", "position": "sinusoidal", "ffn": "relu", "bias": True},
     "learned": {"position": "learned", "ffn": "gelu_tanh", "qkv_bias": True} | TIED,
     "grouped": {"d_model": 48, "num_heads": 6, "num_kv_heads": 3, "qk_norm": True, "rope_layout": "half_split"}
@@ -45,6 +45,10 @@ STYLES = {
     "local": {"position": "learned", "norm": "layernorm", "ffn": "gelu_tanh", "bias": True, "unbiased_qkv": True}
     | {"score_divisor": 1.0, "windows": (None, 8), "norm_placement": "shared", "unembedding_bias": True},
     "post": {"norm": "layernorm", "norm_placement": "post", "ffn": "gelu"},
+    "output": {"d_model": 48, "num_heads": 6, "num_kv_heads": 3, "qk_norm": True, "qk_norm_over": "all"}
+    | {"norm": "layernorm", "norm_placement": "output", "bias": True},
+    "sandwich": {"norm_placement": "sandwich", "ffn": "geglu", "windows": (None, 8), "score_divisor": 2.0}
+    | {"score_cap": 1.5, "logit_cap": 2.0, "local_rope_theta": 50.0},
 }
 CORE = ("rope", "gpt")  # the styles of the bundled checkpoints
 ROTATING = [style for style, choices in STYLES.items() if choices.get("position", "rope") == "rope"]

@@ -7,24 +7,28 @@ import numpy as np
 
 from explorer.analysis.heads import without_first
 from explorer.architecture.attention import visible
+from explorer.architecture.caps import capped
 from explorer.language import N_
 from explorer.tracing.trace import Trace
 
 
 @dataclass(frozen=True)
 class AttentionCell:
-    """How one weight of a pattern comes about: weight = exp(score) / Σ exp(scores of the row), keys up to the query.
+    """How one weight of a pattern comes about: weight = exp(score) / Σ exp(scores of the row), keys up to the query,
+    each score capped where the model caps them.
 
     Attributes:
         dot: q·k, unscaled.
         score: q·k / √d.
-        exp_score, exp_total: numerator and denominator, both divided by exp(largest score of the row).
+        capped: the score as a cap leaves it.
+        exp_score, exp_total: numerator and denominator, both divided by exp(largest capped score of the row).
         weight: their quotient, recomputed.
         error: |weight - captured pattern|.
     """
 
     dot: float
     score: float
+    capped: float
     exp_score: float
     exp_total: float
     weight: float
@@ -38,10 +42,11 @@ def attention_cell(trace: Trace, layer: int, head: int, query: int, key: int) ->
     dots = keys @ q
     scores = dots / trace.config.divisor
     seen = visible(trace.config, layer, len(trace))[query, : query + 1]
-    exps = np.exp(np.where(seen, scores - scores[seen].max(), -np.inf))
+    within = capped(scores, trace.config.score_cap)
+    exps = np.exp(np.where(seen, within - within[seen].max(), -np.inf))
     weight = exps[key] / exps.sum()
     captured = trace[f"blocks.{layer}.attn.pattern"][head, query, key]
-    return AttentionCell(dots[key], scores[key], exps[key], exps.sum(), weight, abs(weight - captured))
+    return AttentionCell(dots[key], scores[key], within[key], exps[key], exps.sum(), weight, abs(weight - captured))
 
 
 # name -> what a cell of the pattern then holds
@@ -78,7 +83,7 @@ def shown_pattern(
 
 
 def written_lengths(trace: Trace, layer: int, head: int) -> np.ndarray:
-    """(T,) ‖W_O v‖₂ of every key: how long a vector the head writes to the stream where it looks at that key alone.
+    """(T,) ‖W_O v‖₂ of every key: how long a vector the head writes where it looks at that key alone, before any norm.
 
     Weights say where a head looks, these how much there is to fetch (Kobayashi et al. 2020, eq. 8).
     """
@@ -109,13 +114,15 @@ class Stages:
     Attributes:
         dots: (T,) q·k.
         scores: (T,) q·k / √d.
+        capped: (T,) the same as a cap leaves them.
         allowed: (T,) booleans, False for keys that the mask hides: after the query, and before the layer's window.
-        weights: (T,) softmax of the allowed scores; they sum to 1.
+        weights: (T,) softmax of the allowed capped scores; they sum to 1.
         lengths: (T,) ‖W_O v‖ of each key.
     """
 
     dots: np.ndarray
     scores: np.ndarray
+    capped: np.ndarray
     allowed: np.ndarray
     weights: np.ndarray
     lengths: np.ndarray
@@ -126,6 +133,7 @@ def stages(trace: Trace, layer: int, head: int, query: int) -> Stages:
     return Stages(
         dots=scores * trace.config.divisor,
         scores=scores,
+        capped=capped(scores, trace.config.score_cap),
         allowed=visible(trace.config, layer, len(trace))[query],
         weights=trace[f"blocks.{layer}.attn.pattern"][head, query],
         lengths=written_lengths(trace, layer, head),

@@ -6,16 +6,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.edits import as_edited, put_in, puts_in
-from explorer.analysis.norms import centred, kinds, norm_scale, normalised, shift_of, unembedding, unembedding_bias
+from explorer.analysis.norms import centred, kinds, norm_scale, normalised, shift_of
+from explorer.analysis.unembedding import unembedding, unembedding_bias
+from explorer.architecture.layout import layout
 from explorer.architecture.shifts import has_shifts
 from explorer.architecture.stream import (
     added_at,
     before_value,
     block_output,
+    given_out,
     input_of,
-    layout,
+    joining,
+    output_norm,
     stream_norms,
     stream_taps,
+    sublayers,
 )
 from explorer.tracing.trace import Trace
 
@@ -25,8 +30,9 @@ class Attribution:
     """A logit at one position, or the difference of two, as a sum of parts.
 
     What a part adds is its vector's product with the direction that the unembedding reads, taken through the norms that
-    come after it. Every norm divides by what it divided the whole stream by in this run, so that it is linear and the
-    parts add up exactly; what a part changes in later sublayers counts as theirs.
+    come after it. Every norm divides by what it divided the whole stream by in this run, and a cap of the logits
+    multiplies by what it multiplied the whole logit by, so that they are linear and the parts add up exactly; what a
+    part changes in later sublayers counts as theirs.
 
     Attributes:
         token: of the token's own embedding.
@@ -69,11 +75,11 @@ def attribution(trace: Trace, position: int, token_id: int, rival_id: int | None
     as the edits on the way to the logit leave them."""
     config, weights = trace.config, trace.weights
     read, logit = unembedding(trace, token_id, position), float(trace["logits"][position, token_id])
-    shift = float(unembedding_bias(trace, token_id, position)[0])
+    shift = unembedding_bias(trace, token_id, position)
     if rival_id is not None:
         read = read - unembedding(trace, rival_id, position)
         logit = logit - float(trace["logits"][position, rival_id])
-        shift -= float(unembedding_bias(trace, rival_id, position)[0])
+        shift -= unembedding_bias(trace, rival_id, position)
 
     def value(name: str) -> np.ndarray:
         return trace[name][..., position, :].astype(np.float64)
@@ -124,7 +130,8 @@ def attribution(trace: Trace, position: int, token_id: int, rival_id: int | None
                 continue
             read = before(name, read, sum_of(before_value(config, name), *added_at(config, name)))
             for sublayer in sums.get(place, ()):
-                parts[sublayer](layer, read)
+                norm, out = output_norm(config, layer, sublayer), given_out(layer, sublayer)
+                parts[sublayer](layer, read if norm is None else before_norm(norm, out, read))
     row = weights["token_embedding.weight"][trace.token_ids[position]].astype(np.float64)
     row = row * config.embedding_scale
     position_row = value("position_embed") if "position_embed" in trace else np.zeros_like(row)
@@ -153,8 +160,10 @@ def by_kind(trace: Trace, taken: Attribution) -> dict[str, float]:
 
 def is_put_in(trace: Trace) -> bool:
     """Whether edits put anything into the stream that is no part of the model's."""
-    on_the_way = [f"blocks.{layer}.attn.out" for layer in range(trace.config.num_layers)]
-    return any(puts_in(trace, name) for name in (*stream_taps(trace.config), *on_the_way))
+    config = trace.config
+    joined = (name for sublayer in sublayers(config) for name in joining(config, *sublayer))
+    on_the_way = (name for name in joined if not name.endswith("ffn.out"))  # which counts as the feed-forward's
+    return any(puts_in(trace, name) for name in (*stream_taps(config), *on_the_way))
 
 
 def through_norm(trace: Trace, name: str, x: np.ndarray, read: np.ndarray, position: int) -> tuple[np.ndarray, float]:

@@ -7,6 +7,7 @@ import numpy as np
 from explorer.analysis.next_token import next_token, surprisal
 from explorer.analysis.residual import stream
 from explorer.analysis.rounding import resolution as resolution_of
+from explorer.architecture.attention import ANGLES, LOCAL_ANGLES
 from explorer.tracing.comparison import Comparison
 
 
@@ -16,9 +17,12 @@ def resolution(comparison: Comparison) -> float:
     Where the runs turn q and k by different angles, it is that of the largest: the same distance between two of them is
     then rounded differently.
     """
-    angles = [run["rope.angles"] for run in comparison.runs if "rope.angles" in run]
-    turned = len(angles) == 2 and not np.array_equal(*angles)
-    return resolution_of(comparison.trace.dtype, max(float(np.abs(part).max()) for part in angles) if turned else 0.0)
+    largest = 0.0
+    for name in (ANGLES, LOCAL_ANGLES):
+        angles = [run[name] for run in comparison.runs if name in run]
+        if len(angles) == 2 and not np.array_equal(*angles):
+            largest = max(largest, *(float(np.abs(part).max()) for part in angles))
+    return resolution_of(comparison.trace.dtype, largest)
 
 
 def pattern_change(comparison: Comparison, layer: int, head: int) -> np.ndarray:

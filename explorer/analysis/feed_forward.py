@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.edits import as_edited
-from explorer.analysis.norms import centred, kinds, norm_scale, unembed_part
-from explorer.architecture.stream import norms_from, read_by, sum_with, taps_from
+from explorer.analysis.norms import added_of, centred, kinds, norm_scale
+from explorer.analysis.unembedding import unembed_part
+from explorer.architecture.stream import norms_among, read_by, way_of
 from explorer.tracing.trace import Trace
 
 
@@ -17,12 +18,19 @@ def gelu(x: np.ndarray) -> np.ndarray:
     return x / 2 * (1 + np.array([math.erf(value) for value in np.ravel(x) / math.sqrt(2)]).reshape(np.shape(x)))
 
 
+def gelu_tanh(x: np.ndarray) -> np.ndarray:
+    """Its approximation."""
+    return x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
 # kind of feed-forward -> its activation's name, and the function (of float64 arrays)
 ACTIVATIONS: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
     "swiglu": ("SiLU", lambda x: x * (1 + np.tanh(x / 2)) / 2),
+    "geglu": ("GELU", gelu_tanh),
     "relu": ("ReLU", lambda x: np.maximum(x, 0)),
+    "relu2": ("ReLU²", lambda x: np.maximum(x, 0) ** 2),
     "gelu": ("GELU", gelu),
-    "gelu_tanh": ("GELU", lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))),
+    "gelu_tanh": ("GELU", gelu_tanh),
 }
 
 
@@ -33,9 +41,10 @@ class Neurons:
     Attributes:
         pre: (F,) what the activation function is applied to.
         active: (F,) what it makes of it.
-        up: (F,) what `active` is multiplied by, None where it is not (no SwiGLU).
+        up: (F,) what `active` is multiplied by, None where there is no gate.
         hidden: (F,) their product, or `active` itself.
-        written: (F,) |hidden| · ‖column of W_down‖, the length of the vector that each neuron adds to the stream.
+        written: (F,) |hidden| · ‖column of W_down‖, or of what a norm makes of that column: the length of the vector
+            that each neuron adds to the stream.
     """
 
     pre: np.ndarray
@@ -53,7 +62,8 @@ def neurons(trace: Trace, layer: int, query: int) -> Neurons:
     block = f"blocks.{layer}.ffn"
     up, hidden = trace[f"{block}.up"][query], trace[f"{block}.hidden"][query]
     gated = f"{block}.gate" in trace
-    written = np.abs(hidden) * np.linalg.norm(trace.weights[f"{block}.down_proj.weight"], axis=0)
+    columns = added_of(trace, layer, "ffn", trace.weights[f"{block}.down_proj.weight"].T, query)  # (F, D)
+    written = np.abs(hidden) * np.linalg.norm(columns, axis=-1)
     if gated:
         return Neurons(trace[f"{block}.gate_pre"][query], trace[f"{block}.gate"][query], up, hidden, written)
     return Neurons(up, hidden, None, hidden, written)
@@ -87,7 +97,7 @@ def neuron(trace: Trace, layer: int, number: int, query: int) -> Neuron:
         return float(weight[number] @ x + (0.0 if bias is None else bias[number]))
 
     _, activation = ACTIVATIONS[trace.config.ffn]
-    gated = trace.config.ffn == "swiglu"
+    gated = trace.config.is_gated
     pre = projected("gate" if gated else "up")
     up = projected("up") if gated else None
     active = float(activation(np.array(pre)))
@@ -95,6 +105,7 @@ def neuron(trace: Trace, layer: int, number: int, query: int) -> Neuron:
     return Neuron(read, pre, active, up, hidden, abs(hidden - float(trace[f"{block}.hidden"][query, number])))
 
 
+EXACT = ("relu", "relu2")  # the feed-forwards whose activation is exactly 0 below 0
 NEAR = 0.1  # of the layer's root mean square
 
 
@@ -121,7 +132,7 @@ def sparsity(trace: Trace) -> Sparsity:
     shares = []
     for layer in range(trace.config.num_layers):
         size = np.abs(trace[f"blocks.{layer}.ffn.hidden"])  # (T, F)
-        limit = 0.0 if trace.config.ffn == "relu" else NEAR * np.sqrt(np.mean(size**2, dtype=np.float64))
+        limit = 0.0 if trace.config.ffn in EXACT else NEAR * np.sqrt(np.mean(size**2, dtype=np.float64))
         near = size <= limit
         shares.append((near.mean(), near.all(0).mean()))
     return Sparsity(*np.transpose(shares))
@@ -130,15 +141,13 @@ def sparsity(trace: Trace) -> Sparsity:
 def pushed(trace: Trace, layer: int, number: int, query: int) -> np.ndarray:
     """(V,) what a neuron adds to every token's logit after `query` for each 1 of its hidden value.
 
-    That is its output direction, its column of W_down, along the stream to the unembedding: through the norms on the
-    way, gains folded in and divided by what they divided by in this run, and edits; what later sublayers make of it is
-    not in it.
+    That is its output direction, its column of W_down, along its way to the unembedding: through the norms there, gains
+    folded in and divided by what they divided by in this run, and edits; what later sublayers make of it is not in it.
     """
     direction = trace.weights[f"blocks.{layer}.ffn.down_proj.weight"][:, number].astype(np.float64)  # (D,)
-    direction = as_edited(trace, f"blocks.{layer}.ffn.out", direction, query)
-    first = sum_with(trace.config, layer, "ffn")
-    norms = dict(norms_from(trace.config, first))
-    for tap in taps_from(trace.config, first):
+    way = way_of(trace.config, layer, "ffn")
+    norms = norms_among(trace.config, way)
+    for tap in way:
         if tap in norms:
             direction = centred(direction, kinds(trace, tap, query)) * trace.weights[f"{tap}.weight"]
             direction = direction / norm_scale(trace, trace[norms[tap]][query], tap, query)

@@ -6,8 +6,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from explorer.analysis.norms import apply_norm, unembed, unembedding, unembedding_bias
+from explorer.analysis.norms import apply_norm
 from explorer.analysis.residual import stages
+from explorer.analysis.unembedding import unembed, unembed_token
 from explorer.architecture.stream import depth_taps
 from explorer.language import N_
 from explorer.tracing.trace import Trace
@@ -99,8 +100,7 @@ def tracked(trace: Trace, shown: range, token_id: int) -> np.ndarray:
     """(S, n), the probability of one token at every depth, after the positions `shown`."""
     x = streams(trace, slice(shown.start, shown.stop))
     at = np.array(shown)
-    logits = np.einsum("snd,nd->sn", x, unembedding(trace, token_id, at)) + unembedding_bias(trace, token_id, at)[:, 0]
-    return np.exp(logits - readings(trace, shown).log_total)
+    return np.exp(unembed_token(trace, x, token_id, at) - readings(trace, shown).log_total)
 
 
 def ranks(trace: Trace, shown: range, token_id: int) -> np.ndarray:

@@ -4,7 +4,7 @@ import numpy as np
 
 from explorer.analysis.edits import as_edited, put_in, puts_in
 from explorer.analysis.edits.effect import holds_at
-from explorer.architecture.stream import input_of
+from explorer.architecture.stream import input_of, output_norm
 from explorer.state.interventions import norms_in_place
 from explorer.tracing.trace import Trace
 
@@ -86,32 +86,11 @@ def normalised(
     return centre / scale[..., None] * trace.weights[f"{name}.weight"] + shift_of(trace, name, positions)
 
 
-def unembed(trace: Trace, x: np.ndarray, positions: int | np.ndarray | None = None) -> np.ndarray:
-    """Logits of normalised vectors, with the run's edits of logits: (..., D) -> (..., V) in float32."""
-    logits = x.astype(np.float32) @ trace.weights["lm_head.weight"].T
-    if trace.config.unembedding_bias:
-        logits += trace.weights["lm_head.bias"]
-    return as_edited(trace, "logits", logits, positions)
-
-
-def unembed_part(trace: Trace, x: np.ndarray, positions: int | np.ndarray | None = None) -> np.ndarray:
-    """What a part of a normalised vector has in the logits: the same without the bias, which is no part's."""
-    return as_edited(trace, "logits", x.astype(np.float32) @ trace.weights["lm_head.weight"].T, positions)
-
-
-def unembedding(trace: Trace, token_id: int, position: int | np.ndarray | None = None) -> np.ndarray:
-    """(D,) in float64, whose product with a normalised vector is a token's logit less its `unembedding_bias`, with the
-    run's edits of logits; of several positions (T, D)."""
-    return factor(trace, token_id, position) * trace.weights["lm_head.weight"][token_id]
-
-
-def unembedding_bias(trace: Trace, token_id: int, position: int | np.ndarray | None = None) -> np.ndarray:
-    """(1,), what is added to that product; of several positions (T, 1)."""
-    bias = trace.weights.get("lm_head.bias", np.zeros(trace.config.vocab_size))
-    return factor(trace, token_id, position) * bias[token_id]
-
-
-def factor(trace: Trace, token_id: int, position: int | np.ndarray | None) -> np.ndarray:
-    """(1,) what edits multiply a logit by; of several positions (T, 1)."""
-    ones = np.ones((*np.shape(position), trace.config.vocab_size))
-    return as_edited(trace, "logits", ones, position)[..., [token_id]]
+def added_of(trace: Trace, layer: int, sublayer: str, x: np.ndarray, position: int) -> np.ndarray:
+    """What of some parts (..., D) of a sublayer's output at a position is added to the stream: they themselves, or what
+    the norm on the way makes of them, which divides by what it divided the whole output by; its β is no part's."""
+    norm = output_norm(trace.config, layer, sublayer)
+    if norm is None:
+        return x
+    scale = norm_scale(trace, trace[input_of(trace.config, norm)][position], norm, position)
+    return centred(x, kinds(trace, norm, position)) / scale * trace.weights[f"{norm}.weight"]

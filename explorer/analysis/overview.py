@@ -6,9 +6,10 @@ import numpy as np
 
 from explorer.analysis.attribution import Attribution, attribution
 from explorer.analysis.edits import as_edited
-from explorer.analysis.norms import norm_scale
+from explorer.analysis.norms import added_of, norm_scale
 from explorer.analysis.residual import stages
-from explorer.architecture.stream import SUBLAYERS, all_norms, input_of, written_by
+from explorer.architecture.layout import SUBLAYERS
+from explorer.architecture.stream import all_norms, input_of, written_by
 from explorer.tracing.trace import Trace
 
 
@@ -21,7 +22,7 @@ class Overview:
         stream: (S,) ‖residual stream‖₂ at its `stages`: those of a post-norm model's norms too.
         divisors: what each norm of the model divides by, in the order of the data's way.
         writes: (L, 2) ‖what attention and feed-forward add to the stream‖₂.
-        head_writes: (L, H) ‖z W_Oᵀ‖₂ of each head's z and its columns of W_O.
+        head_writes: (L, H) ‖z W_Oᵀ‖₂ of each head's z and its columns of W_O, or of what a norm makes of that.
         adds: (L, 2) what attention, W_O's bias with it, and feed-forward add to the logit.
         parts: the same head by head, and the rest of the logit.
     """
@@ -49,7 +50,8 @@ def overview(trace: Trace, position: int, token_id: int, rival_id: int | None = 
     def head_lengths(layer: int) -> np.ndarray:
         z = trace[f"blocks.{layer}.attn.z"][:, position].astype(np.float64)  # (H, d)
         output = trace.weights[f"blocks.{layer}.attn.o_proj.weight"]
-        return np.linalg.norm(np.einsum("hd,khd->hk", z, output.reshape(-1, *z.shape)), axis=-1)
+        parts = np.einsum("hd,khd->hk", z, output.reshape(-1, *z.shape))  # (H, D)
+        return np.linalg.norm(added_of(trace, layer, "attn", parts, position), axis=-1)
 
     embedding, added = trace["embed"][position].astype(np.float64), "position_embed" in trace
     if added:

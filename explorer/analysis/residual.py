@@ -5,15 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.norms import apply_norm, kinds, norm_scale
-from explorer.architecture.stream import (
-    before_value,
-    input_of,
-    layout,
-    norms_of,
-    sublayers,
-    sum_with,
-    written_by,
-)
+from explorer.architecture.layout import layout
+from explorer.architecture.stream import before_value, input_of, norms_of, sublayers, sum_with, written_by
 from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
 from model.config import ModelConfig

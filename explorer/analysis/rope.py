@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from explorer.architecture import attention as architecture
 from explorer.tracing.trace import Trace
 
 
@@ -38,7 +39,7 @@ class RotatedPairs:
 
 def angles_of(trace: Trace, layer: int) -> np.ndarray:
     """(T, F) by which a layer turns every position's pairs, radians: 0 where it turns nothing."""
-    angles = trace["rope.angles"]
+    angles = trace[architecture.angles_of(trace.config, layer)]
     return angles if trace.config.rotates(layer) else np.zeros_like(angles)
 
 

@@ -27,6 +27,14 @@ def divisor_in_numbers(config: ModelConfig) -> str:
     return f"√{config.d_head}" if config.score_divisor is None else f"{config.score_divisor:g}"
 
 
+ANGLES, LOCAL_ANGLES = "rope.angles", "local_rope.angles"  # by which layers turn; where queries see a window
+
+
+def angles_of(config: ModelConfig, layer: int) -> str:
+    """Which captured angles a layer turns queries and keys by, if it turns them."""
+    return LOCAL_ANGLES if config.turns_locally(layer) else ANGLES
+
+
 def still_layers(config: ModelConfig) -> list[int]:
     """The layers that do not turn queries and keys, in a model of which others do."""
     return [layer for layer in range(config.num_layers) if config.position == "rope" and not config.rotates(layer)]

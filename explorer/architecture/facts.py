@@ -22,7 +22,9 @@ NAMES = {
     "learned": N_("learned positions"),
     "none": N_("no positions"),
     "swiglu": "SwiGLU",
+    "geglu": "GeGLU",
     "relu": "ReLU",
+    "relu2": "ReLU²",
     "gelu": "GELU",
     "gelu_tanh": "GELU (tanh)",
 }
@@ -32,6 +34,8 @@ PLACEMENTS = {
     "post": N_("{norm} (post-norm)"),
     "parallel": N_("{norm} (attention and feed-forward side by side)"),
     "shared": N_("{norm} (one for attention and feed-forward side by side)"),
+    "output": N_("{norm} (of what is added)"),
+    "sandwich": N_("{norm} (of what is read and of what is added)"),
 }
 
 
@@ -54,6 +58,8 @@ def kind(config: ModelConfig) -> str:
             turned=config.turned_dims,
             width=config.d_head,
         )
+    if config.position == "rope" and config.local_rope_theta:
+        position = _("{position} with two θ", position=position)
     if config.position == "rope" and config.rope_scaling:
         position = _("{position} slowed {factor:g}×", position=position, factor=config.rope_scaling.factor)
     if still := still_layers(config):
@@ -64,7 +70,11 @@ def kind(config: ModelConfig) -> str:
         seen = ", ".join(f"{window}" if window else _("all") for window in config.windows)
         parts.append(_("sees {seen} tokens, layer by layer", seen=seen))
     if config.qk_norm:
-        parts.append("QK-norm")
+        parts.append("QK-norm" if config.qk_norm_over == "head" else _("QK-norm over all heads"))
+    if config.score_cap:
+        parts.append(_("scores within ±{cap:g}", cap=config.score_cap))
+    if config.logit_cap:
+        parts.append(_("logits within ±{cap:g}", cap=config.logit_cap))
     if config.bias or config.has_qkv_bias:
         parts.append(look_up(BIASES[config.bias, config.has_qkv_bias]))
     if config.unembedding_bias:

@@ -1,71 +1,7 @@
 """The residual stream's way through a model."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
+from explorer.architecture.layout import AS_IT_IS, SUBLAYERS, layout
 from model.config import ModelConfig
-
-SUBLAYERS = ("attn", "ffn")  # of a block, in the order of the data's way
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How the parts of a block hang together, each value by its name in the block.
-
-    Attributes:
-        stream: the values that the stream goes through, in order.
-        sums: those of them that are sums, and whose sublayers' writes are added there to the value before.
-        norms: every norm, in the order of the data's way, and what it normalises.
-        reads: what each sublayer reads.
-        writes: what each sublayer adds to the stream.
-    """
-
-    stream: tuple[str, ...]
-    sums: Mapping[str, tuple[str, ...]]
-    norms: Mapping[str, str]
-    reads: Mapping[str, str]
-    writes: Mapping[str, str]
-
-
-IN_TURN = {"resid_mid": ("attn",), "resid_post": ("ffn",)}
-AS_IT_IS = {"attn": "attn.out", "ffn": "ffn.out"}
-THROUGH_NORMS = {"attn": "attn_norm", "ffn": "ffn_norm"}
-# where the norms of a model stand -> the layout of its blocks
-LAYOUTS = {
-    "pre": Layout(
-        stream=("resid_pre", "resid_mid", "resid_post"),
-        sums=IN_TURN,
-        norms={"attn_norm": "resid_pre", "ffn_norm": "resid_mid"},
-        reads=THROUGH_NORMS,
-        writes=AS_IT_IS,
-    ),
-    "post": Layout(
-        stream=("resid_pre", "resid_mid", "attn_norm", "resid_post", "ffn_norm"),
-        sums=IN_TURN,
-        norms={"attn_norm": "resid_mid", "ffn_norm": "resid_post"},
-        reads={"attn": "resid_pre", "ffn": "attn_norm"},
-        writes=AS_IT_IS,
-    ),
-    "parallel": Layout(
-        stream=("resid_pre", "resid_post"),
-        sums={"resid_post": SUBLAYERS},
-        norms={"attn_norm": "resid_pre", "ffn_norm": "resid_pre"},
-        reads=THROUGH_NORMS,
-        writes=AS_IT_IS,
-    ),
-    "shared": Layout(
-        stream=("resid_pre", "resid_post"),
-        sums={"resid_post": SUBLAYERS},
-        norms={"attn_norm": "resid_pre"},
-        reads={"attn": "attn_norm", "ffn": "attn_norm"},
-        writes=AS_IT_IS,
-    ),
-}
-
-
-def layout(config: ModelConfig) -> Layout:
-    """Of a model's blocks, which are all alike."""
-    return LAYOUTS[config.norm_placement]
 
 
 def sublayers(config: ModelConfig) -> list[tuple[int, str]]:
@@ -107,6 +43,22 @@ def readers(config: ModelConfig, norm: str) -> tuple[str, ...]:
 def written_by(config: ModelConfig, layer: int, sublayer: str) -> str:
     """What a sublayer adds to the stream."""
     return f"blocks.{layer}.{layout(config).writes[sublayer]}"
+
+
+def given_out(layer: int, sublayer: str) -> str:
+    """What a sublayer's last linear map gives, which is added to the stream as it is or normalised."""
+    return f"blocks.{layer}.{AS_IT_IS[sublayer]}"
+
+
+def output_norm(config: ModelConfig, layer: int, sublayer: str) -> str | None:
+    """The norm of what a sublayer gives out; None where that is added as it is."""
+    written = written_by(config, layer, sublayer)
+    return None if written == given_out(layer, sublayer) else written
+
+
+def giver(config: ModelConfig, norm: str) -> str | None:
+    """The sublayer whose output one of a block's norms normalises before it is added; None of other norms."""
+    return next((sublayer for sublayer, written in layout(config).writes.items() if written == norm), None)
 
 
 def sum_with(config: ModelConfig, layer: int, sublayer: str) -> str:
@@ -168,12 +120,24 @@ def has_final_norm(config: ModelConfig) -> bool:
 
 
 def taps_from(config: ModelConfig, name: str) -> list[str]:
-    """Those from one of them on."""
+    """The `stream_taps` from one of them on."""
     taps = stream_taps(config)
     return taps[taps.index(name) :]
 
 
-def norms_from(config: ModelConfig, name: str) -> list[tuple[str, str]]:
-    """The norms that the stream goes through from one of its values on, each with the value that it normalises."""
-    norms = stream_norms(config) or ["final_norm"]
-    return [(tap, input_of(config, tap)) for tap in taps_from(config, name)[1:] if tap.rpartition(".")[2] in norms]
+def joining(config: ModelConfig, layer: int, sublayer: str) -> list[str]:
+    """The values that what a sublayer gives out goes through before it is a part of the stream: itself, and its norm if
+    it has one."""
+    norm = output_norm(config, layer, sublayer)
+    return [given_out(layer, sublayer), *[norm] * (norm is not None)]
+
+
+def way_of(config: ModelConfig, layer: int, sublayer: str) -> list[str]:
+    """All that it goes through then, to what the unembedding reads."""
+    return [*joining(config, layer, sublayer), *taps_from(config, sum_with(config, layer, sublayer))]
+
+
+def norms_among(config: ModelConfig, taps: list[str]) -> dict[str, str]:
+    """Of some values those that norms give out, each with the one that it normalises."""
+    norms = all_norms(config)
+    return {tap: input_of(config, tap) for tap in taps if tap in norms}

@@ -41,7 +41,7 @@ def place(trace: Trace, name: str, index: tuple[int, ...]) -> str:
         return of_head(trace, layer, *index)
     if name == "logits":
         return _("after {token}, of {of}", token=at(trace, token), of=of_id(trace, last))
-    part = "pair" if name == "rope.angles" else "dimension"
+    part = "pair" if name.endswith("rope.angles") else "dimension"
     if name.endswith((".gate_pre", ".gate", ".up", ".hidden")):
         part = "neuron"
     whose = "layer" if in_block else ""

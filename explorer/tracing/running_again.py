@@ -11,6 +11,7 @@ from explorer.tracing.arrays import as_array
 from explorer.tracing.hooks import hooked
 from explorer.tracing.intervening import Edited
 from explorer.tracing.work import go_on
+from model.layers.softcap import softcap
 from model.transformer_lm import TransformerLM
 
 
@@ -41,9 +42,10 @@ def run_again(
 
     with edited.passing(), hooked(taps, keep), torch.inference_mode():
         if layer is None:
-            lm.logits(lm.lm_head(again("final_norm")))
+            lm.logits(softcap(lm.lm_head(again("final_norm")), lm.config.logit_cap))
         else:
             positions = torch.arange(len(token_ids), device=lm.device)[None]
-            rotation = lm.rope(positions) if lm.rope else None
+            rope = lm.local_rope if lm.config.turns_locally(layer) else lm.rope
+            rotation = rope(positions) if rope else None
             lm.blocks[layer](again(block_output(lm.config, layer - 1)), rotation, layer=layer)
     return {name: as_array(output)[0] for name, output in found.items()}

@@ -136,7 +136,7 @@ def compared(
 
     def mark(comparison: Comparison, selection: Selection) -> Mark:
         trace = comparison.trace
-        shown = filled([*templates, "rope.angles"], trace, selection)
+        shown = filled([*templates, "rope.angles", "local_rope.angles"], trace, selection)
         runs = ("{name}, A", "{name}, B")
         details = _("{values} of A and B", values=listed(shown))
         if comparison.is_unchanged:

@@ -12,7 +12,11 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 
 # What a logit is taken apart into, and what the norms on the way divided by.
-PARTS = ("embed", "position_embed", "blocks.*.attn.z", "blocks.*.ffn.out", "blocks.*.resid_mid", "blocks.*.resid_post")
+PARTS = (
+    *("embed", "position_embed", "blocks.*.attn.z", "blocks.*.attn.out", "blocks.*.ffn.out"),
+    *("blocks.*.resid_mid", "blocks.*.resid_post"),
+)
+NORMS = tuple(f"blocks.*.{norm}" for norm in ("attn_norm", "attn_out_norm", "ffn_norm", "ffn_out_norm"))
 
 KINDS = {  # of parts, as `by_kind` has them -> as shown
     "token": N_("embedding"),

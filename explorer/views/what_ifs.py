@@ -110,6 +110,9 @@ AS_NORM = {
 }
 NORMS = tuple(
     WhatIf(title, tap, Norm, by=by, here="{query}")
-    for tap in ("blocks.{layer}.attn_norm", "blocks.{layer}.ffn_norm", "final_norm")
+    for tap in (
+        *(f"blocks.{{layer}}.{norm}" for norm in ("attn_norm", "attn_out_norm", "ffn_norm", "ffn_out_norm")),
+        "final_norm",
+    )
     for by, title in AS_NORM.items()
 )

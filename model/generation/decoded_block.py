@@ -1,32 +1,25 @@
-"""The blocks of a model, and their layers, for one token at a time."""
+"""The blocks of a model for one token at a time."""
 
-import math
 from collections.abc import Callable
-from functools import partial
 
-import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.config import ModelConfig
-from model.layers.activations import KERNELS
-from model.layers.layernorm import LayerNorm
-from model.layers.linear import Linear
-from model.layers.rmsnorm import RMSNorm
-from model.layers.transformer_block import ParallelBlock, PostNormBlock, SharedNormBlock, TransformerBlock
+from model.generation.decoded_layers import Attention, adder, hidden_layer, normaliser
+from model.layers.transformer_block import (
+    OutputNormBlock,
+    ParallelBlock,
+    PostNormBlock,
+    SandwichBlock,
+    SharedNormBlock,
+    TransformerBlock,
+)
 
 Block = Callable[[Tensor, Tensor | None, tuple[Tensor, Tensor, Tensor]], Tensor]  # stream, rotation, room in the cache
 
 
 def pre_norm(block: TransformerBlock, config: ModelConfig, layer: int) -> Block:
-    attend, hidden = Attention(block.attn_norm, block, config, layer), hidden_layer(block.ffn_norm, block, config)
-    add_attention, add_hidden = adder(block.attn.o_proj), adder(block.ffn.down_proj)
-
-    def step(x: Tensor, rotation: Tensor | None, room: tuple[Tensor, Tensor, Tensor]) -> Tensor:
-        x = add_attention(x, attend(x, rotation, *room))
-        return add_hidden(x, hidden(x))
-
-    return step
+    return around(block, config, layer, (block.attn_norm, block.ffn_norm))
 
 
 def post_norm(block: PostNormBlock, config: ModelConfig, layer: int) -> Block:
@@ -38,6 +31,34 @@ def post_norm(block: PostNormBlock, config: ModelConfig, layer: int) -> Block:
     def step(x: Tensor, rotation: Tensor | None, room: tuple[Tensor, Tensor, Tensor]) -> Tensor:
         x = attn_norm(add_attention(x, attend(x, rotation, *room)))
         return ffn_norm(add_hidden(x, hidden(x)))
+
+    return step
+
+
+def output_norm(block: OutputNormBlock, config: ModelConfig, layer: int) -> Block:
+    as_it_is = nn.Identity()
+    return around(block, config, layer, (as_it_is, as_it_is), (block.attn_norm, block.ffn_norm))
+
+
+def sandwich(block: SandwichBlock, config: ModelConfig, layer: int) -> Block:
+    before, after = (block.attn_norm, block.ffn_norm), (block.attn_out_norm, block.ffn_out_norm)
+    return around(block, config, layer, before, after)
+
+
+def around(
+    block: TransformerBlock,
+    config: ModelConfig,
+    layer: int,
+    before: tuple[nn.Module, nn.Module],
+    after: tuple[nn.Module | None, nn.Module | None] = (None, None),
+) -> Block:
+    """One sublayer after the other, with norms of what they read and of what they give out."""
+    attend, hidden = Attention(before[0], block, config, layer), hidden_layer(before[1], block, config)
+    add_attention, add_hidden = adder(block.attn.o_proj, after[0]), adder(block.ffn.down_proj, after[1])
+
+    def step(x: Tensor, rotation: Tensor | None, room: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        x = add_attention(x, attend(x, rotation, *room))
+        return add_hidden(x, hidden(x))
 
     return step
 
@@ -61,109 +82,11 @@ def side_by_side(block: ParallelBlock | SharedNormBlock, config: ModelConfig, la
     return step
 
 
-DECODED = {"pre": pre_norm, "post": post_norm, "parallel": parallel, "shared": shared}
-
-
-class Attention:
-    """z of one position, in the memory of its own query, key and value."""
-
-    def __init__(self, norm: nn.Module, block: TransformerBlock, config: ModelConfig, layer: int):
-        attn, heads, kv_heads = block.attn, config.num_heads, config.kv_heads
-        qkv = torch.empty(heads + 2 * kv_heads, config.d_head, device=attn.q_proj.weight.device)
-        self.read = reader(norm, attn.q_proj, attn.k_proj, attn.v_proj, out=qkv.view(-1))
-        q, k, self.kv = qkv[:heads], qkv[heads:-kv_heads], qkv[heads:].unflatten(0, (2, kv_heads))  # kv (2, G, d)
-        self.queries = q.unflatten(0, (kv_heads, -1))  # (G, H / G, d), those that share a key side by side
-        self.scale, self.zero = 1 / config.divisor, qkv.new_zeros(())
-        self.seen = slice(None) if attn.window is None else slice(-attn.window, None)
-        self.normalised = [(q, normaliser(attn.q_norm)), (k, normaliser(attn.k_norm))] if config.qk_norm else []
-        pairs = qkv[:-kv_heads]  # (H + G, d), to be rotated
-        self.rotates, self.adjacent = config.rotates(layer), config.rope_layout == "adjacent"
-        if self.rotates and self.adjacent:
-            self.pairs = torch.view_as_complex(pairs.unflatten(-1, (-1, 2)))  # (H + G, F)
-        elif self.rotates:
-            self.pairs = pairs.unflatten(-1, (2, -1)).unbind(-2)  # two of (H + G, F)
-
-    def __call__(self, x: Tensor, rotation: Tensor | None, slot: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """(D,) -> (D,): q attends to `keys` and `values` (G, K, d), the last of which go to `slot` (2, G, d)."""
-        self.read(x)
-        for part, normalise in self.normalised:
-            part.copy_(normalise(part))
-        if self.rotates and self.adjacent:
-            self.pairs.mul_(rotation)
-        elif self.rotates:
-            a, b = self.pairs
-            turned = torch.complex(a, b) * rotation
-            a.copy_(turned.real)
-            b.copy_(turned.imag)
-        slot.copy_(self.kv)
-        keys, values = keys[:, self.seen], values[:, self.seen]
-        # For a single query three small products are quicker than PyTorch's fused kernel.
-        scores = torch.baddbmm(self.zero, self.queries, keys.mT, alpha=self.scale)  # (G, H / G, K)
-        return torch.bmm(scores.softmax(-1), values).flatten()
-
-
-def hidden_layer(norm: nn.Module, block: TransformerBlock, config: ModelConfig) -> Callable[[Tensor], Tensor]:
-    """(D,) -> (F,): the feed-forward up to its last projection."""
-    ffn, device = block.ffn, block.ffn.up_proj.weight.device
-    if config.ffn != "swiglu":
-        read, activation = reader(norm, ffn.up_proj, out=torch.empty(config.d_ff, device=device)), KERNELS[config.ffn]
-        return lambda x: activation(read(x))
-    both = torch.empty(2, config.d_ff, device=device)
-    read, gate, up = reader(norm, ffn.gate_proj, ffn.up_proj, out=both.view(-1)), both[0], both[1]
-
-    def hidden(x: Tensor) -> Tensor:
-        read(x)
-        return F.silu(gate, inplace=True).mul_(up)
-
-    return hidden
-
-
-def reader(norm: nn.Module, *layers: Linear, out: Tensor) -> Callable[[Tensor], Tensor]:
-    """x -> W norm(x) + b, written into `out`, for the W and b of all layers that read the same vector, stacked.
-
-    W is a copy: in one piece, holding the gain of an RMSNorm, and laid out column after column. The columns of stacked
-    matrices are long, and long runs of memory are read faster.
-    """
-    weight = torch.cat([layer.weight.detach() for layer in layers])  # (d_out, D)
-    bias, beta = out, 0  # b is multiplied by beta: without one, what stands in `out` is
-    if layers[0].bias is not None:
-        bias, beta = torch.cat([layer.bias.detach() for layer in layers]), 1
-    if type(norm) is RMSNorm:
-        # W (x / rms ⊙ g) + b = (W diag(g)) x / rms + b: all that is left of the norm is a factor.
-        weight, width, eps = by_columns(weight.mul_(norm.weight.detach())), weight.shape[1], norm.eps
-
-        def read(x: Tensor) -> Tensor:
-            rms = math.sqrt(x.dot(x).item() / width + eps)
-            return torch.addmv(bias, weight, x, beta=beta, alpha=1 / rms, out=out)
-
-        return read
-    weight, normalise = by_columns(weight), normaliser(norm)
-    return lambda x: torch.addmv(bias, weight, normalise(x), beta=beta, out=out)
-
-
-def by_columns(matrix: Tensor) -> Tensor:
-    """The same matrix, laid out column after column."""
-    return matrix.t().contiguous().t()
-
-
-def adder(layer: Linear) -> Callable[[Tensor, Tensor], Tensor]:
-    """(x, y) -> x + W y + b, in the memory of x."""
-    weight, bias = layer.weight.detach(), layer.bias
-    if bias is None:
-        return lambda x, y: x.addmv_(weight, y)
-    bias = bias.detach()
-    return lambda x, y: x.add_(bias).addmv_(weight, y)
-
-
-def normaliser(layer: nn.Module) -> Callable[[Tensor], Tensor]:
-    """The function of a norm over the last axis: of those known here in few operations, else the norm itself."""
-    if type(layer) is LayerNorm:
-        weight, bias = layer.weight.detach(), layer.bias.detach()
-        return partial(F.layer_norm, normalized_shape=weight.shape, weight=weight, bias=bias, eps=layer.eps)
-    if type(layer) is RMSNorm:
-        # In four operations: x / √(mean(x²) + ε) = √D x / hypot(‖x‖, √(ε D)), the gain holding √D.
-        width = layer.weight.shape[0]
-        gain = layer.weight.detach() * math.sqrt(width)
-        floor = torch.tensor(math.sqrt(layer.eps * width), device=gain.device)
-        return lambda x: x / torch.hypot(torch.linalg.vector_norm(x, dim=-1, keepdim=True), floor) * gain
-    return layer
+DECODED = {
+    "pre": pre_norm,
+    "post": post_norm,
+    "parallel": parallel,
+    "shared": shared,
+    "output": output_norm,
+    "sandwich": sandwich,
+}

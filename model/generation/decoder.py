@@ -3,8 +3,10 @@
 import torch
 from torch import Tensor
 
-from model.generation.decoded_block import DECODED, reader
+from model.generation.decoded_block import DECODED
+from model.generation.decoded_layers import reader
 from model.kv_cache import KVCache
+from model.layers.softcap import softcap
 from model.transformer_lm import TransformerLM
 
 
@@ -25,15 +27,15 @@ class IncrementalDecoder:
     def __init__(self, lm: TransformerLM):
         config, device = lm.config, lm.device
         self.embedding = lm.token_embedding.weight.detach()  # (V, D)
-        self.embedding_scale = config.embedding_scale
+        self.embedding_scale, self.logit_cap = config.embedding_scale, config.logit_cap
         self.positions = None
         if lm.position_embedding is not None:
             everywhere = torch.arange(config.context_length, device=device)
             self.positions = lm.position_embedding(everywhere).detach()  # (C, D)
-        self.rotations = None
-        if lm.rope is not None:
-            # A pair (a, b) as the complex number a + i b turns by an angle φ when multiplied by eⁱᵠ.
-            self.rotations = torch.polar(torch.ones_like(lm.rope.table), lm.rope.table)  # (C, F)
+        # A pair (a, b) as the complex number a + i b turns by an angle φ when multiplied by eⁱᵠ.
+        tables = [rope.table for rope in (lm.rope, lm.local_rope) if rope is not None]
+        self.rotations = [torch.polar(torch.ones_like(table), table) for table in tables]  # (C, F) each
+        self.local = [config.turns_locally(layer) for layer in range(config.num_layers)]
         self.blocks = [DECODED[config.norm_placement](block, config, layer) for layer, block in enumerate(lm.blocks)]
         self.logits = torch.empty(config.vocab_size, device=device)
         self.unembed = reader(lm.final_norm, lm.lm_head, out=self.logits)
@@ -47,11 +49,11 @@ class IncrementalDecoder:
         """
         layers = cache.extend()
         position = cache.length - 1
-        rotation = None if self.rotations is None else self.rotations[position]  # (F,)
+        rotations = [rotations[position] for rotations in self.rotations] or [None]  # (F,) each
         x = self.embedding[token_id] * self.embedding_scale  # (D,), the residual stream
         if self.positions is not None:
             x += self.positions[position]
-        for block, room in zip(self.blocks, layers, strict=True):
-            x = block(x, rotation, room)
+        for block, room, local in zip(self.blocks, layers, self.local, strict=True):
+            x = block(x, rotations[local], room)
         self.unembed(x)
-        return self.logits.clone()
+        return softcap(self.logits.clone(), self.logit_cap)

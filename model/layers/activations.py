@@ -18,6 +18,11 @@ def relu(x: Tensor) -> Tensor:
     return x.clamp(min=0)
 
 
+def relu2(x: Tensor) -> Tensor:
+    """max(x, 0)². So et al. 2021, arXiv:2109.08668."""
+    return relu(x).square()
+
+
 def silu(x: Tensor) -> Tensor:
     """SiLU (swish): x · σ(x) = x / (1 + e⁻ˣ). Elfwing et al. 2017."""
     return x * torch.sigmoid(x)
@@ -34,4 +39,10 @@ def gelu_tanh(x: Tensor) -> Tensor:
 
 
 # PyTorch's kernels of the formulas above, to which a test holds them: one pass over memory instead of several.
-KERNELS = {"relu": torch.relu, "silu": F.silu, "gelu": F.gelu, "gelu_tanh": partial(F.gelu, approximate="tanh")}
+KERNELS = {
+    "relu": torch.relu,
+    "relu2": lambda x: torch.relu(x).square(),
+    "silu": F.silu,
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+}

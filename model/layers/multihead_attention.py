@@ -10,6 +10,7 @@ from model.layers.attention import attention_pattern, attention_scores, causal_m
 from model.layers.dropout import Dropout
 from model.layers.linear import Linear
 from model.layers.rope import ROTATIONS
+from model.layers.softcap import softcap
 from model.tap import Tap
 
 
@@ -18,8 +19,8 @@ class MultiHeadSelfAttention(nn.Module):
 
     The heads are a reshape of one projection: rows h·d to (h+1)·d of `q_proj.weight` belong to head h. With fewer
     heads of keys and values than of queries, each serves a group of neighbours (Ainslie et al. 2023).
-    Where a hook watches `scores` or `pattern` they are computed as written; otherwise a fused kernel gives the
-    same z without forming them.
+    Where a hook watches `scores` or `pattern`, or scores are capped, they are computed as written; otherwise a fused
+    kernel gives the same z without forming them.
     """
 
     def __init__(
@@ -32,7 +33,9 @@ class MultiHeadSelfAttention(nn.Module):
         bias: bool = False,
         qkv_bias: bool | None = None,
         qk_norm: Callable[[int], nn.Module] | None = None,
+        qk_norm_over: str = "head",
         score_divisor: float | None = None,
+        score_cap: float | None = None,
         window: int | None = None,
         rotates: bool = True,
         rope_layout: str = "adjacent",
@@ -49,9 +52,12 @@ class MultiHeadSelfAttention(nn.Module):
         self.k_proj = Linear(d_model, self.num_kv_heads * d_head, qkv_bias)
         self.v_proj = Linear(d_model, self.num_kv_heads * d_head, qkv_bias)
         self.o_proj = Linear(num_heads * d_head, d_model, bias)
-        self.q_norm = qk_norm(d_head) if qk_norm else nn.Identity()
-        self.k_norm = qk_norm(d_head) if qk_norm else nn.Identity()
-        self.score_divisor, self.window = score_divisor or math.sqrt(d_head), window
+        q_width, k_width = d_head, d_head
+        if qk_norm_over == "all":
+            q_width, k_width = num_heads * d_head, self.num_kv_heads * d_head
+        self.q_norm = qk_norm(q_width) if qk_norm else nn.Identity()
+        self.k_norm = qk_norm(k_width) if qk_norm else nn.Identity()
+        self.score_divisor, self.score_cap, self.window = score_divisor or math.sqrt(d_head), score_cap, window
         self.rotate = ROTATIONS[rope_layout] if rotates else unturned
         self.pattern_dropout = Dropout(attention_dropout)
         self.dropout = Dropout(dropout)
@@ -89,7 +95,7 @@ class MultiHeadSelfAttention(nn.Module):
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None = None) -> Tensor:
         """softmax(q kᵀ / √d) v over the tokens up to each query's own position: (B, H, T, d)."""
-        if not (self.scores.is_watched or self.pattern.is_watched):
+        if not (self.scores.is_watched or self.pattern.is_watched or self.score_cap):
             dropout = self.pattern_dropout.p if self.training else 0.0
             return fused_attention(q, k, v, padding, dropout, self.score_divisor, self.window)
         k, v = repeat_heads(k, self.num_heads), repeat_heads(v, self.num_heads)
@@ -97,7 +103,7 @@ class MultiHeadSelfAttention(nn.Module):
         in_sight = self.window is None or k.shape[-2] <= self.window
         looks_everywhere = q.shape[-2] == 1 and padding is None and in_sight  # the last position, alone
         mask = None if looks_everywhere else causal_mask(q.shape[-2], k.shape[-2], padding, q.device, self.window)
-        return self.pattern_dropout(self.pattern(attention_pattern(scores, mask))) @ v
+        return self.pattern_dropout(self.pattern(attention_pattern(softcap(scores, self.score_cap), mask))) @ v
 
 
 def unturned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

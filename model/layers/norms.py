@@ -1,6 +1,26 @@
 """The norms a `ModelConfig` can name."""
 
+from torch import Tensor
+
 from model.layers.layernorm import LayerNorm
 from model.layers.rmsnorm import RMSNorm
 
+
+class OverHeads:
+    """Makes a norm one of the vectors of all heads together: (..., H, T, d) -> the same shape, of width H d."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        together = super().forward(x.transpose(-3, -2).flatten(-2))  # (..., T, H d)
+        return together.unflatten(-1, (x.shape[-3], -1)).transpose(-3, -2)
+
+
+class RMSNormOverHeads(OverHeads, RMSNorm):
+    """RMSNorm of a token's queries, or keys, as one vector (OLMo 2: Walsh et al. 2025)."""
+
+
+class LayerNormOverHeads(OverHeads, LayerNorm):
+    """The same with LayerNorm."""
+
+
 NORMS = {"rmsnorm": RMSNorm, "layernorm": LayerNorm}
+QK_NORMS = {"head": NORMS, "all": {"rmsnorm": RMSNormOverHeads, "layernorm": LayerNormOverHeads}}

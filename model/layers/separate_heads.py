@@ -47,12 +47,12 @@ def separate_heads(joined: MultiHeadSelfAttention) -> SeparateHeadsSelfAttention
     """The same attention with a copy of its weights, rows h·d to (h+1)·d of each projection going to head h.
 
     Raises:
-        ValueError: it has biases, norms of queries and keys, shared keys, a window, another divisor or rotary layout.
+        ValueError: it has biases, norms of queries and keys, shared keys, a window, a cap, another divisor or layout.
     """
     d_model, num_heads = joined.o_proj.weight.shape[0], joined.num_heads
     plain = MultiHeadSelfAttention(d_model, num_heads)
-    if (joined.score_divisor, joined.window) != (plain.score_divisor, None):
-        raise ValueError("only attention to all tokens, its scores divided by √d, can be taken apart")
+    if (joined.score_divisor, joined.score_cap, joined.window) != (plain.score_divisor, None, None):
+        raise ValueError("only attention to all tokens, its scores divided by √d and not capped, can be taken apart")
     if joined.state_dict().keys() != plain.state_dict().keys() or joined.num_kv_heads != num_heads:
         raise ValueError("only attention without biases, norms and shared keys can be taken apart")
     if joined.rotate is not rotate_adjacent:

@@ -14,6 +14,8 @@ class SwiGLU(nn.Module):
     (..., D) -> (..., D), through a hidden layer of F = `d_ff` neurons.
     """
 
+    activation = staticmethod(KERNELS["silu"])
+
     def __init__(self, d_model: int, d_ff: int, bias: bool = False, dropout: float = 0.0):
         super().__init__()
         self.gate_proj = Linear(d_model, d_ff, bias)
@@ -24,7 +26,7 @@ class SwiGLU(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         gate_pre = self.gate_pre(self.gate_proj(x))  # (..., F)
-        gate = self.gate(KERNELS["silu"](gate_pre))
+        gate = self.gate(self.activation(gate_pre))
         up = self.up(self.up_proj(x))
         hidden = self.hidden(gate * up)
         return self.out(self.dropout(self.down_proj(hidden)))  # (..., D)

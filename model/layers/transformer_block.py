@@ -8,13 +8,14 @@ from model.config import ModelConfig
 from model.kv_cache import KVCache
 from model.layers.activations import KERNELS
 from model.layers.feed_forward import FeedForward
+from model.layers.geglu import GEGLU
 from model.layers.multihead_attention import MultiHeadSelfAttention
-from model.layers.norms import NORMS
+from model.layers.norms import NORMS, QK_NORMS
 from model.layers.swiglu import SwiGLU
 from model.tap import Tap
 
-FEED_FORWARDS = {"swiglu": SwiGLU} | {
-    name: partial(FeedForward, KERNELS[name]) for name in ("relu", "gelu", "gelu_tanh")
+FEED_FORWARDS = {"swiglu": SwiGLU, "geglu": GEGLU} | {
+    name: partial(FeedForward, KERNELS[name]) for name in ("relu", "relu2", "gelu", "gelu_tanh")
 }
 
 
@@ -63,6 +64,47 @@ class PostNormBlock(TransformerBlock):
         x = self.resid_pre(x)
         x = self.attn_norm(self.resid_mid(x + self.attn(x, rotation, padding, cache, layer)))
         return self.ffn_norm(self.resid_post(x + self.ffn(x)))
+
+
+class OutputNormBlock(TransformerBlock):
+    """Attention, then feed-forward, each reading the stream as it is; what either gives out is normalised and then
+    added (Liu et al. 2022, arXiv:2111.09883; OLMo 2: Walsh et al. 2025, arXiv:2501.00656).
+    """
+
+    def forward(
+        self,
+        x: Tensor,
+        rotation: tuple[Tensor, Tensor] | None = None,
+        padding: Tensor | None = None,
+        cache: KVCache | None = None,
+        layer: int = 0,
+    ) -> Tensor:
+        x = self.resid_pre(x)
+        x = self.resid_mid(x + self.attn_norm(self.attn(x, rotation, padding, cache, layer)))
+        return self.resid_post(x + self.ffn_norm(self.ffn(x)))
+
+
+class SandwichBlock(TransformerBlock):
+    """Attention, then feed-forward, each reading a normalised copy of the stream; what either gives out is normalised,
+    too, and then added ("sandwich": Ding et al. 2021, arXiv:2105.13290; Gemma 2: Riviere et al. 2024).
+    """
+
+    def __init__(self, config: ModelConfig, layer: int = 0):
+        super().__init__(config, layer)
+        self.attn_out_norm, self.ffn_out_norm = norm(config), norm(config)
+
+    def forward(
+        self,
+        x: Tensor,
+        rotation: tuple[Tensor, Tensor] | None = None,
+        padding: Tensor | None = None,
+        cache: KVCache | None = None,
+        layer: int = 0,
+    ) -> Tensor:
+        x = self.resid_pre(x)
+        fetched = self.attn(self.attn_norm(x), rotation, padding, cache, layer)
+        x = self.resid_mid(x + self.attn_out_norm(fetched))
+        return self.resid_post(x + self.ffn_out_norm(self.ffn(self.ffn_norm(x))))
 
 
 class ParallelBlock(nn.Module):
@@ -119,7 +161,14 @@ class SharedNormBlock(nn.Module):
         return self.resid_post(x + fetched + self.ffn(y))
 
 
-BLOCKS = {"pre": TransformerBlock, "post": PostNormBlock, "parallel": ParallelBlock, "shared": SharedNormBlock}
+BLOCKS = {
+    "pre": TransformerBlock,
+    "post": PostNormBlock,
+    "parallel": ParallelBlock,
+    "shared": SharedNormBlock,
+    "output": OutputNormBlock,
+    "sandwich": SandwichBlock,
+}
 
 
 def norm(config: ModelConfig) -> nn.Module:
@@ -135,8 +184,10 @@ def attention(config: ModelConfig, layer: int) -> MultiHeadSelfAttention:
         head_dim=config.head_dim,
         bias=config.bias,
         qkv_bias=config.has_qkv_bias,
-        qk_norm=partial(NORMS[config.norm], eps=config.norm_eps) if config.qk_norm else None,
+        qk_norm=partial(QK_NORMS[config.qk_norm_over][config.norm], eps=config.norm_eps) if config.qk_norm else None,
+        qk_norm_over=config.qk_norm_over,
         score_divisor=config.score_divisor,
+        score_cap=config.score_cap,
         window=config.window(layer),
         rotates=config.rotates(layer),
         rope_layout=config.rope_layout,

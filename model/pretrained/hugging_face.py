@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 
@@ -13,7 +14,21 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.errors import ModelError
-from model.pretrained import gpt2, gpt_neo, gpt_neox, granite, llama, opt, phi, phi3, smollm3
+from model.pretrained import (
+    gemma2,
+    gemma3,
+    gpt2,
+    gpt_neo,
+    gpt_neox,
+    granite,
+    llama,
+    nanochat,
+    olmo2,
+    opt,
+    phi,
+    phi3,
+    smollm3,
+)
 from model.pretrained.settings import Settings
 from model.pretrained.tokenizer import PretrainedTokenizer, read_tokenizer
 from model.reading import check_weights, model_of, read_json, readable
@@ -24,7 +39,11 @@ FAMILIES: dict[str, ModuleType] = {  # model_type -> how its config and weights 
     "mistral": llama,
     "qwen2": llama,
     "qwen3": llama,
+    "gemma2": gemma2,
+    "gemma3_text": gemma3,
     "gpt2": gpt2,
+    "nanochat": nanochat,
+    "olmo2": olmo2,
     "opt": opt,
     "phi": phi,
     "phi3": phi3,
@@ -52,7 +71,8 @@ def load_hugging_face(folder: Path, dtype: torch.dtype | None = None) -> tuple[T
     config = family.config_of(settings)
     settings.finish()
     held = getattr(family, "held", lambda name, settings, config: 1.0)
-    found = weights_of(folder, family, config)
+    given = getattr(family, "given", lambda config: {})
+    found = chain(weights_of(folder, family, config), given(config).items())
     weights = {name: multiplied(weight, held(name, settings, config)) for name, weight in found}
     check_weights(config, {name: tuple(weight.shape) for name, weight in weights.items()})
     dtypes = {weight.dtype for weight in weights.values()}

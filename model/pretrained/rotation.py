@@ -1,5 +1,7 @@
 """How another's model turns its queries and keys."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -7,10 +9,14 @@ from model.config import ModelConfig, RopeScaling
 from model.pretrained.settings import Settings
 
 
-def rotation(settings: Settings, unsaid: float = 1.0) -> tuple[float, RopeScaling | None, int | None]:
+def rotation(
+    settings: Settings, unsaid: float = 1.0, parameters: dict[str, Any] | None = None
+) -> tuple[float, RopeScaling | None, int | None]:
     """θ, how the frequencies are slowed, and how many dimensions of a head turn, None where all do; older files have
-    them as fields of their own. `unsaid` is the share of the dimensions that turn where none is named."""
-    found = Settings(dict(settings.get("rope_parameters") or settings.get("rope_scaling") or {}))
+    them as fields of their own. `unsaid` is the share of the dimensions that turn where none is named; `parameters` are
+    those to be read in the place of the config's."""
+    said = settings.get("rope_parameters") or settings.get("rope_scaling") or {}
+    found = Settings(dict(said if parameters is None else parameters))
     older_theta = settings.get("rope_theta") or settings.get("rotary_emb_base", 10000.0)
     theta = found.get("rope_theta") or older_theta
     older_share = settings.get("partial_rotary_factor") or settings.get("rotary_pct", unsaid)

@@ -35,6 +35,7 @@ class PretrainedTokenizer:
         beginning: ids that the model expects before every text.
         ends: ids after which a text is over.
         vocab_size: of the model, which may have more ids than there are pieces; None: as many.
+        plain: ids of pieces that are written as the text that they stand for, whatever the vocabulary's way is.
     """
 
     def __init__(
@@ -45,9 +46,11 @@ class PretrainedTokenizer:
         beginning: Sequence[int] = (),
         ends: Sequence[int] = (),
         vocab_size: int | None = None,
+        plain: Collection[int] = (),
     ):
         tokenizer.encode_special_tokens = True  # as text
         self._tokenizer, self._bytes_of, self._specials = tokenizer, bytes_of, frozenset(specials)
+        self._plain = self._specials | frozenset(plain)
         self.beginning, self.ends = tuple(beginning), tuple(ends)
         self.vocab_size = vocab_size or tokenizer.get_vocab_size()
         letter = self.encode("a")
@@ -104,7 +107,7 @@ class PretrainedTokenizer:
         if not 0 <= token_id < self.vocab_size:
             raise ValueError(f"token ids are integers from 0 to {self.vocab_size - 1}, got {token_id!r}")
         piece = self._tokenizer.id_to_token(token_id) or ""
-        return piece.encode() if token_id in self._specials else self._bytes_of(piece)
+        return piece.encode() if token_id in self._plain else self._bytes_of(piece)
 
     @cached_property
     def bytes_of_ids(self) -> tuple[bytes | None, ...]:
@@ -122,7 +125,7 @@ class PretrainedTokenizer:
         ranks = {(self._bytes_of(left), self._bytes_of(right)): rank for rank, (left, right) in enumerate(pairs)}
         # A piece that stands for a byte alone is no part of a merge: of the same bytes the other has the id.
         pieces = sorted(model["vocab"].items(), key=lambda piece: BYTE.fullmatch(piece[0]) is None)
-        ids = {self._bytes_of(piece): token_id for piece, token_id in pieces if token_id not in self._specials}
+        ids = {self._bytes_of(piece): token_id for piece, token_id in pieces if token_id not in self._plain}
         return MergeRules(ids, ranks, of_characters=self._bytes_of is of_marked_spaces)
 
     def to_json(self) -> str:
@@ -224,4 +227,6 @@ def read_tokenizer_json(path: Path, vocab_size: int, ends: Sequence[int]) -> Pre
     with_specials, plain = (tokenizer.encode("a", add_special_tokens=special).ids for special in (True, False))
     beginning = with_specials[: with_specials.index(plain[0])] if plain and plain[0] in with_specials else []
     bytes_of = of_visible_bytes if is_byte_level else of_marked_spaces
-    return PretrainedTokenizer(tokenizer, bytes_of, specials, beginning, ends, vocab_size)
+    # What was added to a byte-level vocabulary, such as two spaces, is looked for in the text before it is cut.
+    added = [token["id"] for token in found.get("added_tokens", []) if is_byte_level]
+    return PretrainedTokenizer(tokenizer, bytes_of, specials, beginning, ends, vocab_size, added)

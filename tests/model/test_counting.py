@@ -17,6 +17,9 @@ MODELS = [
     {"norm_placement": "shared", "unembedding_bias": True, "tie_embeddings": True},
     {"bias": True, "unbiased_qkv": True, "windows": (None, 5)},
     {"norm": "layernorm", "qk_norm": True, "bias": True, "num_kv_heads": 1},
+    {"norm_placement": "output", "qk_norm": True, "qk_norm_over": "all", "num_kv_heads": 1},
+    {"norm": "layernorm", "qk_norm": True, "qk_norm_over": "all"},
+    {"norm_placement": "sandwich", "ffn": "geglu", "bias": True},
 ]
 
 

@@ -51,6 +51,17 @@ MODELS = {
     "llama": ({}, LLAMA, LLAMA_BLOCK),
     "llama, grouped": ({"num_kv_heads": 1}, LLAMA, LLAMA_BLOCK | SHARED | {"attn.k_rot": "G T d"}),
     "llama, normalised": ({"qk_norm": True}, LLAMA, LLAMA_BLOCK | NORMALISED),
+    "llama, normalised over all heads": (
+        {"qk_norm": True, "qk_norm_over": "all", "num_kv_heads": 1},
+        LLAMA,
+        LLAMA_BLOCK | SHARED | NORMALISED | {"attn.k_norm": "G T d", "attn.k_rot": "G T d"},
+    ),
+    "llama, outputs normalised": ({"norm_placement": "output"}, LLAMA, LLAMA_BLOCK),
+    "llama, inputs and outputs normalised": (
+        {"norm_placement": "sandwich", "ffn": "geglu"},
+        LLAMA,
+        LLAMA_BLOCK | {"attn_out_norm": "T D", "ffn_out_norm": "T D"},
+    ),
     "gpt": (GPT_STYLE, GPT, GPT_BLOCK),
     "gpt, grouped": (GPT_STYLE | {"num_kv_heads": 1}, GPT, GPT_BLOCK | SHARED),
     "gpt, learned": (GPT_STYLE | {"position": "learned"}, GPT, GPT_BLOCK),

@@ -10,7 +10,7 @@ from explorer.tracing.trace import Trace
 
 def effects_at(trace: Trace, name: str) -> list[Effect]:
     """Those of the run's edits of a value, in the order in which they act."""
-    return [EFFECTS[type(edit)](edit) for edit in in_order(trace.edits, trace.config) if edit.tap == name]
+    return [EFFECTS[type(edit)](edit) for edit in in_order(trace.edits, trace.config) if edit.reaches(name)]
 
 
 def as_edited(

@@ -8,6 +8,7 @@ import numpy as np
 from explorer.analysis.attention import PATTERNS, shown_pattern, stages
 from explorer.analysis.change import pattern_change
 from explorer.architecture.attention import first_visible
+from explorer.architecture.caps import written
 from explorer.explain.analysed.arithmetic import largest, mean
 from explorer.explain.captured import derivation_of
 from explorer.explain.captured.attention import group_of
@@ -132,19 +133,25 @@ def changed_weight(comparison: Comparison, layer: int, head: int, query: int, ke
     return Derivation(_("change of the attention weight"), after.place, drawn, working, source)
 
 
-STAGES = ("q·k", "score", "masked", "weight", "length", "moved")
+STAGES = {  # by whether scores are capped
+    False: ("q·k", "score", "masked", "weight", "length", "moved"),
+    True: ("q·k", "score", "capped", "masked", "weight", "length", "moved"),
+}
 
 
 def stage(trace: Trace, layer: int, head: int, query: int, key: int, row: int) -> Derivation | None:
     """A number of a query's way from products to what is fetched; None where the mask leaves none.
 
     Args:
-        row: which of `STAGES`.
+        row: which of the model's `STAGES`.
     """
-    name, where = nth(STAGES, row), (head, query, key)
+    cap = trace.config.score_cap
+    name, where = nth(STAGES[cap is not None], row), (head, query, key)
     if name == "masked" and not first_visible(trace.config, layer, query) <= key <= query:
         return None
     captured = {"score": "scores", "masked": "scores", "weight": "pattern", "q·k": "scores"}
+    if cap and name in ("capped", "masked"):
+        return of_cap(trace, layer, head, query, key, cap)
     if name in captured:
         found = derivation_of(trace, f"blocks.{layer}.attn.{captured[name]}", where)
         return found if name != "q·k" else of_dot(trace, layer, head, query, key, found)
@@ -158,6 +165,24 @@ def stage(trace: Trace, layer: int, head: int, query: int, key: int, row: int) -
     working = Working(_("length of W_O v = √Σ (W_O v)²"), lambda: numbers, length, inputs)
     source = Source(ATTENTION, "return np.linalg.norm(values @ output.T")
     return Derivation(_("length of W_O v"), place, drawn, working, source)
+
+
+def of_cap(trace: Trace, layer: int, head: int, query: int, key: int, cap: float) -> Derivation:
+    """A score as a cap leaves it."""
+    score, read = take(trace, f"blocks.{layer}.attn.scores", head, query, key)
+    value = cap * math.tanh(score / cap)
+    return Derivation(
+        _("capped score"),
+        of_head(trace, layer, head, query, key),
+        element(stages(trace, layer, head, query).capped, key),
+        Working(
+            _("capped = {cap}", cap=written("score", cap)),
+            lambda: _("capped = {cap} = {value}", cap=written(number(score), cap), value=number(value)),
+            value,
+            (read,),
+        ),
+        Source("explorer/architecture/caps.py", "return x if cap is None else cap * np.tanh(x / cap)"),
+    )
 
 
 def of_dot(trace: Trace, layer: int, head: int, query: int, key: int, score: Derivation) -> Derivation:

@@ -1,11 +1,13 @@
 """Parts of a logit: each forwards, from what is written into the stream to what the unembedding reads."""
 
+import math
+
 import numpy as np
 
 from explorer.analysis.attribution import Attribution, attribution
 from explorer.analysis.rounding import Check
 from explorer.architecture.shifts import words as shifts_of
-from explorer.architecture.stream import added_at, norms_from, sum_with, taps_from
+from explorer.architecture.stream import joining, norms_among, stream_taps, sublayers, sum_with, taps_from, way_of
 from explorer.explain.analysed.arithmetic import product
 from explorer.explain.analysed.attention import columns_of
 from explorer.explain.captured import put_in, working_of
@@ -54,6 +56,10 @@ THROUGH_NORMS = (
     N_("norms({x}) · row of the unembedding less the rival’s; each norm divides by what it did in this run"),
 )
 AT_THE_END = (N_("final_norm · row of the unembedding"), N_("final_norm · row of the unembedding less the rival’s"))
+CAPPED = (  # a formula, and by what a cap of the logits multiplies
+    N_("({formula}) · the whole logit / the same before its cap"),
+    N_("({formula}), each row times its whole logit / the same before its cap"),
+)
 BIAS = (N_("{formula} + its bias"), N_("{formula} + its bias less the rival’s"))
 WITH_BIAS = ("shift", "sum", "logit")  # the parts that the bias of the unembedding counts for
 Reads = tuple[np.ndarray, list[Input]]  # a vector (D,), and what it is worked out from
@@ -77,8 +83,7 @@ def head_part(trace: Trace, position: int, token_id: int, rival_id: int | None, 
     drawn = element(attribution(trace, position, token_id, rival_id).heads, layer, head)
     z, from_z = take(trace, f"blocks.{layer}.attn.z", head, position)
     output, from_output = take(trace, f"blocks.{layer}.attn.o_proj.weight", ALL, columns_of(head, len(z)))
-    written = shared(trace, f"blocks.{layer}.attn.out", output @ z, position)
-    vector = through(trace, (written, [from_z, from_output]), sum_with(trace.config, layer, "attn"), position)
+    vector = through(trace, (output @ z, [from_z, from_output]), way_of(trace.config, layer, "attn"), position)
     name = _("what head {head} of layer {layer} adds", head=head, layer=layer)
     formula = look_up(THROUGH_NORMS[rival_id is not None], x="W_O z")
     return adding(trace, position, token_id, rival_id, name, drawn, formula, vector, HEADS)
@@ -105,6 +110,7 @@ def adding(
         if rival_id is not None:
             less, from_bias = unembedding_bias(trace, rival_id, position)
             plus, inputs = plus - less, [*inputs, from_bias]
+    formula = in_words(trace, formula, rival_id)
     row, from_row = unembedding(trace, token_id, position)
     where = {"place": at(trace, position), "token": quoted(trace.vocabulary[token_id])}
     told = _("after {place}, to the logit of {token}", **where)
@@ -121,13 +127,30 @@ def adding(
 def unembedding(trace: Trace, token_id: int, position: int) -> tuple[np.ndarray, Input]:
     """(D,) whose product with the final vector is a token's logit, but for its bias, and where it is from."""
     row, read = take(trace, "lm_head.weight", token_id)
-    return row * shared(trace, "logits", np.ones(trace.config.vocab_size), position)[token_id], read
+    return row * held(trace, token_id, position), read
 
 
 def unembedding_bias(trace: Trace, token_id: int, position: int) -> tuple[float, Input]:
     """What is added to that product, and where it is from."""
     bias, read = take(trace, "lm_head.bias", token_id)
-    return float(bias * shared(trace, "logits", np.ones(trace.config.vocab_size), position)[token_id]), read
+    return float(bias * held(trace, token_id, position)), read
+
+
+def held(trace: Trace, token_id: int, position: int) -> float:
+    """What edits and a cap multiplied a logit by in this run."""
+    edits, cap = shared(trace, "logits", np.ones(trace.config.vocab_size), position)[token_id], trace.config.logit_cap
+    if cap is None:
+        return float(edits)
+    row, vector = take(trace, "lm_head.weight", token_id)[0], take(trace, "final_norm", position)[0]
+    plain = float(row @ vector)
+    if trace.config.unembedding_bias:
+        plain += float(take(trace, "lm_head.bias", token_id)[0])
+    return float(edits) * (cap * math.tanh(plain / cap) / plain if plain else 1.0)
+
+
+def in_words(trace: Trace, formula: str, rival_id: int | None = None) -> str:
+    """A formula of a logit, with what a cap does."""
+    return look_up(CAPPED[rival_id is not None], formula=formula) if trace.config.logit_cap else formula
 
 
 def final(trace: Trace, part: str, position: int, layer: int) -> Reads:
@@ -136,16 +159,19 @@ def final(trace: Trace, part: str, position: int, layer: int) -> Reads:
         vector, read = take(trace, "final_norm", position)
         return vector, [read]
     if part in ("shift", "changes"):
-        return through(trace, (np.zeros(trace.config.d_model), []), "embed", position, part)
+        return through(trace, (np.zeros(trace.config.d_model), []), stream_taps(trace.config), position, part)
     if part in ("token", "position"):
-        first = "blocks.0.resid_pre"
+        way = taps_from(trace.config, "blocks.0.resid_pre")
+    elif part == "feed_forward":
+        way = way_of(trace.config, layer, "ffn")[1:]
     else:
-        first = sum_with(trace.config, layer, "ffn" if part == "feed_forward" else "attn")
-    return through(trace, written(trace, part, position, layer), first, position)
+        way = way_of(trace.config, layer, "attn")
+    return through(trace, begun(trace, part, position, layer), way, position)
 
 
-def written(trace: Trace, part: str, position: int, layer: int) -> Reads:
-    """What a part adds to the stream."""
+def begun(trace: Trace, part: str, position: int, layer: int) -> Reads:
+    """A part where its way begins: at the first layer, as the feed-forward gives it out, or as its linear map gives it
+    to what attention does."""
     block = f"blocks.{layer}"
     if part in ("token", "position"):
         embed, read = take(trace, "embed", position)
@@ -166,26 +192,27 @@ def written(trace: Trace, part: str, position: int, layer: int) -> Reads:
     if part != "heads" and f"{block}.attn.o_proj.bias" in trace.weights:
         bias, read = take(trace, f"{block}.attn.o_proj.bias")
         vector, inputs = vector + bias, [*inputs, read]
-    return shared(trace, f"{block}.attn.out", vector, position), inputs
+    return vector, inputs
 
 
-def through(trace: Trace, vector: Reads, first: str, position: int, also: str = "") -> Reads:
-    """A part of the stream, from the `first` of its values on, through norms that divide by what they divided the whole
-    by, and through edits; `also` "shift", the β of the norms, or "changes", what edits put in."""
+def through(trace: Trace, vector: Reads, way: list[str], position: int, also: str = "") -> Reads:
+    """A part of the values on a way, through norms that divide by what they divided the whole by, and through edits;
+    `also` "shift", the β of the norms there and of those of what is added, or "changes", what edits put in."""
     part, inputs = vector
-    norms = dict(norms_from(trace.config, first))
-    for name in taps_from(trace.config, first):
+    norms = norms_among(trace.config, way)
+    added = [sublayer for sublayer in sublayers(trace.config) if also]
+    for name in way:
+        for sublayer in (each for each in added if sum_with(trace.config, *each) == name):
+            beside, read = through(trace, (np.zeros_like(part), []), joining(trace.config, *sublayer), position, also)
+            part, inputs = part + beside, [*inputs, *read]
         if name in norms:
             (x, from_x), (gain, from_gain) = take(trace, norms[name], position), take(trace, f"{name}.weight")
             part, inputs = divided(trace, part, x, name, position) * gain, [*inputs, from_x, from_gain]
             if also == "shift" and has_shift(trace, name, position).any():
                 beta, from_beta = take(trace, f"{name}.bias")
                 part, inputs = part + beta, [*inputs, from_beta]
-        if also == "changes":  # what attention gives out is added at one of the sums
-            outs = (out for out in added_at(trace.config, name) if out.endswith("attn.out"))
-            part = part + sum(put_in(trace, out, position) for out in outs)
         part = shared(trace, name, part, position)
-        if also == "changes":
+        if also == "changes" and not name.endswith("ffn.out"):  # what is put in there counts as the feed-forward's
             part = part + put_in(trace, name, position)
     return part, inputs
 

@@ -4,11 +4,10 @@ import math
 
 import numpy as np
 
-from explorer.analysis.feed_forward import NEAR, pushed, sparsity
-from explorer.architecture.stream import sum_with
+from explorer.analysis.feed_forward import EXACT, NEAR, pushed, sparsity
+from explorer.architecture.stream import way_of
 from explorer.explain.analysed.arithmetic import product
-from explorer.explain.analysed.attribution import THROUGH_NORMS, through, unembedding
-from explorer.explain.captured.edits import shared
+from explorer.explain.analysed.attribution import THROUGH_NORMS, in_words, through, unembedding
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number
 from explorer.explain.place import at, of_id
@@ -25,14 +24,13 @@ def push(trace: Trace, layer: int, neuron: int, query: int, token_id: int) -> De
     """What a neuron adds to a token's logit for each 1 of its hidden value."""
     drawn = element(pushed(trace, layer, neuron, query), token_id)
     column, from_column = take(trace, f"blocks.{layer}.ffn.down_proj.weight", ALL, neuron)
-    written = shared(trace, f"blocks.{layer}.ffn.out", column, query)
-    vector, inputs = through(trace, (written, [from_column]), sum_with(trace.config, layer, "ffn"), query)
+    vector, inputs = through(trace, (column, [from_column]), way_of(trace.config, layer, "ffn"), query)
     row, from_row = unembedding(trace, token_id, query)
     return Derivation(
         _("what neuron {neuron} of layer {layer} adds for each 1 of its hidden value", neuron=neuron, layer=layer),
         _("after {place}, to the logit of {token}", place=at(trace, query), token=of_id(trace, token_id)),
         drawn,
-        product(look_up(THROUGH_NORMS[0], x=_("column of W_down")), vector, row, (*inputs, from_row)),
+        product(in_words(trace, look_up(THROUGH_NORMS[0], x=_("column of W_down"))), vector, row, (*inputs, from_row)),
         Source(FEED_FORWARD, "return unembed_part(trace, direction, query)"),
     )
 
@@ -42,7 +40,7 @@ def share_near_zero(trace: Trace, layer: int, silent: bool) -> Derivation:
     found = sparsity(trace)
     drawn = element(found.silent if silent else found.near_zero, layer)
     hidden, read = take(trace, f"blocks.{layer}.ffn.hidden")
-    limit = 0.0 if trace.config.ffn == "relu" else NEAR * math.sqrt(float((hidden * hidden).mean()))
+    limit = 0.0 if trace.config.ffn in EXACT else NEAR * math.sqrt(float((hidden * hidden).mean()))
     near = np.abs(hidden) <= limit
     near = near.all(0) if silent else near
     value = float(near.sum()) / near.size

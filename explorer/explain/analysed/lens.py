@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from explorer.analysis.lens import LENSES, depths, ranks, readings, streams, tracked
-from explorer.analysis.norms import unembed
 from explorer.analysis.rounding import Check
+from explorer.analysis.unembedding import unembed
+from explorer.architecture.caps import written
 from explorer.architecture.stream import depth_taps, has_final_norm
 from explorer.explain.analysed import distribution
 from explorer.explain.captured import put_in, working_of
@@ -28,9 +29,9 @@ MEASURES = {
     "entropy": distribution.entropy,
 }
 
-LOGIT = {  # whether the unembedding has a bias -> a logit
-    False: N_("{symbols}, logit = x · row of the unembedding"),
-    True: N_("{symbols}, logit = x · row of the unembedding + bias"),
+LOGIT = {  # whether the unembedding has a bias -> a logit, or it before its cap
+    False: N_("{symbols}, {logit} = x · row of the unembedding"),
+    True: N_("{symbols}, {logit} = x · row of the unembedding + bias"),
 }
 
 
@@ -49,7 +50,7 @@ def lens_cell(trace: Trace, depth: int, position: int, token_id: int, kind: str)
         token_id = int(read.top[depth, 0, 0])
     drawn, line = {
         "probability": (lambda: read.probabilities[depth, 0, 0], "probabilities = np.exp(np.take_along_axis("),
-        "target": (lambda: tracked(trace, here, token_id)[depth, 0], "return np.exp(logits - readings("),
+        "target": (lambda: tracked(trace, here, token_id)[depth, 0], "return np.exp(unembed_token(trace, x,"),
         "rank": (lambda: ranks(trace, here, token_id)[depth, 0], "return np.stack([(logits > logits[:, [token_id]])"),
         "entropy": (lambda: read.entropy[depth, 0], "entropy = np.maximum(0, log_total"),
     }[kind]
@@ -58,21 +59,32 @@ def lens_cell(trace: Trace, depth: int, position: int, token_id: int, kind: str)
     biases, from_biases = take(trace, "lm_head.bias") if trace.config.unembedding_bias else (None, None)
     inputs = [*inputs, from_biases] if from_biases else inputs
     plain = table @ x if biases is None else table @ x + biases
-    logits = shared(trace, "logits", plain, position)  # (V,)
+    cap = trace.config.logit_cap
+    within = plain if cap is None else cap * np.tanh(plain / cap)
+    logits = shared(trace, "logits", within, position)  # (V,)
     from_row = take(trace, "lm_head.weight", token_id)[1]
     working = MEASURES[kind](logits, token_id, (*inputs, *[from_row] * (kind != "entropy"), from_table))
     if kind != "entropy":
-        rest = working.numbers
-        working = replace(
-            working,
-            symbols=look_up(LOGIT[biases is not None], symbols=working.symbols),
-            numbers=lambda: _(
-                "logit = {sum} = {logit}; {rest}",
-                sum=products(table[token_id], x) + ("" if biases is None else f" + {factor(biases[token_id])}"),
-                logit=number(logits[token_id]),
-                rest=rest(),
-            ),
-        )
+        rest, symbols = working.numbers, working.symbols
+        if cap:
+            symbols = _("{symbols}, logit = {capped}", symbols=symbols, capped=written("u", cap))
+
+        def numbers() -> str:
+            total = products(table[token_id], x) + ("" if biases is None else f" + {factor(biases[token_id])}")
+            if cap:
+                return _(
+                    "u = {sum} = {plain}, logit = {capped} = {logit}; {rest}",
+                    sum=total,
+                    plain=number(plain[token_id]),
+                    capped=written(factor(plain[token_id]), cap),
+                    logit=number(logits[token_id]),
+                    rest=rest(),
+                )
+            return _("logit = {sum} = {logit}; {rest}", sum=total, logit=number(logits[token_id]), rest=rest())
+
+        logit = "u" if cap else "logit"
+        symbols = look_up(LOGIT[biases is not None], symbols=symbols, logit=logit)
+        working = replace(working, symbols=symbols, numbers=numbers)
     where, token = at(trace, position), of_id(trace, token_id)
     return Derivation(
         _("{measure} by the logit lens at {stage}", measure=look_up(LENSES[kind]), stage=names[depth]),

@@ -7,7 +7,7 @@ import numpy as np
 from explorer.analysis import rope
 from explorer.analysis.attention import score_by_dimension
 from explorer.analysis.rounding import Check
-from explorer.architecture.attention import divisor, divisor_in_numbers
+from explorer.architecture.attention import angles_of, divisor, divisor_in_numbers
 from explorer.explain.captured import working_of
 from explorer.explain.captured.attention import group_of
 from explorer.explain.derivation import Derivation
@@ -76,7 +76,8 @@ def pair(trace: Trace, layer: int, head: int, query: int, key: int, which: int) 
     drawn = element(rope.score_by_pair(trace, layer, head, query, key), which)
     between, read = 0.0, ()
     if trace.config.rotates(layer):
-        (of_query, from_query), (of_key, from_key) = (take(trace, "rope.angles", at, which) for at in (query, key))
+        angles = angles_of(trace.config, layer)
+        (of_query, from_query), (of_key, from_key) = (take(trace, angles, at, which) for at in (query, key))
         between, read = float(of_query - of_key), (from_query, from_key)
     numbers, value, inputs = turned_pair(trace, layer, head, query, key, which, between)
     symbols = _(
@@ -94,7 +95,7 @@ def pair(trace: Trace, layer: int, head: int, query: int, key: int, which: int) 
 
 def at_distance(trace: Trace, layer: int, head: int, query: int, key: int, distance: int) -> Derivation:
     """The score that the same q and k would have so far apart."""
-    rotates, (angles, read) = trace.config.rotates(layer), take(trace, "rope.angles")
+    rotates, (angles, read) = trace.config.rotates(layer), take(trace, angles_of(trace.config, layer))
     speeds = np.nan_to_num(rope.frequencies(angles)) * rotates
     parts = [turned_pair(trace, layer, head, query, key, i, distance * speed) for i, speed in enumerate(speeds)]
     terms = np.array([part for _numbers, part, _inputs in parts])
@@ -117,13 +118,14 @@ def at_distance(trace: Trace, layer: int, head: int, query: int, key: int, dista
     )
 
 
-def wavelength(trace: Trace, pair: int) -> Derivation | None:
+def wavelength(trace: Trace, layer: int, pair: int) -> Derivation | None:
     """How many positions a pair takes for a whole turn; None where it does not turn, or one token shows no turn."""
-    speed = abs(element(rope.frequencies(trace["rope.angles"]), pair))
+    angles = angles_of(trace.config, layer)
+    speed = abs(element(rope.frequencies(trace[angles]), pair))
     if not speed > 0:
         return None
     last = len(trace) - 1
-    (end, from_end), (start, from_start) = (take(trace, "rope.angles", row, pair) for row in (last, 0))
+    (end, from_end), (start, from_start) = (take(trace, angles, row, pair) for row in (last, 0))
     value = 2 * math.pi * last / abs(float(end - start))
     numbers = f"2π · {last} / |{number(end)} − {number(start)}| = {number(value)}"
     return Derivation(

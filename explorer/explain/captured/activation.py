@@ -30,13 +30,17 @@ class Activation:
             lambda: f"{self.symbol} = {name}({number(x)}) = {number(value)}",
             value,
             (read,),
-            np.abs(x),
+            SIZES.get(self.kind, np.abs)(x),
         )
 
 
+SIZES = {"relu2": np.square}  # of what rounding takes a share of, where it is not x
+GELU_TANH = "GELU(x) ≈ x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))"
 WRITTEN = {
     "swiglu": "SiLU(x) = x / (1 + e^−x)",
+    "geglu": GELU_TANH,
     "relu": "ReLU(x) = max(x, 0)",
+    "relu2": "ReLU²(x) = max(x, 0)²",
     "gelu": "GELU(x) = x/2 · (1 + erf(x / √2))",
-    "gelu_tanh": "GELU(x) ≈ x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))",
+    "gelu_tanh": GELU_TANH,
 }

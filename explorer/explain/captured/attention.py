@@ -6,6 +6,7 @@ import numpy as np
 
 from explorer.analysis.edits import masked
 from explorer.architecture.attention import divisor, divisor_in_numbers, first_visible, visible
+from explorer.architecture.caps import capped, written
 from explorer.explain.captured.linear import dots, lengths
 from explorer.explain.notation import factor, number, products
 from explorer.explain.source import Source
@@ -25,6 +26,7 @@ class Rotation:
 
     symbol: str
     x: str
+    angles: str
     layout: str
     source: Source
 
@@ -38,7 +40,7 @@ class Rotation:
             pair, place = (dim // 2, dim % 2) if adjacent else (dim % pairs, dim // pairs)
             dims = (2 * pair, 2 * pair + 1) if adjacent else (pair, pair + pairs)
         (a, from_a), (b, from_b) = (take(trace, self.x, head, token, dim) for dim in dims)
-        angle, from_angle = take(trace, "rope.angles", token, pair)
+        angle, from_angle = take(trace, self.angles, token, pair)
         cos, sin = np.cos(angle), np.sin(angle)
         turned, size = (a * cos - b * sin, a * sin + b * cos), np.hypot(a, b)
         value, sizes = turned[place], size
@@ -93,8 +95,8 @@ class Scores:
 
 @dataclass(frozen=True)
 class Pattern:
-    """softmax of the scores over the keys up to the query, or those of the layer's window; 0 elsewhere, and where the
-    run's masks let it not look."""
+    """softmax of the scores, capped where the model caps them, over the keys up to the query, or those of the layer's
+    window; 0 elsewhere, and where the run's masks let it not look."""
 
     name: str
     scores: str
@@ -104,7 +106,10 @@ class Pattern:
     def working(self, trace: Trace, at: Index) -> Working:
         head, query, key = at
         scores, read = take(trace, self.scores, head, query, up_to(query))
-        symbols = _("weight = e^(score − max) / Σ e^(scores − max)")
+        symbols, cap = _("weight = e^(score − max) / Σ e^(scores − max)"), trace.config.score_cap
+        if cap:
+            scores, plain = capped(scores, cap), scores
+            symbols = _("weight = e^(s − max) / Σ e^(s − max), s = {capped}", capped=written("score", cap))
         if isinstance(query, slice):
             scores[:, ~visible(trace.config, self.layer, len(trace))] = -np.inf
         elif key < first_visible(trace.config, self.layer, query):
@@ -144,7 +149,8 @@ class Pattern:
             if unseen[key]:
                 return _("weight = 0: query {query} may not look at key {key}", key=key, query=query)
             quotients = f"e^({exponent}) / {divisor} = {number(exps[key])} / {divisor}"
-            return _("weight = {quotients} = {value}", quotients=quotients, value=number(value))
+            weight = _("weight = {quotients} = {value}", quotients=quotients, value=number(value))
+            return f"s = {written(number(plain[key]), cap)} = {number(scores[key])}; {weight}" if cap else weight
 
         sizes = weights * (1 - np.where(np.isinf(below), 0, below))
         return Working(symbols, numbers, value, (read,), sizes[..., key])

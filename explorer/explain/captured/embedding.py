@@ -93,16 +93,22 @@ class Waves:
 @dataclass(frozen=True)
 class Angles:
     """Rotary positions: pair i of position m turns by m ω, ω = θ^(−2i/d), slowed where the config says so; of models
-    that turn r dimensions of a head alone, ω = θ^(−2i/r), and the pairs after those stand still."""
+    that turn r dimensions of a head alone, ω = θ^(−2i/r), and the pairs after those stand still.
+
+    Attributes:
+        local: whether they are those of layers in which a query sees a window, with a θ of their own.
+    """
 
     source: Source
+    local: bool = False
 
     def working(self, trace: Trace, at: Index) -> Working:
         token, pair = at
-        config, base, position = trace.config, theta(trace), standing(trace)[token]
-        omega = np.array([speed(config, base, i) for i in range(config.d_head // 2)])[pair]
+        config, position = trace.config, standing(trace)[token]
+        base, scaling = (config.local_rope_theta, None) if self.local else (theta(trace), config.rope_scaling)
+        omega = np.array([speed(config, base, i, not self.local) for i in range(config.d_head // 2)])[pair]
         value = np.multiply.outer(position, omega)
-        r, scaling = config.turned_dims, config.rope_scaling
+        r = config.turned_dims
         symbols = _("angle = m · ω in radians, m the position, ω = θ^(−2·pair/d)")
         if r < config.d_head:
             symbols = _(
@@ -130,9 +136,9 @@ def standing(trace: Trace) -> np.ndarray:
     return first_position(trace) + np.arange(len(trace))
 
 
-def speed(config: ModelConfig, theta: float, pair: int) -> float:
-    """ω of a pair, radians a position."""
-    d, scaling = config.turned_dims, config.rope_scaling
+def speed(config: ModelConfig, theta: float, pair: int, slows: bool = True) -> float:
+    """ω of a pair, radians a position, slowed if the config says so and `slows`."""
+    d, scaling = config.turned_dims, config.rope_scaling if slows else None
     if pair >= d // 2:
         return 0.0
     if scaling is None:

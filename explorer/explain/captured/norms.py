@@ -1,6 +1,6 @@
 """RMSNorm and LayerNorm."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -62,6 +62,27 @@ class Norm:
         symbols = look_up(WRITTEN[kind, bool(shifts.flat[0])], symbol=self.symbol)
         sizes = (sizes / divisor)[..., dim] * np.abs(gain) + np.abs(shift)
         return Working(symbols, numbers, value, inputs, sizes)
+
+
+@dataclass(frozen=True)
+class OverHeads:
+    """A norm of the vectors of all heads together, (T, H d), split into heads after it."""
+
+    whole: Norm
+    heads: int
+    source: Source
+
+    def working(self, trace: Trace, at: Index) -> Working:
+        head, token, dim = at
+        width = len(trace.weights[f"{self.whole.norm}.weight"]) // self.heads
+        if not isinstance(head, slice):
+            first = head * width
+            dim = slice(first, first + width) if isinstance(dim, slice) else first + dim
+        found = self.whole.working(trace, (token, dim))
+        if not isinstance(head, slice):
+            return found
+        value, sizes = (x.reshape(*x.shape[:-1], self.heads, width) for x in (found.value, found.sizes))
+        return replace(found, value=np.moveaxis(value, -2, 0), sizes=np.moveaxis(sizes, -2, 0))
 
 
 # Kind of norm, and whether a shift is added -> the formula

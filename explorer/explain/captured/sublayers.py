@@ -1,13 +1,15 @@
 """The formulas of what attention and the feed-forward compute inside a block."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
+from explorer.architecture.attention import angles_of
 from explorer.architecture.stream import read_by
 from explorer.explain.captured.activation import Activation
 from explorer.explain.captured.attention import Fetched, Pattern, Rotation, Scores
 from explorer.explain.captured.formula import Formula
 from explorer.explain.captured.linear import Copy, Linear, Product
-from explorer.explain.captured.norms import NORM_LINES, Norm
+from explorer.explain.captured.norms import NORM_LINES, Norm, OverHeads
 from explorer.explain.source import Source
 from model.config import ModelConfig
 
@@ -23,8 +25,7 @@ def projected(part: str) -> Callable[[ModelConfig, int], Linear]:
     """q, k or v as its linear map leaves it, split into heads."""
 
     def formula(config: ModelConfig, layer: int) -> Linear:
-        read = read_by(config, layer, "attn")
-        heads = config.num_heads if part == "q" else config.kv_heads
+        read, heads = read_by(config, layer, "attn"), heads_of(config, part)
         line = Source(HEADS, f"{part} = self.{part}(")
         return Linear(part, read, f"blocks.{layer}.attn.{part}_proj", line, heads)
 
@@ -32,13 +33,21 @@ def projected(part: str) -> Callable[[ModelConfig, int], Linear]:
 
 
 def normed_head(part: str) -> Callable[[ModelConfig, int], Formula]:
-    """The norm of every head's q or k."""
+    """The norm of every head's q or k, or of all heads' together."""
 
     def formula(config: ModelConfig, layer: int) -> Formula:
-        norm = f"blocks.{layer}.attn.{part}_norm"
-        return Norm(f"{part}_norm", projected(part)(config, layer), norm, NORM_LINES[config.norm])
+        norm, line = f"blocks.{layer}.attn.{part}_norm", NORM_LINES[config.norm]
+        x = projected(part)(config, layer)
+        if config.qk_norm_over == "head":
+            return Norm(f"{part}_norm", x, norm, line)
+        return OverHeads(Norm(f"{part}_norm", replace(x, heads=None), norm, line), heads_of(config, part), line)
 
     return formula
+
+
+def heads_of(config: ModelConfig, part: str) -> int:
+    """How many heads of q, k or v there are."""
+    return config.num_heads if part == "q" else config.kv_heads
 
 
 def compared(part: str) -> Callable[[ModelConfig, int], Formula]:
@@ -57,7 +66,8 @@ def rotated(part: str) -> Callable[[ModelConfig, int], Formula]:
         layout = config.rope_layout
         if not config.rotates(layer):
             return Copy(f"{part}_rot", f"blocks.{layer}.attn.{part}", Source(HEADS, "q, k = self.q_rot(self.rotate(q"))
-        return Rotation(f"{part}_rot", f"blocks.{layer}.attn.{part}", layout, ROTATIONS[layout])
+        x, angles = f"blocks.{layer}.attn.{part}", angles_of(config, layer)
+        return Rotation(f"{part}_rot", x, angles, layout, ROTATIONS[layout])
 
     return formula
 
@@ -74,7 +84,7 @@ def pattern(config: ModelConfig, layer: int) -> Formula:
 
 
 def fetched(config: ModelConfig, layer: int) -> Formula:
-    line = Source(HEADS, "self.pattern(attention_pattern(scores, mask))) @ v")
+    line = Source(HEADS, "self.pattern(attention_pattern(softcap(scores, self.score_cap), mask))) @ v")
     return Fetched(f"blocks.{layer}.attn.pattern", f"blocks.{layer}.attn.v", line)
 
 
@@ -88,7 +98,7 @@ def neuron_input(tap: str, part: str) -> Callable[[ModelConfig, int], Formula]:
 
     def formula(config: ModelConfig, layer: int) -> Formula:
         line = Source(GATED, f"{tap} = self.{tap}(")
-        if config.ffn != "swiglu":
+        if not config.is_gated:
             line = Source(TWO_LAYER, "self.activation(self.up(self.up_proj(x)))")
         return Linear(tap, read_by(config, layer, "ffn"), f"blocks.{layer}.ffn.{part}_proj", line)
 
@@ -101,14 +111,14 @@ def gate(config: ModelConfig, layer: int) -> Formula:
 
 def hidden(config: ModelConfig, layer: int) -> Formula:
     block = f"blocks.{layer}.ffn"
-    if config.ffn == "swiglu":
+    if config.is_gated:
         return Product("hidden", f"{block}.gate", f"{block}.up", Source(GATED, "hidden = self.hidden(gate * up)"))
     line = Source(TWO_LAYER, "self.activation(self.up(self.up_proj(x)))")
     return Activation("hidden", f"{block}.up", config.ffn, line)
 
 
 def feed_forward_out(config: ModelConfig, layer: int) -> Formula:
-    line = Source(GATED if config.ffn == "swiglu" else TWO_LAYER, "return self.out(self.dropout(self.down_proj(")
+    line = Source(GATED if config.is_gated else TWO_LAYER, "return self.out(self.dropout(self.down_proj(")
     return Linear("out", f"blocks.{layer}.ffn.hidden", f"blocks.{layer}.ffn.down_proj", line)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 
 from explorer.architecture.stream import added_at, before_value, block_output, has_final_norm, input_of
+from explorer.explain.captured.capped import Capped
 from explorer.explain.captured.embedding import Angles, Embedded, Learned, Waves
 from explorer.explain.captured.formula import Formula
 from explorer.explain.captured.linear import Copy, Linear, Sum
@@ -49,13 +50,18 @@ def final_norm(config: ModelConfig) -> Formula:
     return Norm("final_norm", Copy("x", stream, LOGITS), "final_norm", NORM_LINES[config.norm])
 
 
-LOGITS = Source(LM, "return self.logits(self.lm_head(self.final_norm(x)))")
+LOGITS = Source(LM, "logits = softcap(self.lm_head(self.final_norm(x))")
+
+
+def logits(config: ModelConfig) -> Formula:
+    plain = Linear("logit", "final_norm", "lm_head", LOGITS)
+    return plain if config.logit_cap is None else Capped("logit", plain, config.logit_cap, LOGITS)
 
 
 def resid_pre(config: ModelConfig, layer: int) -> Formula:
     if layer == 0:
         return Copy("resid_pre", "embed", Source(LM, "x = self.dropout(self.embed_tokens("))
-    return Copy("resid_pre", block_output(config, layer - 1), Source(LM, "x = block(x, rotation"))
+    return Copy("resid_pre", block_output(config, layer - 1), Source(LM, "x = block(x, turns"))
 
 
 def stream_sum(name: str) -> Callable[[ModelConfig, int], Formula]:
@@ -77,6 +83,10 @@ SUMS = {
     ("post", "resid_post"): "self.resid_post(x + self.ffn(x)",
     ("parallel", "resid_post"): "self.resid_post(x + fetched + self.ffn(self.ffn_norm(x))",
     ("shared", "resid_post"): "self.resid_post(x + fetched + self.ffn(y)",
+    ("sandwich", "resid_mid"): "self.resid_mid(x + self.attn_out_norm(fetched)",
+    ("sandwich", "resid_post"): "self.resid_post(x + self.ffn_out_norm(self.ffn(self.ffn_norm(x)))",
+    ("output", "resid_mid"): "self.resid_mid(x + self.attn_norm(self.attn(x, ",
+    ("output", "resid_post"): "self.resid_post(x + self.ffn_norm(self.ffn(x))",
 }
 
 
@@ -86,18 +96,20 @@ def block_norm(config: ModelConfig, layer: int, name: str) -> Formula:
     return Norm(name, Copy("x", input_of(config, norm), line), norm, line)
 
 
+ROPE = Source("model/layers/rope.py", "return torch.outer(positions, frequencies)")
 OUTSIDE: dict[str, Callable[[ModelConfig], Formula]] = {
     "embed": embedded,
     "position_embed": position_embedded,
-    "rope.angles": lambda config: Angles(Source("model/layers/rope.py", "return torch.outer(positions, frequencies)")),
+    "rope.angles": lambda config: Angles(ROPE),
+    "local_rope.angles": lambda config: Angles(ROPE, local=True),
     "final_norm": final_norm,
-    "logits": lambda config: Linear("logit", "final_norm", "lm_head", LOGITS),
+    "logits": logits,
 }
 IN_BLOCKS: dict[str, Callable[[ModelConfig, int], Formula]] = {
     "resid_pre": resid_pre,
     "resid_mid": stream_sum("resid_mid"),
     "resid_post": stream_sum("resid_post"),
-    **{name: partial(block_norm, name=name) for name in ("attn_norm", "ffn_norm")},
+    **{name: partial(block_norm, name=name) for name in ("attn_norm", "attn_out_norm", "ffn_norm", "ffn_out_norm")},
     **ATTENTION_TAPS,
     **FEED_FORWARD_TAPS,
 }

@@ -64,11 +64,27 @@ def softmax(look: Look) -> str:
     )
 
 
+def caps(look: Look) -> str:
+    scores, logits = look.trace.config.score_cap, look.trace.config.logit_cap
+    if not scores and not logits:
+        return _("This model has none.")
+    said = {_("scores"): scores, _("logits"): logits}
+    which = listed(_("{what} (c = {cap:g})", what=what, cap=cap) for what, cap in said.items() if cap)
+    return _("This model has one of {which}.", which=which)
+
+
 def rotation(look: Look) -> str:
     config = look.trace.config
     if config.position != "rope":
         return _("This model turns nothing.")
     pairs, theta, still = config.turned_dims // 2, config.rope_theta, still_layers(config)
+    if config.local_rope_theta:
+        return _(
+            "Here {pairs} pairs a head turn, with θ = {theta:g}, and with θ = {local:g} where queries see a window.",
+            pairs=pairs,
+            theta=theta,
+            local=config.local_rope_theta,
+        )
     if still:
         return _(
             "Here {pairs} pairs a head turn, with θ = {theta:g}, in all layers but {layers}.",
@@ -138,6 +154,11 @@ ENTRIES = (
         mask,
     ),
     Entry((N_("softmax"),), N_("makes shares of numbers that sum to 1: e^x over the sum of all e^x"), softmax),
+    Entry(
+        (N_("cap"), N_("capped")),
+        N_("keeps numbers between −c and c by c · tanh(x / c), which is about x where x is small"),
+        caps,
+    ),
     Entry(
         (N_("attention pattern"), N_("pattern"), N_("patterns")),
         N_("the softmax over each row of scores: how much every query takes from every key"),

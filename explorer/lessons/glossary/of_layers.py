@@ -81,7 +81,7 @@ def gate(look: Look) -> str:
 
 
 def bend(look: Look) -> str:
-    kind = {"swiglu": "SwiGLU", "relu": "ReLU"}.get(look.trace.config.ffn, "GELU")
+    kind = {"swiglu": "SwiGLU", "geglu": "GeGLU", "relu": "ReLU", "relu2": "ReLU²"}.get(look.trace.config.ffn, "GELU")
     return _("This model has {kind}, at {count:,} neurons a layer.", kind=kind, count=look.trace.config.d_ff)
 
 
@@ -140,7 +140,7 @@ ENTRIES = (
     ),
     Entry((N_("gate"),), N_("how far SwiGLU opens each neuron: SiLU of a first product"), gate),
     Entry(
-        ("SiLU", "SwiGLU", "GELU", "ReLU"),
+        ("SiLU", "SwiGLU", "GELU", "GeGLU", "ReLU"),
         N_(
             "lets large numbers of a feed-forward through and brings negative ones to 0 or near it; SwiGLU multiplies "
             "SiLU by a second product"

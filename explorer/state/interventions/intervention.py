@@ -134,6 +134,10 @@ class Intervention:
         layer, name = PLACE.fullmatch(self.tap).group("layer", "name")
         return layer, name, None if self.index is None else look_up(axis(self.tap).one, index=self.index)
 
+    def reaches(self, tap: str) -> bool:
+        """Whether it acts on a value: its own or, where it is the angles of positions, on those of all layers."""
+        return tap == self.tap or (tap, self.tap) == ("local_rope.angles", "rope.angles")
+
     def check(self, config: ModelConfig, taps: Collection[str]):
         """UserError if a model has not what it changes.
 

@@ -27,8 +27,8 @@ class Norm(Intervention):
     names: ClassVar[str] = "layernorm"
     is_whole: ClassVar[bool] = True
     values: ClassVar[tuple[re.Pattern, str]] = (
-        re.compile(r"final_norm|blocks\.\d+\.(attn|ffn)_norm"),
-        N_("the whole of final_norm, or of attn_norm or ffn_norm of a layer"),
+        re.compile(r"final_norm|blocks\.\d+\.(attn|ffn)(_out)?_norm"),
+        N_("the whole of final_norm, or of attn_norm, ffn_norm, attn_out_norm or ffn_out_norm of a layer"),
     )
 
     def __post_init__(self):

@@ -30,4 +30,5 @@ class Base(Intervention):
     is_everywhere: ClassVar[bool] = True
 
     def what(self, config: ModelConfig, text: Text = as_ids) -> str:
-        return _("θ = {theta:,.10g} instead of {trained:,.10g}", theta=self.amount, trained=config.rope_theta)
+        said = _("θ = {theta:,.10g} instead of {trained:,.10g}", theta=self.amount, trained=config.rope_theta)
+        return _("{change}, in layers without a window", change=said) if config.local_rope_theta else said

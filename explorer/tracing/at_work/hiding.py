@@ -7,6 +7,7 @@ from explorer.state.errors import UserError
 from explorer.state.interventions import Edge, Mask, nothing_left
 from explorer.tracing.at_work.work import Change, Passes, Work
 from model.layers.attention import attention_pattern, causal_mask
+from model.layers.softcap import softcap
 from model.transformer_lm import TransformerLM
 
 
@@ -57,7 +58,7 @@ class Masking(Work):
             if not (left := seen.any(-1)).all():
                 query = int(torch.nonzero(~left.all(0))[0])
                 raise UserError(nothing_left(passes.start + query))
-            again = attention_pattern(scores, seen[None])
+            again = attention_pattern(softcap(scores, lm.config.score_cap), seen[None])
             return torch.where(unseen.any(-1, keepdim=True), again.to(pattern.dtype), pattern)
 
         return [(lm.taps[self.edit.tap], mask)]

@@ -13,4 +13,4 @@ class Scaling(Work):
         def multiply(module, inputs, output):
             return torch.where(passes.chosen(self.edit, output), output * self.edit.factor, output)
 
-        return [(lm.taps[self.edit.tap], multiply)]
+        return [(module, multiply) for name, module in lm.taps.items() if self.edit.reaches(name)]

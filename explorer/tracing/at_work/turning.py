@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from explorer.language import _
 from explorer.state.errors import UserError
 from explorer.tracing.at_work.work import Change, Passes, Work
-from model.layers.rope import rotate_adjacent
+from model.layers.rope import RotaryPositionalEmbedding, rotate_adjacent
 from model.layers.rope_scaling import rotary_frequencies
 from model.transformer_lm import TransformerLM
 
@@ -18,8 +18,7 @@ class Shifting(Work):
     def changes(self, lm: TransformerLM, passes: Passes) -> list[Change]:
         config, amount = lm.config, self.edit.amount
         if config.position == "rope":
-            more = amount * lm.rope.frequencies()  # (F,) radians
-            return [(lm.rope.angles, lambda module, inputs, angles: angles + more.to(angles))]
+            return [later(rope, amount) for rope in (lm.rope, lm.local_rope) if rope is not None]
         if config.position == "sinusoidal":
             # (sin mω, cos mω) turned back by nω is (sin (m + n)ω, cos (m + n)ω).
             turn = -amount * rotary_frequencies(SINUSOIDAL_BASE, config.d_model)  # (D / 2,)
@@ -28,7 +27,7 @@ class Shifting(Work):
                 (lm.position_embed, lambda module, inputs, waves: rotate_adjacent(waves, cos.to(waves), sin.to(waves)))
             ]
 
-        def later(table: nn.Module, inputs: tuple[Tensor], output: Tensor) -> Tensor:
+        def learned(table: nn.Module, inputs: tuple[Tensor], output: Tensor) -> Tensor:
             (positions,) = inputs
             last, furthest = config.context_length - 1, int(positions.max()) + int(amount)
             if furthest > last:
@@ -36,11 +35,18 @@ class Shifting(Work):
                 raise UserError(told.format(last=last, got=furthest))
             return table.forward(positions + int(amount))
 
-        return [(lm.position_embedding, later)]
+        return [(lm.position_embedding, learned)]
+
+
+def later(rope: RotaryPositionalEmbedding, amount: float) -> Change:
+    """All angles those of positions an amount on."""
+    more = amount * rope.frequencies()  # (F,) radians
+    return rope.angles, lambda module, inputs, angles: angles + more.to(angles)
 
 
 class Turning(Work):
-    """Of `Base`: the angles of the same positions with another θ, slowed as the model slows them."""
+    """Of `Base`: the angles of the same positions with another θ, slowed as the model slows them; those that layers
+    with a window have of their own stay."""
 
     def changes(self, lm: TransformerLM, passes: Passes) -> list[Change]:
         before, after = lm.rope.frequencies(), lm.rope.frequencies(self.edit.amount)

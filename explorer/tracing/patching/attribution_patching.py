@@ -12,6 +12,7 @@ from explorer.tracing.patching.contrast import METRICS, Contrast
 from explorer.tracing.patching.parts import check_part, taps_of
 from model.layers.attention import attention_pattern, attention_scores, causal_mask
 from model.layers.multihead_attention import repeat_heads
+from model.layers.softcap import softcap
 from model.transformer_lm import TransformerLM
 
 
@@ -72,7 +73,7 @@ def _of_pattern(contrast: Contrast, part: str) -> list[tuple[Tensor, Tensor]]:
         mask = causal_mask(length, length, device=lm.device, window=config.window(layer))
         keys_of_all = repeat_heads(mixed[k], config.num_heads)
         scores = attention_scores(mixed[q], keys_of_all, config.score_divisor)  # (1, H, T, T)
-        step = attention_pattern(scores, mask) - own[pattern]
+        step = attention_pattern(softcap(scores, config.score_cap), mask) - own[pattern]
         found.append((step.reshape(nodes, -1), slopes[pattern].reshape(nodes, -1)))
     return found
 

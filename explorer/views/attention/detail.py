@@ -6,6 +6,7 @@ from explorer.analysis.attention import score_by_dimension, stages
 from explorer.analysis.chance import Chance, chance
 from explorer.analysis.heads import HEAD_SCORES, SCORE_NAMES, head_scores
 from explorer.architecture.attention import divisor, divisor_in_numbers
+from explorer.architecture.caps import written
 from explorer.explain.notation import number, quoted
 from explorer.language import _, look_up, ngettext
 from explorer.tracing.trace import Trace
@@ -89,16 +90,18 @@ def ladder(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figu
     start = max(0, min(key - MOST_STAGES // 2, len(trace) - MOST_STAGES))
     shown = range(start, min(len(trace), start + MOST_STAGES))
     part = slice(shown.start, shown.stop)
-    masked = np.where(steps.allowed, steps.scores, -np.inf)
+    masked, cap = np.where(steps.allowed, steps.capped, -np.inf), trace.config.score_cap
+    within = {_("capped = {cap}", cap=written("score", cap)): steps.capped} if cap else {}
     rows = {
         "q·k": steps.dots,
         _("score = q·k / {divisor}", divisor=divisor_in_numbers(trace.config)): steps.scores,
+        **within,
         masked_keys(trace.config, layer): masked,
         _("weight = softmax"): steps.weights,
         _("length of Wₒ v"): steps.lengths,
         _("moved = weight × length"): steps.weights * steps.lengths,
     }
-    values = np.stack([row[part] for row in rows.values()])  # (6, n)
+    values = np.stack([row[part] for row in rows.values()])  # (6 or 7, n)
     finite = np.where(np.isfinite(values), values, np.nan)
     largest = np.array([np.abs(row[np.isfinite(row)]).max(initial=0.0) or 1.0 for row in rows.values()])[:, None]
     fig = figure(
@@ -128,7 +131,9 @@ def ladder(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figu
         xaxis=numbered_axis(trace.tokens, keys_shown(steps.weights, shown), shown),
         yaxis={"autorange": "reversed", "showgrid": False},
     )
-    fig.add_shape(type="rect", x0=key - 0.5, x1=key + 0.5, y0=-0.5, y1=5.5, line={"color": SELECTED, "width": 2})
+    fig.add_shape(
+        type="rect", x0=key - 0.5, x1=key + 0.5, y0=-0.5, y1=len(rows) - 0.5, line={"color": SELECTED, "width": 2}
+    )
     return fig
 
 

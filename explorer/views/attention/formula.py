@@ -2,11 +2,28 @@
 
 from explorer.analysis.attention import attention_cell
 from explorer.architecture.attention import divisor, divisor_in_numbers
+from explorer.architecture.caps import written
 from explorer.explain.notation import number, quoted
-from explorer.language import _
+from explorer.language import N_, _, look_up
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.labels import compared, shared_head
+
+CELL = {  # whether scores are capped -> from the products to a weight
+    False: N_(
+        "{whose}, query {query} ({query_position}) → key {key} ({key_position})\n"
+        "score  = q·k / {divisor} = {dot} / {divided_by} = {score}\n"
+        "weight = e^(score − max) / Σ e^(scores − max) = {exp_score} / {exp_total} = {weight}   recomputed from "
+        "{vectors}, off by {error}"
+    ),
+    True: N_(
+        "{whose}, query {query} ({query_position}) → key {key} ({key_position})\n"
+        "score  = q·k / {divisor} = {dot} / {divided_by} = {score}\n"
+        "capped = {cap} = {capped}\n"
+        "weight = e^(capped − max) / Σ e^(capped − max) = {exp_score} / {exp_total} = {weight}   recomputed from "
+        "{vectors}, off by {error}"
+    ),
+}
 
 
 def formula(trace: Trace, selection: Selection) -> str:
@@ -15,11 +32,9 @@ def formula(trace: Trace, selection: Selection) -> str:
     whose = _("layer {layer} head {head}", layer=layer, head=head)
     if shared := shared_head(trace.config, head):
         whose = _("{whose} (k and v of {shared})", whose=whose, shared=shared)
-    return _(
-        "{whose}, query {query} ({query_position}) → key {key} ({key_position})\n"
-        "score  = q·k / {divisor} = {dot} / {divided_by} = {score}\n"
-        "weight = e^(score − max) / Σ e^(scores − max) = {exp_score} / {exp_total} = {weight}   recomputed from "
-        "{vectors}, off by {error}",
+    cap = trace.config.score_cap
+    return look_up(
+        CELL[cap is not None],
         whose=whose,
         query=quoted(trace.tokens[query]),
         query_position=query,
@@ -29,6 +44,8 @@ def formula(trace: Trace, selection: Selection) -> str:
         divisor=divisor(trace.config),
         divided_by=divisor_in_numbers(trace.config),
         score=number(cell.score),
+        cap=written("score", cap) if cap else "",
+        capped=number(cell.capped),
         exp_score=number(cell.exp_score),
         exp_total=number(cell.exp_total),
         weight=number(cell.weight),

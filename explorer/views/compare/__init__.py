@@ -7,7 +7,7 @@ from explorer.views.checks import compared
 from explorer.views.compare.apart import heads, streams, text
 from explorer.views.compare.predictions import inspect_next_token, inspect_part, next_tokens, parts
 from explorer.views.compare.words import formula
-from explorer.views.explained import PARTS
+from explorer.views.explained import NORMS, PARTS
 from explorer.views.view import Panel, View
 
 VIEW = View(
@@ -50,7 +50,7 @@ VIEW = View(
             draw=parts,
             compares="other",
             selects={"customdata": "layer"},
-            mark=compared(*PARTS, "blocks.*.attn_norm", "blocks.*.ffn_norm", "final_norm", "logits"),
+            mark=compared(*PARTS, *NORMS, "final_norm", "logits"),
             inspect=inspect_part,
             width="half",
         ),

@@ -1,7 +1,7 @@
 """Feed-forward: what each neuron makes of a token."""
 
 from explorer.analysis.feed_forward import neuron, neurons, pushed
-from explorer.architecture.stream import norms_from, sum_with
+from explorer.architecture.stream import joining, norms_among, way_of
 from explorer.explain.analysed.feed_forward import push, share_near_zero
 from explorer.explain.captured import derivation_of
 from explorer.explain.derivation import Derivation
@@ -21,25 +21,29 @@ from explorer.views.what_ifs import GATE, HIDDEN, NEURON
 
 
 def mark_of_neurons(trace: Trace, selection: Selection) -> Mark:
-    """Where the dots are, and how much each neuron writes."""
-    steps = ("gate_pre", "gate") * (trace.config.ffn == "swiglu")
-    return recomputed(*(f"blocks.{{layer}}.ffn.{step}" for step in (*steps, "up", "hidden")))(trace, selection)
+    """Where the dots are, and how much each neuron writes, by what a norm on the way divides by."""
+    steps = ("gate_pre", "gate") * (trace.config.is_gated)
+    normalised = norms_among(trace.config, joining(trace.config, selection.layer, "ffn")).values()
+    shown = *(f"blocks.{{layer}}.ffn.{step}" for step in (*steps, "up", "hidden")), *normalised
+    return recomputed(*shown)(trace, selection)
 
 
 def mark_of_promoted(trace: Trace, selection: Selection) -> Mark:
-    """The neuron's hidden value and what it reads, and what the norms on the way to the unembedding divide by."""
+    """The neuron's hidden value and what it reads, what the norms on the way to the unembedding divide by, and what a
+    cap of the logits makes of the whole."""
     layer, chosen, query = selection.layer, selection.neuron, selection.query
     read = (
         neuron(trace, layer, chosen, query).read,
-        *(x for _norm, x in norms_from(trace.config, sum_with(trace.config, layer, "ffn"))),
+        *norms_among(trace.config, way_of(trace.config, layer, "ffn")).values(),
     )
+    whole = ["final_norm"] * (trace.config.logit_cap is not None)
     weights = "blocks.{layer}.ffn.down_proj.weight", "lm_head.weight"
-    return worked_out(*weights, "blocks.{layer}.ffn.hidden", *read)(trace, selection)
+    return worked_out(*weights, "blocks.{layer}.ffn.hidden", *read, *whole)(trace, selection)
 
 
 def inspect_step(trace: Trace, s: Selection, point: Point) -> Derivation:
     """A bar of a neuron: what came in, what the activation made of it, …"""
-    steps = ("gate", "up", "hidden") if trace.config.ffn == "swiglu" else ("up", "hidden")
+    steps = ("gate", "up", "hidden") if trace.config.is_gated else ("up", "hidden")
     shown, _places = shown_neurons(neurons(trace, s.layer, s.query), s.neuron)
     step, item = point.of("curve"), point.of("item")
     if step >= len(steps) or item >= len(shown):
@@ -53,7 +57,7 @@ def inspect_dot(trace: Trace, s: Selection, point: Point) -> tuple[Derivation, D
     if curve not in (1, 2) or (curve == 2 and item):
         raise NoSuchPoint(_("there is no such neuron"))
     which = s.neuron if curve == 2 else item + (item >= s.neuron)
-    taps = ("gate_pre", "gate") if trace.config.ffn == "swiglu" else ("up", "hidden")
+    taps = ("gate_pre", "gate") if trace.config.is_gated else ("up", "hidden")
     before, after = (derivation_of(trace, f"blocks.{s.layer}.ffn.{tap}", (s.query, which)) for tap in taps)
     return before, after
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.analysis.feed_forward import BELL, NEAR, sparsity
+from explorer.analysis.feed_forward import BELL, EXACT, NEAR, sparsity
 from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
 from explorer.views import graph_objects as go
@@ -26,7 +26,7 @@ EXACTLY_0 = (
 def by_layer(trace: Trace, layer: int | None = None) -> go.Figure:
     """How much of each layer's feed-forward does next to nothing in this run; a frame around the chosen layer."""
     shares = sparsity(trace)
-    exact = trace.config.ffn == "relu"
+    exact = trace.config.ffn in EXACT
     values, silent, alt = EXACTLY_0 if exact else NEAR_0
     bars = (
         (look_up(values), shares.near_zero, FEED_FORWARD),

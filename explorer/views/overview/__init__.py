@@ -14,7 +14,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views import graph_objects as go
 from explorer.views.checks import worked_out
-from explorer.views.explained import PARTS, SUM, explained, explained_token, logit_of, sum_of_kinds
+from explorer.views.explained import NORMS, PARTS, SUM, explained, explained_token, logit_of, sum_of_kinds
 from explorer.views.overview.diagram import Diagram
 from explorer.views.overview.model_map import draw
 from explorer.views.overview.part_inspection import inspect_part, inspect_step
@@ -112,10 +112,8 @@ def formula(trace: Trace, selection: Selection) -> str:
     return "\n".join(lines)
 
 
-# All along the stream, what is written to it and, of a post-norm model, what its norms leave.
-MARK = worked_out(
-    "blocks.0.resid_pre", *PARTS, "blocks.*.attn.out", "blocks.*.attn_norm", "blocks.*.ffn_norm", "logits", against=SUM
-)
+# All along the stream, what is written to it, and what norms leave.
+MARK = worked_out("blocks.0.resid_pre", *PARTS, *NORMS, "logits", against=SUM)
 
 
 VIEW = View(

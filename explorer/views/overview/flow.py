@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from explorer.analysis.overview import Overview
-from explorer.architecture.stream import has_final_norm, layout, readers
+from explorer.architecture.layout import layout
+from explorer.architecture.stream import giver, has_final_norm, readers
 from explorer.views.overview.diagram import Line
 from explorer.views.overview.plan import Plan
 
@@ -20,9 +21,9 @@ def flows(plan: Plan, found: Overview) -> Iterator[Line]:
 
     for layer, (attention, feed_forward) in enumerate(found.writes):
         along = plan.place(layer, "add_attn")
-        yield flow("attention", attention, (along, plan.o_proj[1]), (along, plan.stream))
+        yield flow("attention", attention, (along, written_at(plan, layer, "attn")), (along, plan.stream))
         along = plan.place(layer, "add_ffn")
-        yield flow("feed_forward", feed_forward, (along, plan.feed_forward[0]), (along, plan.stream))
+        yield flow("feed_forward", feed_forward, (along, written_at(plan, layer, "ffn")), (along, plan.stream))
     start = plan.token[1]
     if found.positions:
         added, across = plan.position_added, sum(plan.position) / 2
@@ -32,6 +33,17 @@ def flows(plan: Plan, found: Overview) -> Iterator[Line]:
     ends = [start, *plan.changes(), plan.after("final_norm" if has_final_norm(plan.config) else "lm_head")]
     for length, (first, last) in zip(found.stream, pairwise(ends), strict=True):
         yield flow("residual", length, (first, plan.stream), (last, plan.stream))
+
+
+def written_at(plan: Plan, layer: int, sublayer: str) -> float:
+    """Where across what a sublayer adds to the stream comes from: its last part, or the norm after that."""
+    name = layout(plan.config).writes[sublayer]
+    return plan.norm(layer, name)[1] if giver(plan.config, name) else given_at(plan, sublayer)
+
+
+def given_at(plan: Plan, sublayer: str) -> float:
+    """Where across a sublayer ends."""
+    return {"attn": plan.o_proj[1], "ffn": plan.feed_forward[0]}[sublayer]
 
 
 def wires(plan: Plan) -> Iterator[Line]:
@@ -54,6 +66,10 @@ def wires(plan: Plan) -> Iterator[Line]:
                 shared.add(norm)
                 way = [plan.norm(layer, norm), (along, plan.norm(layer, norm)[1])]
             yield wire(*way, (along, ends[sublayer]))
+        for norm, sublayer in ((norm, giver(plan.config, norm)) for norm in layout(plan.config).norms):
+            if sublayer:
+                along, across = plan.norm(layer, norm)
+                yield wire((along, given_at(plan, sublayer)), (along, across))
         for along, across in (plan.norm(layer, norm) for norm in shared):
             yield wire((along, plan.stream), (along, across))
 

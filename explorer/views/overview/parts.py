@@ -7,7 +7,8 @@ from functools import cached_property
 from explorer.analysis.overview import Overview
 from explorer.analysis.residual import SUBLAYERS
 from explorer.architecture import shifts
-from explorer.architecture.stream import layout, readers, stream_norms
+from explorer.architecture.layout import layout
+from explorer.architecture.stream import giver, output_norm, readers, stream_norms
 from explorer.explain.notation import full
 from explorer.language import N_, _, look_up
 from explorer.state.selection import Selection
@@ -23,6 +24,14 @@ BEFORE = {  # by the sublayers that read what a norm gives out
     ("attn",): N_("layer {layer} {norm}, before the attention"),
     ("ffn",): N_("layer {layer} {norm}, before the feed-forward"),
     ("attn", "ffn"): N_("layer {layer} {norm}, before the attention and the feed-forward"),
+}
+AFTER = {  # by the sublayer whose output a norm normalises
+    "attn": N_("layer {layer} {norm}, after the attention"),
+    "ffn": N_("layer {layer} {norm}, after the feed-forward"),
+}
+LENGTHS = {  # of what o_proj gives, by whether a norm comes after it
+    False: N_("of length {length}"),
+    True: N_("of length {length} after its norm"),
 }
 ADDITIONS = {  # by the sublayers that are added
     ("attn",): N_("layer {layer}: the stream + what attention writes"),
@@ -52,8 +61,9 @@ class Parts:
         yield from self.end()
 
     def block(self, layer: int) -> Iterator[Part]:
-        """Each sublayer after the norm that it reads through, if no other did before; once all that a sum takes is
-        there, the addition, and after it the norm of the stream, if there is one."""
+        """Each sublayer after the norm that it reads through, if no other did before, and before the norm of what it
+        gives out, if there is one; once all that a sum takes is there, the addition, and after it the norm of the
+        stream, if there is one."""
         found, on_stream = layout(self.trace.config), stream_norms(self.trace.config)
         inside = {"attn": self.attention, "ffn": self.feed_forward}
         for sublayer in SUBLAYERS:
@@ -61,6 +71,8 @@ class Parts:
             if read in found.norms and read not in on_stream and readers(self.trace.config, read)[0] == sublayer:
                 yield self.norm(layer, read)
             yield from inside[sublayer](layer)
+            if found.writes[sublayer] in found.norms:
+                yield self.norm(layer, found.writes[sublayer])
             yield from (self.addition(layer, added) for added in found.sums.values() if added[-1] == sublayer)
             yield from (self.norm(layer, norm) for norm in on_stream if norm.startswith(sublayer))
 
@@ -139,7 +151,7 @@ class Parts:
             lambda plan: plan.box(plan.span(layer, "o_proj"), plan.o_proj),
             "attention",
             _("layer {layer} o_proj: what all heads fetched becomes one vector", layer=layer),
-            _("of length {length}", length=full(found.writes[layer, 0])),
+            look_up(LENGTHS[output_norm(config, layer, "attn") is not None], length=full(found.writes[layer, 0])),
             self.adds(found.adds[layer, 0]),
             *([_("(of this its bias {value})", value=full(found.parts.biases[layer]))] if bias else []),
             written="o_proj",
@@ -177,6 +189,8 @@ class Parts:
     def norm(self, layer: int, name: str) -> Part:
         if name in stream_norms(self.trace.config):
             place = _("layer {layer} {norm}, after the addition", layer=layer, norm=name)
+        elif sublayer := giver(self.trace.config, name):
+            place = look_up(AFTER[sublayer], layer=layer, norm=name)
         else:
             place = look_up(BEFORE[readers(self.trace.config, name)], layer=layer, norm=name)
         told = place, _("divides by {divisor}", divisor=full(self.found.divisors[f"blocks.{layer}.{name}"]))

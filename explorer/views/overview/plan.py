@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from explorer.architecture.stream import layout, readers, stream_norms
+from explorer.architecture.layout import layout
+from explorer.architecture.stream import giver, readers, stream_norms
 from model.config import ModelConfig
 
 Box = tuple[float, float, float, float]  # left, upper, right and lower edge
@@ -36,8 +37,9 @@ class Plan(ABC):
     heads: ClassVar[Span]
     o_proj: ClassVar[Span]
     attention_norm: ClassVar[float]
+    attention_output_norm: ClassVar[float]
     stream: ClassVar[float]
-    feed_forward_norm: ClassVar[float]
+    feed_forward_norm: ClassVar[float]  # on either way
     feed_forward: ClassVar[Span]
     beside_stream: ClassVar[Span]  # the token
     position: ClassVar[Span]
@@ -137,10 +139,13 @@ class Plan(ABC):
         return tuple(at for spot in spots for at in self.spot(*spot))
 
     def norm(self, layer: int, name: str) -> tuple[float, float]:
-        """The centre of a norm, along and across: on the stream, or on the way into its sublayer; of one that both
-        sublayers read, before their ways part."""
+        """The centre of a norm, along and across: on the stream, or on the way into its sublayer or out of it; of one
+        that both sublayers read, before their ways part."""
         if name in stream_norms(self.config):
             return self.place(layer, name), self.stream
+        if sublayer := giver(self.config, name):
+            across = {"attn": self.attention_output_norm, "ffn": self.feed_forward_norm}[sublayer]
+            return self.place(layer, f"add_{sublayer}"), across
         first, *others = readers(self.config, name)
         across = {"attn": self.attention_norm, "ffn": self.feed_forward_norm}[first]
         return self.place(layer, name if others else f"read_{first}"), across

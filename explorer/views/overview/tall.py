@@ -5,11 +5,13 @@ import math
 from collections.abc import Mapping
 from functools import cached_property
 
+from explorer.architecture.stream import output_norm
 from explorer.views.overview.plan import Box, Plan, Span
 
 WIDTH = 350  # no more than a telephone has, so that words stay as large as they are
 LEFT, RIGHT = 4, WIDTH - 4
 STREAM = 225
+ATTENTION = 151  # where its name and, unless they are moved, its heads end
 TITLE, HEADS, HEAD_HEIGHT = 8, 20, 88  # from a block's upper edge: its title, its heads, and how high all are at least
 LEAST_HEAD = (24, 26)  # width and height of a head's cell
 WORDS, LINE = 10, 13  # below the heads: the first line of words, and how far apart lines are
@@ -18,11 +20,17 @@ ROW = 46  # of the list of next tokens
 PLACES = {
     "pre": {"read_attn": 34, "add_attn": 74, "read_ffn": 100, "add_ffn": 128},
     "parallel": {"read_attn": 64, "add_attn": 98, "read_ffn": 64, "add_ffn": 98},
+    **dict.fromkeys(("output", "sandwich"), {"read_attn": 34, "add_attn": 74, "read_ffn": 100, "add_ffn": 128}),
     "shared": {"attn_norm": 46, "read_attn": 68, "add_attn": 98, "read_ffn": 68, "add_ffn": 98},
     "post": {"read_attn": 34, "add_attn": 74, "attn_norm": 102, "read_ffn": 124, "add_ffn": 150, "ffn_norm": 176},
 }
-FEED_FORWARD = {"pre": (86, 142), "parallel": (52, 112), "shared": (52, 112), "post": (110, 164)}
-BLOCK = {"pre": 148, "parallel": 148, "shared": 148, "post": 192}  # at least
+FEED_FORWARD = {
+    **dict.fromkeys(("pre", "output", "sandwich"), (86, 142)),
+    **dict.fromkeys(("parallel", "shared"), (52, 112)),
+    "post": (110, 164),
+}
+BLOCK = {**dict.fromkeys(PLACES, 148), "post": 192}  # at least
+OUTPUT_NORM = 20  # the room that a norm takes between attention and the stream
 
 
 class Tall(Plan):
@@ -30,7 +38,7 @@ class Tall(Plan):
 
     token, position_added, start = (4, 48), 64, 84
     after_blocks = {"final_norm": 28, "lm_head": 50, "lm_head_end": 94, "list": 126}
-    rotary, o_proj, attention_norm = 13, (159, 201), 180
+    rotary, attention_norm, attention_output_norm = 13, 180, 197
     stream, feed_forward_norm, feed_forward = STREAM, 251, (269, RIGHT)
     beside_stream, position, lm_head = (150, 252), (262, RIGHT), (LEFT, RIGHT)
     disc_width, thickest, legend = 22, 22, (13, 14)
@@ -45,7 +53,16 @@ class Tall(Plan):
 
     @property
     def heads(self) -> Span:
-        return (31 if self.config.position == "rope" else LEFT), 151
+        return (31 if self.config.position == "rope" else LEFT), ATTENTION - self.moved
+
+    @property
+    def o_proj(self) -> Span:
+        return 159 - self.moved, 201 - self.moved
+
+    @property
+    def moved(self) -> float:
+        """By how much attention is further from the stream, where a norm stands between them."""
+        return 0 if output_norm(self.config, 0, "attn") is None else OUTPUT_NORM
 
     @cached_property
     def head_columns(self) -> int:

@@ -17,6 +17,7 @@ PLACES = {  # by where the norms stand
     "pre": {"read_attn": 0.12, "add_attn": 0.48, "read_ffn": 0.63, "add_ffn": 0.88},
     "parallel": {"read_attn": 0.2, "add_attn": 0.65, "read_ffn": 0.2, "add_ffn": 0.65},
     "shared": {"attn_norm": 0.14, "read_attn": 0.34, "add_attn": 0.65, "read_ffn": 0.34, "add_ffn": 0.65},
+    **dict.fromkeys(("output", "sandwich"), {"read_attn": 0.12, "add_attn": 0.48, "read_ffn": 0.63, "add_ffn": 0.88}),
     "post": {
         "read_attn": 0.08,
         "add_attn": 0.36,
@@ -33,7 +34,7 @@ class Wide(Plan):
 
     token, position_added, start = (8, 88), 103, LEFT
     after_blocks = {"final_norm": 15, "lm_head": 32, "lm_head_end": 84, "list": NEXT_TOKENS[0] - RIGHT}
-    rotary, heads, o_proj, attention_norm = 67, (84, 172), (192, 216), 204
+    rotary, heads, o_proj, attention_norm, attention_output_norm = 67, (84, 172), (192, 216), 204, 234
     stream, feed_forward_norm, feed_forward = STREAM, 318, (342, 376)
     beside_stream = lm_head = (STREAM - 20, STREAM + 20)
     position = (302, 330)

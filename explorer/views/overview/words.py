@@ -66,7 +66,7 @@ def beside_blocks(plan: Tall, found: Overview) -> Iterator[Word]:
         yield Word(tall.LEFT, plan.start - 8, _("rotary angles"), side="start")
     for layer in range(plan.config.num_layers):
         yield Word(left, plan.at(layer, 0) + tall.TITLE, _("layer {layer}", layer=layer), "title", "start")
-        yield Word(right, plan.at(layer, 0) + tall.TITLE, _("attention"), side="end")
+        yield Word(tall.ATTENTION, plan.at(layer, 0) + tall.TITLE, _("attention"), side="end")
         for x, height, sublayer in (
             (right, plan.span(layer, "heads")[1] + tall.WORDS, 0),
             (tall.RIGHT, plan.span(layer, "feed_forward")[0] - tall.WORDS - tall.LINE, 1),

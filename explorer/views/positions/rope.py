@@ -3,6 +3,7 @@
 import numpy as np
 
 from explorer.analysis.rope import rotated_pairs, wrapped
+from explorer.architecture.attention import ANGLES, LOCAL_ANGLES, angles_of
 from explorer.explain.analysed import scores
 from explorer.explain.analysed.scores import dims_of_pair
 from explorer.explain.captured import derivation_of
@@ -24,9 +25,9 @@ from explorer.views.two_runs.alone import CLOCKS, alone
 from explorer.views.view import Panel
 
 
-def angles(trace: Trace, query: int | None = None, key: int | None = None) -> go.Figure:
+def angles(trace: Trace, query: int | None = None, key: int | None = None, layer: int = 0) -> go.Figure:
     """Rotation angle by position and pair, wrapped to one turn; hover has the whole angle."""
-    radians = trace["rope.angles"]  # (T, F)
+    radians = trace[angles_of(trace.config, layer)]  # (T, F)
     pairs = radians.shape[1]
     fig = figure(
         go.Heatmap(
@@ -74,7 +75,7 @@ def formula(trace: Trace, selection: Selection) -> str:
             angle=angle(trace, selection.layer),
             dimensions=dimensions_of_pair(trace.config),
         ),
-        slowed(trace.config) if rotates else "",
+        slowed(trace.config) if rotates and not trace.config.turns_locally(selection.layer) else "",
         _(
             "query {query} ({query_position}): pair 0 turns by {first} rad, pair {slow} by {last} rad; its distance to "
             "key {key} ({key_position}) is {distance}",
@@ -108,7 +109,7 @@ def angle(trace: Trace, layer: int) -> str:
     config, edits = trace.config, [edit for edit in trace.edits if edit.tap == "rope.angles"]
     amounts = {type(edit): edit.amount for edit in edits}
     template = SHIFTED if Shift in amounts else ANGLE
-    theta = amounts.get(Base, config.rope_theta)
+    theta = config.local_rope_theta if config.turns_locally(layer) else amounts.get(Base, config.rope_theta)
     r = config.turned_dims
     width = "d" if r == config.d_head else "r"
     said = look_up(template, shift=amounts.get(Shift), theta=theta, width=width, d=r)
@@ -127,7 +128,7 @@ SHIFTED = N_("angle(position, pair) = (position + {shift:g}) · θ^(−2·pair/{
 MARK_OF_PAIRS = worked_out(
     "blocks.{layer}.attn.q",
     "blocks.{layer}.attn.k",
-    "rope.angles",
+    *(ANGLES, LOCAL_ANGLES),
     "blocks.{layer}.attn.scores",
     against=(
         N_("the sum of the pairs against the captured score"),
@@ -162,7 +163,7 @@ def hand(selection: Selection, curve: int) -> tuple[str, int, str]:
     return tips[curve]
 
 
-TURNED = ("rope.angles",)
+TURNED = (ANGLES,)
 PANELS = (
     Panel(
         name="clocks",
@@ -172,7 +173,7 @@ PANELS = (
         inspect=inspect_hand,
         needs=TURNED,
         mark=recomputed(
-            "rope.angles",
+            *(ANGLES, LOCAL_ANGLES),
             *(f"blocks.{{layer}}.attn.{vector}{when}" for vector in "qk" for when in ("", "_rot")),
         ),
         height=320,
@@ -201,22 +202,21 @@ PANELS = (
     Panel(
         name="angles",
         title=N_("Angle by position and pair"),
-        draw=lambda trace, s: angles(trace, s.query, s.key),
+        draw=lambda trace, s: angles(trace, s.query, s.key, s.layer),
         selects={"y": "query"},
         needs=TURNED,
-        mark=recomputed("rope.angles"),
-        inspect=cell("rope.angles", "y", "x"),
+        mark=recomputed(ANGLES, LOCAL_ANGLES),
+        inspect=lambda trace, s, point: cell(angles_of(trace.config, s.layer), "y", "x")(trace, s, point),
         height=420,
         width="half",
     ),
     Panel(
         name="wavelengths",
         title=N_("How far a pair goes for a whole turn"),
-        draw=lambda trace, s: wavelengths(trace),
-        inspect=lambda trace, s, point: scores.wavelength(trace, point.of("item")),
+        draw=lambda trace, s: wavelengths(trace, s.layer),
+        inspect=lambda trace, s, point: scores.wavelength(trace, s.layer, point.of("item")),
         needs=TURNED,
-        mark=worked_out("rope.angles"),
-        once=True,
+        mark=worked_out(ANGLES, LOCAL_ANGLES),
         height=420,
         width="half",
     ),

@@ -3,7 +3,7 @@
 import numpy as np
 
 from explorer.analysis.rope import frequencies, score_by_distance, score_by_pair
-from explorer.architecture.attention import divisor
+from explorer.architecture.attention import angles_of, divisor
 from explorer.explain.notation import number, quoted
 from explorer.language import _
 from explorer.tracing.trace import Trace
@@ -70,9 +70,9 @@ def by_distance(trace: Trace, layer: int, head: int, query: int, key: int) -> go
     )
 
 
-def wavelengths(trace: Trace) -> go.Figure:
+def wavelengths(trace: Trace, layer: int = 0) -> go.Figure:
     """How many positions each pair takes for a whole turn, 2π / ω, against the context length."""
-    speeds = np.abs(frequencies(trace["rope.angles"]))
+    speeds = np.abs(frequencies(trace[angles_of(trace.config, layer)]))
     turn = 2 * np.pi / np.where(speeds > 0, speeds, np.nan)  # a pair that was kept from turning has no bar
     context = trace.config.context_length
     fig = figure(

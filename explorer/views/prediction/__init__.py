@@ -3,6 +3,7 @@
 from explorer.analysis.attribution import attribution
 from explorer.analysis.next_token import next_token, rank_of
 from explorer.analysis.norms import kinds, norm_scale
+from explorer.architecture.caps import written
 from explorer.architecture.stream import has_final_norm, input_of
 from explorer.explain.analysed import rollout as shares
 from explorer.explain.analysed.attribution import head_part, logit_part
@@ -50,6 +51,12 @@ def formula(trace: Trace, selection: Selection) -> str:
             norms=norms(trace, query),
         ),
     ]
+    if cap := trace.config.logit_cap:
+        told = _(
+            "a logit is {capped}, u what the unembedding gives; each part is multiplied by the whole’s logit / u",
+            capped=written("u", cap),
+        )
+        lines.append(told)
     if trace.config.tie_embeddings:
         lines.append(
             _(

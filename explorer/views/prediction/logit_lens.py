@@ -3,7 +3,7 @@
 import numpy as np
 
 from explorer.analysis.lens import LENSES, depths, ranks, readings, tracked
-from explorer.architecture.stream import layout
+from explorer.architecture.layout import layout
 from explorer.explain.notation import number, quoted
 from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace

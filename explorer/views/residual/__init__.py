@@ -1,7 +1,8 @@
 """Residual stream: the vector of a token that every layer reads and adds to."""
 
 from explorer.analysis.residual import norm_readings, updates
-from explorer.architecture.stream import all_sums, layout, norms_of, stream_norms
+from explorer.architecture.layout import layout
+from explorer.architecture.stream import all_sums, norms_of, stream_norms
 from explorer.explain.analysed.residual import (
     cosine,
     direction,
@@ -159,7 +160,7 @@ VIEW = View(
         ),
         Panel(
             name="scales",
-            title=N_("The chosen layer's two norms: what they divide each token by"),
+            title=N_("The chosen layer's norms: what they divide each token by"),
             draw=lambda trace, s: norm_scales(trace, s.layer, s.query),
             inspect=inspect_scale,
             selects={"x": "query"},

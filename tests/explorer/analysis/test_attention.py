@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer.analysis.attention import attention_cell, score_by_dimension, shown_pattern, stages
+from tests import layouts
 
 CELLS = [(0, 0, 0, 0), (0, 2, 11, 0), (1, 1, 11, 11), (1, 0, 7, 3)]
 
@@ -22,8 +23,10 @@ def test_the_steps_lead_from_the_score_to_the_weight(trace, cell):
     layer, head, query, key = cell
     recomputed = attention_cell(trace, *cell)
     scores = trace[f"blocks.{layer}.attn.scores"][head, query, : query + 1].astype(float)
-    seen = scores[max(0, query + 1 - (trace.config.window(layer) or len(trace))) :]
-    exps = np.exp(scores - seen.max())
+    within = layouts.capped(scores, trace.config.score_cap)
+    seen = within[max(0, query + 1 - (trace.config.window(layer) or len(trace))) :]
+    exps = np.exp(within - seen.max())
+    assert_allclose(recomputed.capped, within[key], atol=1e-5)
     assert_allclose(recomputed.score, scores[key], atol=1e-5)
     assert_allclose(recomputed.dot, scores[key] * trace.config.divisor, atol=1e-5)
     assert_allclose((recomputed.exp_score, recomputed.exp_total), (exps[key], exps[-len(seen) :].sum()), atol=1e-5)
@@ -90,6 +93,7 @@ def test_layers_are_shown_by_their_mean_and_largest_weights(trace):
 def test_stages_lead_from_products_to_weights(trace):
     found = stages(trace, 1, 2, 7)
     assert_allclose(found.dots / trace.config.divisor, found.scores, rtol=1e-6)
-    exps = np.exp(found.scores.astype(float)) * found.allowed
+    assert_allclose(found.capped, layouts.capped(found.scores, trace.config.score_cap), atol=1e-6)
+    exps = np.exp(found.capped.astype(float)) * found.allowed
     assert_allclose(exps / exps.sum(), found.weights, atol=1e-6)
     assert found.allowed.tolist() == [True] * 8 + [False] * 4

@@ -10,7 +10,8 @@ TOKEN, RIVAL = 17, 230
 
 
 def logit_with_scales_held(trace: Trace, position: int, token_id: int, without: dict[str, np.ndarray]) -> float:
-    """The last sublayer's stream, put together anew less some vectors, through the norms as in the captured run.
+    """The last sublayer's stream, put together anew less some vectors, through the norms and the cap as in the captured
+    run.
 
     Args:
         without: name of the value that a vector is taken from -> the vector (D,).
@@ -23,12 +24,18 @@ def logit_with_scales_held(trace: Trace, position: int, token_id: int, without: 
         return apply_norm(trace, name, x, norm_scale(trace, trace[captured][position], name))
 
     x, norms = value("embed"), layouts.norms(trace.config)
+
+    def written(name):
+        """What is added, or the norm of what its sublayer gives out."""
+        return norm(name, value(norms[name]), norms[name]) if name in norms else value(name)
+
     for name, _before, added, after in layouts.sums(trace.config):
-        x = x + sum(map(value, added))
+        x = x + sum(map(written, added))
         x = norm(after, x, norms[after]) if after != name else x
     x = norm("final_norm", x, f"blocks.{trace.config.num_layers - 1}.resid_post")
     bias = trace.weights["lm_head.bias"][token_id] if trace.config.unembedding_bias else 0
-    return float(trace.weights["lm_head.weight"][token_id].astype(np.float64) @ x + bias)
+    logit = trace.weights["lm_head.weight"][token_id].astype(np.float64) @ x + bias
+    return float(logit * layouts.cap_share(trace, position)[token_id])
 
 
 @pytest.mark.parametrize("position", [0, 5, 11])

@@ -14,11 +14,15 @@ from explorer.analysis.feed_forward import (
     pushed,
     sparsity,
 )
-from explorer.architecture.stream import norms_from
+from explorer.analysis.norms import added_of
+from explorer.architecture.stream import norms_among, way_of
 from model.layers.activations import KERNELS
+from tests import layouts
+
+GATES = [("swiglu", "silu"), ("geglu", "gelu_tanh")]
 
 
-@pytest.mark.parametrize(("kind", "kernel"), [("swiglu", "silu"), *((k, k) for k in ("relu", "gelu", "gelu_tanh"))])
+@pytest.mark.parametrize(("kind", "kernel"), [*GATES, *((k, k) for k in ("relu", "relu2", "gelu", "gelu_tanh"))])
 def test_activations_are_the_models(kind, kernel):
     x = np.linspace(-60, 60, 481).reshape(13, 37)
     _, activation = ACTIVATIONS[kind]
@@ -30,7 +34,7 @@ def test_neurons_are_the_captured_values(trace):
     _, activation = ACTIVATIONS[trace.config.ffn]
     assert_array_equal(ours.hidden, trace["blocks.1.ffn.hidden"][7])
     assert_allclose(ours.active, activation(ours.pre.astype(np.float64)), atol=1e-6)
-    assert (ours.up is None) is (trace.config.ffn != "swiglu")
+    assert (ours.up is None) is (not trace.config.is_gated)
     assert_allclose(ours.active * (1 if ours.up is None else ours.up), ours.hidden, rtol=1e-6)
 
 
@@ -38,7 +42,7 @@ def test_what_neurons_write_adds_up_to_the_layers_output_and_has_that_length(tra
     ours = neurons(trace, 0, 5)
     down = trace.weights["blocks.0.ffn.down_proj.weight"]
     vectors = ours.hidden[:, None] * down.T  # (F, D)
-    assert_allclose(ours.written, np.linalg.norm(vectors, axis=-1), rtol=1e-5)
+    assert_allclose(ours.written, np.linalg.norm(layouts.added(trace, 0, "ffn", vectors, 5), axis=-1), rtol=1e-5)
     bias = trace.weights.get("blocks.0.ffn.down_proj.bias", 0.0)
     assert_allclose(vectors.sum(0) + bias, trace["blocks.0.ffn.out"][5], atol=1e-5)
 
@@ -107,12 +111,13 @@ def test_promoted_tokens_are_those_of_the_slope_through_the_models_own_norms(lms
     """Brute force: the change of the logits as the neuron's vector is added to the stream, norms' divisors held."""
     lm = lms[style]
     vector = lm.blocks[layer].ffn.down_proj.weight[:, number].double()
-    for name, normalised in norms_from(trace.config, f"blocks.{layer}.resid_post"):
+    for name, normalised in norms_among(trace.config, way_of(trace.config, layer, "ffn")).items():
         norm = lm.get_submodule(name)
         x = torch.tensor(trace[normalised][query]).double()
         centre = (lambda v: v - v.mean()) if trace.config.norm == "layernorm" else (lambda v: v)
         vector = centre(vector) / (centre(x).square().mean() + norm.eps).sqrt() * norm.weight
     logits = lm.lm_head.weight.double() @ vector
+    logits = logits * torch.tensor(layouts.cap_share(trace, query))
     ours = pushed(trace, layer, number, query)
     assert_allclose(ours, logits.numpy(), rtol=1e-4, atol=1e-6)
     assert_array_equal(np.argsort(-ours)[:5], torch.topk(logits, 5).indices)
@@ -123,10 +128,30 @@ def test_what_all_neurons_push_is_the_layers_share_of_a_logit(trace, layer, quer
     token_id = int(trace["logits"][query].argmax())
     hidden = neurons(trace, layer, query).hidden
     total = sum(hidden[n] * pushed(trace, layer, n, query)[token_id] for n in range(trace.config.d_ff))
+    share = attribution(trace, query, token_id).feed_forward[layer]
     bias = trace.weights.get(f"blocks.{layer}.ffn.down_proj.bias")
-    if bias is None:
-        assert total == pytest.approx(attribution(trace, query, token_id).feed_forward[layer], abs=1e-4)
-    else:  # which no neuron has a part in
-        without = {**trace.values, f"blocks.{layer}.ffn.out": trace[f"blocks.{layer}.ffn.out"] - bias}
-        share = attribution(replace(trace, values=without), query, token_id).feed_forward[layer]
-        assert total == pytest.approx(share, abs=1e-4)
+    if bias is not None:  # which no neuron has a part in: as if another neuron of 1 wrote it
+        down = f"blocks.{layer}.ffn.down_proj.weight"
+        columns = trace.weights[down].copy()
+        columns[:, 0] = bias
+        share -= pushed(replace(trace, weights={**trace.weights, down: columns}), layer, 0, query)[token_id]
+    assert total == pytest.approx(share, abs=1e-4)
+
+
+def test_what_all_neurons_and_heads_add_is_what_the_stream_gets(trace):
+    """Through the norm of a sublayer's output, where there is one, with the biases that are no part's."""
+    block, position = "blocks.1", 5
+    hidden = trace[f"{block}.ffn.hidden"][position].astype(float)
+    z = trace[f"{block}.attn.z"][:, position].astype(float)
+    output = trace.weights[f"{block}.attn.o_proj.weight"].reshape(trace.config.d_model, *z.shape)
+    given = {
+        "ffn": (hidden[:, None] * trace.weights[f"{block}.ffn.down_proj.weight"].T, "down_proj"),
+        "attn": (np.einsum("hd,khd->hk", z, output), "o_proj"),
+    }
+    for sublayer, (parts, last) in given.items():
+        bias = trace.weights.get(f"{block}.{sublayer}.{last}.bias", np.zeros(trace.config.d_model))
+        norm = layouts.output_norm(trace.config, sublayer)
+        shift = trace.weights.get(f"{block}.{norm}.bias", 0)
+        written = f"{block}.{norm}" if norm else f"{block}.{sublayer}.out"
+        total = added_of(trace, 1, sublayer, np.stack([*parts, bias]), position).sum(0) + shift
+        assert_allclose(total, trace[written][position], atol=1e-5)

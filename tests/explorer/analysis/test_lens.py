@@ -6,6 +6,7 @@ import torch
 
 from explorer.analysis.lens import READINGS, Readings, depths, ranks, readings, tracked
 from explorer.analysis.next_token import next_token
+from model.layers.softcap import softcap
 from tests import layouts
 
 
@@ -34,7 +35,7 @@ def test_every_depth_is_what_the_model_says_without_what_comes_after(trace, lms,
     names = ["embed", *(after for *_sum, after in layouts.sums(trace.config))]
     for i, name in enumerate(names):
         logits = lm.lm_head(lm.final_norm(torch.tensor(trace[name]))).double()  # (T, V)
-        expected = torch.softmax(logits, -1).numpy()
+        expected = torch.softmax(softcap(logits, lm.config.logit_cap), -1).numpy()
         for token_id in (0, 7, 299):
             np.testing.assert_allclose(tracked(trace, everywhere, token_id)[i], expected[:, token_id], atol=1e-6)
         np.testing.assert_allclose(readings(trace, everywhere).probabilities[i, :, 0], expected.max(-1), atol=1e-6)

@@ -1,6 +1,7 @@
 import numpy as np
 
-from explorer.analysis.norms import apply_norm, norm_scale, unembed
+from explorer.analysis.norms import apply_norm, norm_scale
+from explorer.analysis.unembedding import unembed
 from tests import layouts
 
 

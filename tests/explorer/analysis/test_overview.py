@@ -46,7 +46,8 @@ def test_a_head_writes_what_the_output_projection_makes_of_it_alone(trace, found
         for head in range(trace.config.num_heads):
             alone = np.zeros(trace.config.num_heads * d)
             alone[head * d : (head + 1) * d] = trace[f"blocks.{layer}.attn.z"][head, QUERY]
-            assert found.head_writes[layer, head] == pytest.approx(np.linalg.norm(output @ alone), rel=1e-6)
+            added = layouts.added(trace, layer, "attn", output @ alone, QUERY)
+            assert found.head_writes[layer, head] == pytest.approx(np.linalg.norm(added), rel=1e-6)
             written += output @ alone
         written += trace.weights.get(f"blocks.{layer}.attn.o_proj.bias", 0)
         assert_allclose(written, trace[f"blocks.{layer}.attn.out"][QUERY], atol=1e-5)

@@ -19,7 +19,14 @@ from explorer.analysis.residual import (
 from tests import layouts
 
 UPDATES = ["0 attention", "0 feed-forward", "1 attention", "1 feed-forward"]
-ADDED = ["blocks.0.attn.out", "blocks.0.ffn.out", "blocks.1.attn.out", "blocks.1.ffn.out"]
+
+
+def added_of(trace) -> list[str]:
+    """What the sublayers add, in turn."""
+    norms = {"attn": "attn.out", "ffn": "ffn.out"} | {
+        sublayer: norm for sublayer in ("attn", "ffn") if (norm := layouts.output_norm(trace.config, sublayer))
+    }
+    return [f"blocks.{layer}.{norms[sublayer]}" for layer in (0, 1) for sublayer in ("attn", "ffn")]
 
 
 def is_post(trace) -> bool:
@@ -54,11 +61,11 @@ def test_lengths_at_every_stage(trace):
 
 
 def test_lengths_along_the_residual_stream(trace):
-    norms = residual_norms(trace)
+    norms, written = residual_norms(trace), added_of(trace)
     sums = layouts.sums(trace.config)
     assert norms.stages == tuple(layouts.stages(trace.config)) and norms.names == tuple(UPDATES)
-    assert [sums[place - 1][2].count(added) for place, added in zip(norms.places, ADDED, strict=True)] == [1] * 4
-    for lengths, names in ((norms.stream, ["embed", *(name for name, *_rest in sums)]), (norms.updates, ADDED)):
+    assert [sums[place - 1][2].count(added) for place, added in zip(norms.places, written, strict=True)] == [1] * 4
+    for lengths, names in ((norms.stream, ["embed", *(name for name, *_rest in sums)]), (norms.updates, written)):
         expected = [[math.sqrt(sum(float(x) ** 2 for x in row)) for row in trace[name]] for name in names]
         assert_allclose(lengths, expected, rtol=1e-5)
 
@@ -69,7 +76,7 @@ def test_updates_add_up_to_the_stream(trace, query):
     assert ours.names == tuple(UPDATES)
     assert ours.error < 1e-5
     if not is_post(trace):
-        total = trace["embed"][query] + sum(trace[name][query] for name in ADDED)
+        total = trace["embed"][query] + sum(trace[name][query] for name in added_of(trace))
         assert_allclose(total, trace["blocks.1.resid_post"][query], atol=1e-5)
 
 

@@ -38,7 +38,8 @@ def test_wrapped_is_the_same_direction():
 def test_pairs_turn_by_position_times_a_power_of_theta(rotating_trace, vector, position):
     config = rotating_trace.config
     pairs = rotated_pairs(rotating_trace, vector, 1, 2, position)
-    angles = position * config.rope_theta ** (-2 * np.arange(config.d_head // 2) / config.turned_dims)
+    theta = config.local_rope_theta or config.rope_theta  # where there are two, the second layer has a window
+    angles = position * theta ** (-2 * np.arange(config.d_head // 2) / config.turned_dims)
     angles[config.turned_dims // 2 :] = 0
     angles /= config.rope_scaling.factor if config.rope_scaling else 1  # "linear"
     assert_allclose(pairs.angles, angles, rtol=1e-6)
@@ -99,11 +100,11 @@ def test_at_its_own_distance_the_score_is_that_of_the_run_and_elsewhere_that_of_
     here = score_by_distance(rotating_trace, 1, 0, 9, 4, np.array([5]))
     assert here.item() == pytest.approx(rotating_trace["blocks.1.attn.scores"][0, 9, 4], abs=1e-5)
     pairs = {name: rotated_pairs(rotating_trace, name, 1, 0, at) for name, at in (("q", 9), ("k", 4))}
-    turns = rotating_trace["rope.angles"]
+    turns = rotating_trace["local_rope.angles" if rotating_trace.config.local_rope_theta else "rope.angles"]
     for distance in (0, 3, 11):
         q = (pairs["q"].before @ (1, 1j)) * np.exp(1j * turns[distance])
         k = pairs["k"].before @ (1, 1j)
-        expected = (q * k.conj()).real.sum() / math.sqrt(rotating_trace.config.d_head)
+        expected = (q * k.conj()).real.sum() / rotating_trace.config.divisor
         moved = score_by_distance(rotating_trace, 1, 0, 9, 4, np.array([distance]))
         assert moved.item() == pytest.approx(expected, abs=1e-5)
 

@@ -15,7 +15,7 @@ def test_facts_name_the_kind_and_the_size(lms):
 @pytest.mark.parametrize(
     ("style", "words"),
     [
-        ("none", "RMSNorm · no positions · SwiGLU"),
+        ("none", "RMSNorm · no positions · ReLU²"),
         ("gpt", "LayerNorm · sinusoidal positions · ReLU · biases"),
         ("learned", "RMSNorm · learned positions · GELU (tanh) · q, k, v biases"),
         ("grouped", "RMSNorm · RoPE slowed 4× in 1 of 2 layers · SwiGLU · QK-norm"),
@@ -25,6 +25,12 @@ def test_facts_name_the_kind_and_the_size(lms):
             "sees all, 8 tokens, layer by layer · biases, none of q, k, v · unembedding with a bias",
         ),
         ("post", "LayerNorm (post-norm) · RoPE · GELU"),
+        (
+            "sandwich",
+            "RMSNorm (of what is read and of what is added) · RoPE with two θ · GeGLU · "
+            "sees all, 8 tokens, layer by layer · scores within ±1.5 · logits within ±2",
+        ),
+        ("output", "LayerNorm (of what is added) · RoPE · SwiGLU · QK-norm over all heads · biases"),
     ],
 )
 def test_the_kind_says_what_a_model_is_built_of(lms, style, words):

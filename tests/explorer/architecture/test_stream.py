@@ -8,10 +8,11 @@ from explorer.architecture.stream import (
     all_sums,
     before_value,
     depth_taps,
-    norms_from,
+    norms_among,
     read_by,
     stream_taps,
     taps_from,
+    way_of,
 )
 from tests import layouts
 
@@ -25,16 +26,26 @@ def test_the_stream_goes_through_captured_values_in_their_order(trace):
 
 def test_a_value_on_the_way_that_has_a_weight_is_a_norm_of_the_one_before(lms, style, trace):
     taps = stream_taps(trace.config)
-    found = [(norm, before) for before, norm in zip(taps, taps[1:], strict=False) if f"{norm}.weight" in trace.weights]
-    assert norms_from(trace.config, "embed") == found
+    found = {norm: before for before, norm in zip(taps, taps[1:], strict=False) if f"{norm}.weight" in trace.weights}
+    assert norms_among(trace.config, taps) == found
     assert len(found) == (4 if trace.config.norm_placement == "post" else 1)
 
 
 def test_from_a_value_on_only_what_comes_after_it_counts(trace):
     assert taps_from(trace.config, "blocks.1.resid_post")[0] == "blocks.1.resid_post"
     post = trace.config.norm_placement == "post"
-    last = ("blocks.1.ffn_norm", "blocks.1.resid_post") if post else ("final_norm", "blocks.1.resid_post")
-    assert norms_from(trace.config, "blocks.1.resid_post") == [last]
+    last = "blocks.1.ffn_norm" if post else "final_norm"
+    found = norms_among(trace.config, taps_from(trace.config, "blocks.1.resid_post"))
+    assert found == {last: "blocks.1.resid_post"}
+
+
+def test_what_a_sublayer_gives_out_goes_through_its_norm_and_then_along_the_stream(trace):
+    for sublayer in ("attn", "ffn"):
+        norm, out = layouts.output_norm(trace.config, sublayer), f"blocks.0.{sublayer}.out"
+        joins = [out] if norm is None else [out, f"blocks.0.{norm}"]
+        (joined,) = (name for name, _before, added, _after in layouts.sums(trace.config) if joins[-1] in added)
+        assert way_of(trace.config, 0, sublayer) == [*joins, *taps_from(trace.config, joined)]
+        assert norms_among(trace.config, joins) == ({} if norm is None else {f"blocks.0.{norm}": out})
 
 
 def test_every_sum_is_what_stands_before_it_and_what_is_added(trace):

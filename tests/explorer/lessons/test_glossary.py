@@ -61,7 +61,7 @@ def test_entries_have_the_runs_own_numbers():
     assert len(constant) < len(ENTRIES) / 2
 
 
-NUMBERLESS = {"bias", "sinusoidal", "logit lens", "greedy", "beam", "induction"}
+NUMBERLESS = {"bias", "cap", "sinusoidal", "logit lens", "greedy", "beam", "induction"}
 
 
 def test_forms_lead_to_one_entry_each():

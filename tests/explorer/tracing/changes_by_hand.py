@@ -8,6 +8,7 @@ import torch
 from explorer.state.interventions import parse_edits
 from explorer.tracing.capture import capture
 from model.transformer_lm import TransformerLM
+from tests.layouts import capped, output_norm
 
 IDS = list(range(40, 52))
 
@@ -58,7 +59,7 @@ def pushed(x, direction, times):
 def softmax_without(lm, layer: int, hidden: list[tuple], dropped: tuple | None = None) -> Callable:
     """What the pattern is where the scores of hidden (head, queries, key) are −∞, and a dropped weight is 0."""
 
-    scores = torch.tensor(run(lm)[f"blocks.{layer}.attn.scores"])
+    scores = torch.tensor(capped(run(lm)[f"blocks.{layer}.attn.scores"], lm.config.score_cap))
     seen = torch.ones(len(IDS), len(IDS), dtype=torch.bool).tril().triu(1 - (lm.config.window(layer) or len(IDS)))
     scores = scores.masked_fill(~seen, -torch.inf)
     for head, queries, key in hidden:
@@ -83,6 +84,21 @@ def masked_as_computed(hidden: list[tuple]) -> Callable:
 
 def weight(lm, name: str) -> torch.Tensor:
     return lm.state_dict()[f"{name}.weight"]
+
+
+def of_neuron(lm, layer: int, neuron: int) -> torch.Tensor:
+    """What it writes: its column of W_down, or what a norm makes of that."""
+    return added_of(lm, layer, "ffn", weight(lm, f"blocks.{layer}.ffn.down_proj")[:, [neuron]])[:, 0]
+
+
+def added_of(lm, layer: int, sublayer: str, columns: torch.Tensor) -> torch.Tensor:
+    """What is added to the stream of columns (D, N) that a sublayer gives out: they themselves, or what a norm makes of
+    them but for the length."""
+    norm = output_norm(lm.config, sublayer)
+    if norm is None:
+        return columns
+    centred = columns - columns.mean(0) if lm.config.norm == "layernorm" else columns
+    return centred * weight(lm, f"blocks.{layer}.{norm}")[:, None]
 
 
 # text -> lm -> what it is by hand
@@ -126,11 +142,9 @@ BY_HAND = {
         )
     },
     "blocks.0.attn.out@3*add*neuron.1.7*3": lambda lm: {
-        "blocks.0.attn.out": put(3, lambda x: pushed(x, weight(lm, "blocks.1.ffn.down_proj")[:, 7], 3))
+        "blocks.0.attn.out": put(3, lambda x: pushed(x, of_neuron(lm, 1, 7), 3))
     },
     "blocks.1.resid_pre@2*remove*neuron.0.5": lambda lm: {
-        "blocks.1.resid_pre": put(
-            2, lambda x: x - torch.outer(x @ (u := unit(weight(lm, "blocks.0.ffn.down_proj")[:, 5])), u)
-        )
+        "blocks.1.resid_pre": put(2, lambda x: x - torch.outer(x @ (u := unit(of_neuron(lm, 0, 5))), u))
     },
 }

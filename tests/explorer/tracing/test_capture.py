@@ -42,7 +42,8 @@ def test_names_and_shapes_of_a_llama_style_model(tiny_lm, tiny_config, ids):
 
 def test_without_rope_there_are_no_angles_and_nothing_rotated(trace_of):
     with_rope, without = set(trace_of("rope").values), set(trace_of("none").values)
-    assert {name.split(".")[-1] for name in with_rope - without} == {"angles", "q_rot", "k_rot"}
+    less = {name for name in with_rope - without if ".ffn." not in name}
+    assert {name.split(".")[-1] for name in less} == {"angles", "q_rot", "k_rot"}
     assert without < with_rope
 
 

@@ -48,7 +48,8 @@ def test_scores_are_not_masked_yet(block):
 
 def test_the_pattern_is_the_masked_softmax_of_the_scores(trace):
     for layer in range(trace.config.num_layers):
-        scores, window = trace[f"blocks.{layer}.attn.scores"], trace.config.window(layer) or len(trace)
+        scores = layouts.capped(trace[f"blocks.{layer}.attn.scores"], trace.config.score_cap)
+        window = trace.config.window(layer) or len(trace)
         query, key = np.indices(scores.shape[-2:])
         masked = np.where((key <= query) & (query - key < window), scores, -np.inf)
         assert_allclose(trace[f"blocks.{layer}.attn.pattern"], softmax(masked), atol=1e-6)
@@ -78,17 +79,21 @@ def test_each_sublayer_adds_to_the_residual_stream(trace):
 
 def test_the_feed_forward_gates_or_bends(trace, block):
     up = block("ffn.up")
-    if trace.config.ffn == "swiglu":
-        gate = block("ffn.gate_pre")
-        assert_allclose(block("ffn.gate"), gate / (1 + np.exp(-gate)), atol=1e-6)
-        expected = block("ffn.gate") * up
-    else:
-        assert not trace.has("blocks.*.ffn.gate")
-        expected = {
-            "relu": np.maximum(up, 0),
-            "gelu": up / 2 * (1 + np.vectorize(math.erf)(up / math.sqrt(2))),
-            "gelu_tanh": up / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (up + 0.044715 * up**3))),
-        }[trace.config.ffn]
+    gated = trace.config.ffn in ("swiglu", "geglu")
+    x = block("ffn.gate_pre") if gated else up
+    bent = {
+        "swiglu": lambda: x / (1 + np.exp(-x)),
+        "relu": lambda: np.maximum(x, 0),
+        "relu2": lambda: np.maximum(x, 0) ** 2,
+        "gelu": lambda: x / 2 * (1 + np.vectorize(math.erf)(x / math.sqrt(2))),
+        **dict.fromkeys(
+            ("gelu_tanh", "geglu"), lambda: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+        ),
+    }[trace.config.ffn]()
+    if gated:
+        assert_allclose(block("ffn.gate"), bent, atol=1e-6)
+    assert trace.has("blocks.*.ffn.gate") is gated
+    expected = block("ffn.gate") * up if gated else bent
     assert_allclose(block("ffn.hidden"), expected, atol=1e-6)
 
 
@@ -116,4 +121,5 @@ def test_outputs_are_projections_of_what_was_captured_before(lms, style, trace):
     assert_allclose(trace["blocks.1.attn.out"], projected(z, "blocks.1.attn.o_proj"), atol=1e-5)
     hidden = trace["blocks.1.ffn.hidden"]
     assert_allclose(trace["blocks.1.ffn.out"], projected(hidden, "blocks.1.ffn.down_proj"), atol=1e-5)
-    assert_allclose(trace["logits"], projected(trace["final_norm"], "lm_head"), atol=1e-5)
+    logits = layouts.capped(projected(trace["final_norm"], "lm_head"), trace.config.logit_cap)
+    assert_allclose(trace["logits"], logits, atol=1e-5)

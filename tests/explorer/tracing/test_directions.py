@@ -11,6 +11,7 @@ from explorer.state.interventions import Recipe, parse_edits
 from explorer.tracing.capture import capture
 from explorer.tracing.directions import direction
 from explorer.tracing.mean_stream import mean_stream
+from tests.explorer.tracing.changes_by_hand import added_of, of_neuron
 
 
 def made(lm, text: str, **weights) -> np.ndarray:
@@ -25,23 +26,24 @@ def unit(x):
 
 def test_each_is_a_row_or_column_of_a_table(lms, style):
     lm = lms[style]
-    table, down = (lm.state_dict()[f"{name}.weight"].double().numpy() for name in ("lm_head", "blocks.1.ffn.down_proj"))
+    table = lm.lm_head.weight.double().numpy()
     assert_allclose(made(lm, "unembed.17"), unit(table[17]))
     assert_allclose(made(lm, "unembed.17-20"), unit(table[17] - table[20]))
-    assert_allclose(made(lm, "neuron.1.7"), unit(down[:, 7]))
+    assert_allclose(made(lm, "neuron.1.7"), unit(of_neuron(lm, 1, 7).numpy()), atol=1e-6)
     for text in ("unembed.17", "unembed.17-20", "neuron.1.7", "ov.1.2.0", "ov.0.0.3"):
         found = made(lm, text)
         assert found.shape == (lm.config.d_model,) and np.linalg.norm(found) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("style", ["rope", "grouped", "post"])
+@pytest.mark.parametrize("style", ["rope", "grouped", "post", "output"])
 def test_of_a_head_they_are_those_that_its_product_of_tables_stretches(lms, style):
     """Each of its own head, with the values that serve it: OV OVᵀ u = σ² u, largest σ first, at right angles."""
     lm = lms[style]
     d, shared = lm.config.d_head, lm.config.num_heads // lm.config.kv_heads
     for layer, head in ((0, 0), (1, 2), (1, lm.config.num_heads - 1)):
         names = lm.state_dict()
-        output = names[f"blocks.{layer}.attn.o_proj.weight"].double().numpy()[:, head * d : (head + 1) * d]
+        output = names[f"blocks.{layer}.attn.o_proj.weight"].double()[:, head * d : (head + 1) * d]
+        output = added_of(lm, layer, "attn", output).numpy()
         values = names[f"blocks.{layer}.attn.v_proj.weight"].double().numpy()
         values = np.repeat(values.reshape(-1, d, lm.config.d_model), shared, axis=0)[head]
         ov = output @ values

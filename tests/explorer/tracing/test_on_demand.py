@@ -43,7 +43,7 @@ def test_they_are_those_of_a_capture_of_every_value(lms, style, edits):
     assert some.is_on_demand and not whole.is_on_demand
     assert list(some.values) == list(whole.values)
     for name, value in whole.values.items():
-        assert_allclose(some[name], value, atol=1e-5, err_msg=name)
+        assert_allclose(some[name], value, rtol=1e-5, atol=1e-5, err_msg=name)
         assert some[name].dtype == np.float32 and not some[name].flags.writeable, name
 
 

@@ -96,9 +96,10 @@ def test_the_text_alternative_names_the_key_that_gets_most(trace):
 def test_the_formula_has_the_numbers_of_the_chosen_cell(trace, style):
     cell = attention_cell(trace, 1, 2, 9, 4)
     formula = attention.VIEW.formula(trace, Selection(layer=1, head=2, query=9, key=4))
-    for value in (cell.dot, cell.score, cell.exp_score, cell.exp_total, cell.weight):
+    assert ("capped = 1.5 · tanh(score / 1.5) = " in formula) is (style == "sandwich")
+    for value in (cell.dot, cell.score, cell.capped, cell.exp_score, cell.exp_total, cell.weight):
         assert f" {number(value)}" in formula
-    assert ("1" if style == "local" else f"√{trace.config.d_head}") in formula
+    assert {"local": "1", "sandwich": "2"}.get(style, f"√{trace.config.d_head}") in formula
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,10 @@ def test_the_stages_are_written_out_around_the_chosen_key(trace_of, style):
     column = shown.index(key)
     text = [row[column] for row in drawn.text]
     score = trace["blocks.1.attn.scores"][0, query, key]
-    hidden = style == "local"  # its second layer sees 8 tokens
+    hidden = style in ("local", "sandwich")  # their second layers see 8 tokens
+    if cap := trace.config.score_cap:
+        assert drawn.y[2] == f"capped = {cap} · tanh(score / {cap})"
+        assert text.pop(2) == number(cap * np.tanh(score / cap))
     assert (text[1], text[2]) == (number(score), "−∞" if hidden else number(score))
     weights = trace["blocks.1.attn.pattern"][0, query]
     assert text[3] == number(weights[key])
@@ -79,9 +82,10 @@ def test_what_is_not_shown_of_them_is_said(trace_of, length, said):
 
 def test_what_the_mask_hides_is_minus_infinity(trace):
     drawn = ladder(trace, 0, 1, query=3, key=3).data[0]
-    hidden = [cell == "−∞" for cell in drawn.text[2]]
+    masked = 2 + (trace.config.score_cap is not None)
+    hidden = [cell == "−∞" for cell in drawn.text[masked]]
     assert hidden == [key > 3 for key in drawn.x]
-    assert all(float(cell) == 0 for cell, h in zip(drawn.text[3], hidden, strict=True) if h)
+    assert all(float(cell) == 0 for cell, h in zip(drawn.text[masked + 1], hidden, strict=True) if h)
 
 
 def test_the_bars_of_the_dimensions_add_up_to_the_score(trace):

@@ -19,6 +19,7 @@ from explorer.views.choices import choices
 from explorer.views.directions import VIEW, WRITTEN
 from explorer.views.style import RESIDUAL, SELECTED, label
 from explorer.views.what_if import offered
+from tests import layouts
 from tests.drawn import picture_of, tells
 
 PROJECTION, EXAMPLES = VIEW.panels
@@ -26,7 +27,8 @@ PROJECTION, EXAMPLES = VIEW.panels
 
 def test_every_cell_is_the_cosine_with_the_direction(trace):
     selection = Selection(direction="neuron.1.7", query=9, layer=1)
-    u = trace.weights["blocks.1.ffn.down_proj.weight"][:, 7].astype(float)
+    column = trace.weights["blocks.1.ffn.down_proj.weight"][:, 7].astype(float)
+    u = layouts.added(trace, 1, "ffn", column, 9)
     picture = picture_of(PROJECTION, PROJECTION.draw(trace, selection))
     last = "ffn_norm" if trace.config.norm_placement == "post" else "resid_post"
     for p in picture.points():

@@ -82,7 +82,7 @@ def cache_work(look: Look) -> Parts:
 
 def sparsity(look: Look) -> Parts:
     hidden = [np.abs(look.trace[f"blocks.{i}.ffn.hidden"]) for i in (0, 1)]
-    near = [h <= (0 if look.trace.config.ffn == "relu" else 0.1 * np.sqrt((h**2).mean())) for h in hidden]
+    near = [h <= (0 if look.trace.config.ffn in ("relu", "relu2") else 0.1 * np.sqrt((h**2).mean())) for h in hidden]
     shares = [n.mean() for n in near], [n.all(0).mean() for n in near]
     return [[Seen(share, f"layer {i}\n", {"layer": i}) for i, share in enumerate(each)] for each in shares]
 

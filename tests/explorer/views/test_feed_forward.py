@@ -17,7 +17,7 @@ from tests import layouts
 
 @pytest.fixture
 def gated(trace) -> bool:
-    return trace.config.ffn == "swiglu"
+    return trace.config.is_gated
 
 
 def test_the_strongest_neurons_are_drawn_step_by_step(trace, gated):
@@ -103,7 +103,7 @@ def test_shares_by_layer_are_bars_that_say_what_near_means(trace):
     assert_allclose(drawn.data[0].y, found.near_zero)
     assert_allclose(drawn.data[1].y, found.silent)
     assert drawn.data[0].marker.color == FEED_FORWARD
-    exact = trace.config.ffn == "relu"
+    exact = trace.config.ffn in ("relu", "relu2")
     assert ("exactly 0" in drawn.data[0].name) is exact
     assert ("root mean square" in drawn.layout.xaxis.title.text) is not exact
     assert ("dead" in drawn.data[1].name) is exact

@@ -153,12 +153,14 @@ BLOCKS = {  # where norms stand -> the parts of a block in their order
     "pre": ["norm", "o_proj", "addition", "norm", "feed_forward", "addition"],
     "post": ["o_proj", "addition", "norm", "feed_forward", "addition", "norm"],
     "parallel": ["norm", "o_proj", "norm", "feed_forward", "addition"],
+    "output": ["o_proj", "norm", "addition", "feed_forward", "norm", "addition"],
+    "sandwich": ["norm", "o_proj", "norm", "addition", "norm", "feed_forward", "norm", "addition"],
     "shared": ["norm", "o_proj", "feed_forward", "addition"],
 }
 
 
 def test_the_norm_sits_where_it_sits(plan, parts, post):
-    """Between an addition and the next block's read if post-norm, else on the way into its sublayer."""
+    """Between an addition and the next block's read if post-norm, else on the way into its sublayer or out of it."""
     norms = [part for part in parts if part.kind == "norm"]
     ends = [part for part in norms if centre(part)[1] == at.STREAM]
     assert len(ends) == (len(norms) if post else 1)
@@ -171,11 +173,14 @@ def test_the_norm_sits_where_it_sits(plan, parts, post):
     for layer in range(plan.config.num_layers):
         for name in layouts.NORMS[plan.config.norm_placement]:
             x, y = plan.norm(layer, name)
-            sublayer = name.removesuffix("_norm")
+            sublayer = name.split("_")[0]
             read, added = (plan.place(layer, f"{what}_{sublayer}") for what in ("read", "add"))
             assert read < added
             shared = plan.config.norm_placement == "shared"  # where it reads, and then where both branch off
             assert (y == at.STREAM) is post
+            if layouts.output_norm(plan.config, sublayer) == name:
+                assert x == added and (plan.o_proj[1] < y < at.STREAM or at.STREAM < y < plan.feed_forward[0])
+                continue
             assert added < x if post else x < read if shared else x == read
     assert plan.changes() == sorted(plan.changes())
 
@@ -246,7 +251,8 @@ def test_all_of_a_number_is_told_of_every_part(trace, found, parts):
             texts, ("o_proj", "feed-forward"), found.writes[layer], found.adds[layer], strict=True
         ):
             assert text.startswith(f"layer {layer} {name}")
-            assert f"of length {full(length)}\nadds {full(adds)} to the logit of " in text
+            normed = " after its norm" * (name == "o_proj" and layouts.output_norm(trace.config, "attn") is not None)
+            assert f"of length {full(length)}{normed}\nadds {full(adds)} to the logit of " in text
         bias = f"(of this its bias {full(found.parts.biases[layer])})"
         assert (bias in texts[0]) is trace.config.bias
     divisors = [part.told.partition("divides by ")[2].partition("\n")[0] for part in parts if part.kind == "norm"]
@@ -308,6 +314,9 @@ def test_arrows_say_what_is_read(trace, diagram, post, kind):
             ("read_ffn", plan.feed_forward[0]),
         ):
             read.remove((begins[name], (plan.place(layer, name), end)))
+        for sublayer, end in (("attn", plan.o_proj[1]), ("ffn", plan.feed_forward[0])):
+            if name := layouts.output_norm(plan.config, sublayer):
+                read.remove(((plan.place(layer, f"add_{sublayer}"), end), plan.norm(layer, name)))
         if plan.config.rotates(layer):
             read.remove(((plan.middle(layer), plan.rotary), (plan.middle(layer), plan.heads[0])))
     assert {end[0] for _, end in read} == {plan.after("list") - 3, *([] if post else [plan.after("lm_head")])}

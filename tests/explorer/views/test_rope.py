@@ -94,7 +94,7 @@ def test_the_formula_has_the_numbers_of_the_query(rotating_trace):
     width = f"d = {config.d_head}"
     if config.rotary_dim:
         width = f"r = {config.rotary_dim}; from pair 2 on they stand still"
-    assert f"θ = 10000, {width}" in formula
+    assert f"θ = {config.local_rope_theta or 10000:g}, {width}" in formula
     assert f"pair 0 turns by {number(pairs.angles[0])} rad" in formula
     assert f"is {QUERY - KEY}\n" in formula
     assert f"‖q‖ = {number(np.linalg.norm(pairs.before))} before" in formula
@@ -139,7 +139,7 @@ def test_a_panel_shows_what_is_chosen(rotating_trace, clocks):
     panels = {panel.name: panel.draw for panel in rope.PANELS}
     selection = Selection(layer=1, head=2, query=QUERY, key=KEY)
     assert panels["clocks"](rotating_trace, selection) == clocks
-    assert panels["angles"](rotating_trace, selection) == rope.angles(rotating_trace, QUERY, KEY)
+    assert panels["angles"](rotating_trace, selection) == rope.angles(rotating_trace, QUERY, KEY, 1)
 
 
 def test_clicked_scores_of_a_layer_that_turns_nothing_turn_nothing(trace_of):

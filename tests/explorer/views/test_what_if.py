@@ -144,7 +144,7 @@ def test_an_edge_goes_in_one_head_in_its_layer_or_in_all_layers(lms, trace, styl
 
 def test_a_gate_is_held_where_there_is_one_and_begins_as_it_is(trace):
     ((offer, amount),) = offered([GATE, HIDDEN], trace, LOOK)
-    name = "blocks.1.ffn." + ("gate" if trace.config.ffn == "swiglu" else "hidden")
+    name = "blocks.1.ffn." + ("gate" if trace.config.is_gated else "hidden")
     assert offer.texts() == (f"{name}.5*clamp",) * 2
     assert amount == offer.default == pytest.approx(trace[name][7, 5], rel=0.01)
 

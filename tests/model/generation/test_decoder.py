@@ -11,8 +11,9 @@ from tests.exhaustive import in_turn
 
 GPT = {"norm": "layernorm", "position": "sinusoidal", "ffn": "relu"}
 # Every pair of choices that could meet in the decoder, and each switch with either kind of model.
+MET = {name: values for name, values in CHOICES.items() if name != "qk_norm_over"}  # which needs a switch
 EVERY_MODEL = [
-    pytest.param(dict(zip(CHOICES, case.values, strict=True)), marks=case.marks) for case in in_turn(*CHOICES.values())
+    pytest.param(dict(zip(MET, case.values, strict=True)), marks=case.marks) for case in in_turn(*MET.values())
 ]
 SWITCHED = [{name: True} | style for name in SWITCHES for style in ({}, GPT)] + [
     {"num_kv_heads": 1},
@@ -22,11 +23,17 @@ SWITCHED = [{name: True} | style for name in SWITCHES for style in ({}, GPT)] + 
     {"rotary_layers": (True, False), "rope_layout": "half_split"},
     {"embedding_multiplier": 3.0, "score_divisor": 0.7},
     {"windows": (None, 5), "score_divisor": 1.5},
+    {"windows": (None, 5), "local_rope_theta": 20.0},
+    {"windows": (5, None), "local_rope_theta": 20.0, "rope_layout": "half_split", "rotary_layers": (True, False)},
     {"windows": (3,), "num_kv_heads": 1, "norm_placement": "parallel", "bias": True, **GPT},
     {"norm_placement": "shared", "unembedding_bias": True, "bias": True, **GPT},
     {"rotary_dim": 2, "rope_layout": "half_split"},
     {"num_kv_heads": 1, "qk_norm": True, "rope_layout": "half_split", "qkv_bias": True},
     {"num_kv_heads": 1, "qk_norm": True, "norm_placement": "post", **GPT},
+    {"num_kv_heads": 1, "qk_norm": True, "qk_norm_over": "all", "norm_placement": "output"},
+    {"qk_norm": True, "qk_norm_over": "all", "norm_placement": "output", "bias": True, **GPT},
+    {"score_cap": 0.3, "logit_cap": 0.5, "num_kv_heads": 1, "norm_placement": "sandwich", "ffn": "geglu"},
+    {"score_cap": 0.3, "windows": (None, 5), "norm_placement": "sandwich", "bias": True, **GPT},
 ]
 
 

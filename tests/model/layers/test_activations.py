@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from model.layers.activations import KERNELS, gelu, gelu_tanh, relu, sigmoid, silu
+from model.layers.activations import KERNELS, gelu, gelu_tanh, relu, relu2, sigmoid, silu
 
 REFERENCES = {
     sigmoid: torch.sigmoid,
@@ -44,6 +44,6 @@ def test_the_two_gelus_differ_by_less_than_a_thousandth():
 
 @pytest.mark.parametrize(("name", "kernel"), KERNELS.items())
 def test_the_kernels_are_those_of_the_formulas(name, kernel):
-    formula = {"relu": relu, "silu": silu, "gelu": gelu, "gelu_tanh": gelu_tanh}[name]
+    formula = {"relu": relu, "relu2": relu2, "silu": silu, "gelu": gelu, "gelu_tanh": gelu_tanh}[name]
     x = torch.linspace(-12, 12, 1001)
     torch.testing.assert_close(kernel(x), formula(x), atol=1e-6, rtol=1e-5)

@@ -7,7 +7,12 @@ import torch.nn.functional as F
 from model.layers.feed_forward import FeedForward
 from model.layers.transformer_block import FEED_FORWARDS
 
-ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": partial(F.gelu, approximate="tanh")}
+ACTIVATIONS = {
+    "relu": F.relu,
+    "relu2": lambda x: F.relu(x) ** 2,
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+}
 
 
 @pytest.mark.parametrize("bias", [False, True], ids=["without bias", "with bias"])

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from model.kv_cache import KVCache
 from model.layers import multihead_attention
 from model.layers.multihead_attention import MultiHeadSelfAttention, repeat_heads, split_heads
+from model.layers.norms import LayerNormOverHeads, RMSNormOverHeads
 from model.layers.rmsnorm import RMSNorm
 from model.layers.rope import RotaryPositionalEmbedding
 
@@ -176,6 +177,18 @@ def test_queries_and_keys_are_normalised_head_by_head_before_they_turn():
         torch.testing.assert_close(seen[name], F.rms_norm(heads, (4,), gain, eps=1e-5))
         torch.testing.assert_close(seen[f"{name}_rot"].norm(dim=-1), seen[name].norm(dim=-1))
     torch.testing.assert_close(seen["v"], split_heads(attention.v_proj(x), 3))
+
+
+@pytest.mark.parametrize(("norm", "plain"), [(RMSNormOverHeads, F.rms_norm), (LayerNormOverHeads, F.layer_norm)])
+def test_or_those_of_all_heads_as_one_vector(norm, plain):
+    attention, x, seen = make_attention(qk_norm=norm, qk_norm_over="all", num_kv_heads=1), torch.randn(2, 7, 12), {}
+    for name, heads, width in (("q", 3, 12), ("k", 1, 4)):
+        attention.get_submodule(name).register_forward_hook(lambda tap, inputs, output: seen.update({tap: output}))
+        torch.nn.init.normal_(attention.get_submodule(f"{name}_norm").weight)
+        attention(x, rotation(torch.arange(7)[None]))
+        learnt, vectors = attention.get_submodule(f"{name}_norm"), attention.get_submodule(f"{name}_proj")(x)
+        normalised = plain(vectors, (width,), eps=1e-5) * learnt.weight + getattr(learnt, "bias", 0)
+        torch.testing.assert_close(seen[attention.get_submodule(name)], split_heads(normalised, heads))
 
 
 def test_scaling_the_queries_weights_changes_nothing_where_they_are_normalised():

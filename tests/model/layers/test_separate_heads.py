@@ -53,6 +53,7 @@ def test_the_weights_are_a_copy(joined):
         ({"qk_norm": LayerNorm}, "without biases, norms and shared keys"),
         ({"num_kv_heads": 1}, "without biases, norms and shared keys"),
         ({"rope_layout": "half_split"}, "that rotates adjacent dimensions"),
+        ({"score_cap": 2.0}, "to all tokens, its scores divided by √d and not capped,"),
     ],
     ids=str,
 )

@@ -3,7 +3,15 @@ from dataclasses import replace
 import pytest
 import torch
 
-from model.layers.transformer_block import BLOCKS, ParallelBlock, PostNormBlock, SharedNormBlock, TransformerBlock
+from model.layers.transformer_block import (
+    BLOCKS,
+    OutputNormBlock,
+    ParallelBlock,
+    PostNormBlock,
+    SandwichBlock,
+    SharedNormBlock,
+    TransformerBlock,
+)
 
 
 @pytest.fixture(params=["rmsnorm", "layernorm"])
@@ -74,6 +82,22 @@ def test_attention_dropout_acts_on_the_patterns_alone(tiny_config):
     assert (first - second).abs().max() > 0.01 and (first[:, 1:] != 0).all()
     assert torch.equal(block.ffn(x), block.ffn(x))
     assert torch.equal(block.eval().attn(x), block.attn(x))
+
+
+def test_what_either_sublayer_gives_out_is_normalised_and_then_added(tiny_config):
+    block, x = OutputNormBlock(tiny_config).eval(), torch.randn(2, 5, tiny_config.d_model)
+    block.attn_norm.weight.data.uniform_(0.5, 2)
+    block.ffn_norm.weight.data.uniform_(0.5, 2)
+    middle = x + block.attn_norm(block.attn(x))
+    torch.testing.assert_close(block(x), middle + block.ffn_norm(block.ffn(middle)))
+
+
+def test_or_what_it_reads_and_what_it_gives_out(tiny_config):
+    block, x = SandwichBlock(tiny_config).eval(), torch.randn(2, 5, tiny_config.d_model)
+    for norm in (block.attn_norm, block.attn_out_norm, block.ffn_norm, block.ffn_out_norm):
+        norm.weight.data.uniform_(0.5, 2)
+    middle = x + block.attn_out_norm(block.attn(block.attn_norm(x)))
+    torch.testing.assert_close(block(x), middle + block.ffn_out_norm(block.ffn(block.ffn_norm(middle))))
 
 
 def test_parallel_sublayers_read_the_same_stream_each_through_its_own_norm(tiny_config):

@@ -19,6 +19,11 @@ HALF = {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.
 THETA = {"rope_type": "default", "rope_theta": 100.0}
 SMOL_WINDOWS = {"use_sliding_window": True, "sliding_window": 7, "tie_word_embeddings": False}
 FROM_LAYER_1 = {"max_window_layers": 1}
+GEMMA = SIZES | HEADS | {"head_dim": 14, "sliding_window": 7, "query_pre_attn_scalar": 20}
+CAPS = {"attn_logit_softcapping": 0.5, "final_logit_softcapping": 1.5}  # so low that they matter
+GEMMA3 = GEMMA | {"layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}
+APART = {"full_attention": THETA, "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}}
+SLOWER = APART | {"full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 100.0}}
 KINDS = {
     "Llama 2": ("Llama", SIZES | HEADS),
     "Llama 3.1": ("Llama", SIZES | HEADS | {"rope_parameters": LLAMA3, "tie_word_embeddings": True}),
@@ -36,6 +41,13 @@ KINDS = {
     "Phi-3, half turned": ("Phi3", SIZES | HEADS | {"rope_parameters": HALF}),
     "Granite": ("Granite", SIZES | HEADS | GRANITE | {"attention_bias": True, "mlp_bias": True}),
     "Granite, tied": ("Granite", SIZES | HEADS | GRANITE | {"tie_word_embeddings": True}),
+    "Gemma 2": ("Gemma2", GEMMA | CAPS),
+    "Gemma 2, no caps": ("Gemma2", GEMMA | dict.fromkeys(CAPS) | {"tie_word_embeddings": False, "head_dim": 20}),
+    "Gemma 3": ("Gemma3", GEMMA3 | {"rope_parameters": APART}),
+    "Gemma 3, slowed": ("Gemma3", GEMMA3 | {"rope_parameters": SLOWER, "final_logit_softcapping": 1.5}),
+    "nanochat": ("NanoChat", SIZES | HEADS | {"rope_parameters": THETA, "final_logit_softcapping": 1.5}),
+    "OLMo 2": ("Olmo2", SIZES | HEADS | {"rope_parameters": THETA, "rms_norm_eps": 1e-3}),
+    "OLMo 2, tied": ("Olmo2", SIZES | HEADS | {"rope_parameters": LLAMA3, "tie_word_embeddings": True}),
     "SmolLM3": ("SmolLM3", SIZES | HEADS | {"no_rope_layers": [1, 0, 1], "rope_parameters": THETA}),
     "SmolLM3, windows": ("SmolLM3", SIZES | HEADS | {"no_rope_layer_interval": 3} | SMOL_WINDOWS),
     "GPT-Neo": ("GPTNeo", NEO),

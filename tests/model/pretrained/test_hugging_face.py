@@ -36,7 +36,8 @@ def saved(tmp_path_factory):
     def save(kind: str, **options):
         name, settings = KINDS[kind]
         torch.manual_seed(0)
-        theirs = getattr(transformers, f"{name}Config")(**settings, **NO_IDS, initializer_range=0.3)
+        of_text = "Text" * (name == "Gemma3")
+        theirs = getattr(transformers, f"{name}{of_text}Config")(**settings, **NO_IDS, initializer_range=0.3)
         model = getattr(transformers, f"{name}LMHeadModel" if name == "GPT2" else f"{name}ForCausalLM")(theirs).eval()
         with torch.no_grad():
             for parameter in model.parameters():  # gains and biases, too, are not those of the start
@@ -102,6 +103,23 @@ def test_what_weights_hold_besides_is_not_rounded_to_their_type(saved):
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("kind", ["Gemma 3", "Gemma 3, slowed"])
+def test_older_files_have_both_thetas_and_the_period_of_windows_as_fields(saved, kind):
+    model, folder = saved(kind)
+    config = json.loads((folder / "config.json").read_text())
+    said, listed = config.pop("rope_parameters"), config.pop("layer_types")
+    slowed = said["full_attention"]["rope_type"] != "default"
+    config |= {"rope_theta": 100.0, "rope_local_base_freq": said["sliding_attention"]["rope_theta"]}
+    config |= {"rope_scaling": {"rope_type": "linear", "factor": 4.0} if slowed else None, "sliding_window_pattern": 2}
+    (folder / "config.json").write_text(json.dumps(config))
+    lm, _tokenizer = load_checkpoint(folder)
+    assert [window is None for window in lm.config.windows] == [kind == "full_attention" for kind in listed]
+    assert_close(lm(IDS), model(IDS).logits, rtol=0, atol=1e-4)
+    (folder / "config.json").write_text(json.dumps({k: v for k, v in config.items() if "_base_freq" not in k}))
+    assert load_checkpoint(folder)[0].config.local_rope_theta == 10_000
+
+
+@torch.no_grad()
 def test_layers_that_do_not_turn_are_every_fourth_where_none_are_listed(saved):
     model, folder = saved("SmolLM3, windows")
     config = json.loads((folder / "config.json").read_text())
@@ -140,6 +158,19 @@ def test_layers_that_do_not_turn_are_every_fourth_where_none_are_listed(saved):
         ("SmolLM3", {"no_rope_layers": [1, 0]}, "no_rope_layers [1, 0] is not understood, only [1, 1, 1]"),
         ("SmolLM3", {"no_rope_layers": [1, 2, 0]}, "no_rope_layers [1, 2, 0] is not understood"),
         ("SmolLM3", {"sliding_window": 7}, "sliding_window 7 is not understood, only None"),
+        ("Gemma 2", {"attention_bias": True}, "attention_bias True is not understood, only False"),
+        ("Gemma 2", {"use_bidirectional_attention": True}, "use_bidirectional_attention True is not understood"),
+        ("Gemma 2", {"hidden_activation": "gelu"}, "hidden_activation 'gelu' is not understood"),
+        ("Gemma 2", {"layer_types": ["full_attention"] * 2}, "layer_types ['full_attention', 'full_attention']"),
+        ("Gemma 2", {"attn_logit_softcapping": -1}, "score_cap must be a positive number, got -1"),
+        ("Gemma 3", {"attn_logit_softcapping": 50.0}, "attn_logit_softcapping 50.0 is not understood, only None"),
+        ("Gemma 3", {"rope_parameters": {"full_attention": LONG}}, "rope_type 'longrope' is not understood"),
+        ("Gemma 3", {"rope_parameters": {"sliding_attention": LONG}}, "rope_type 'longrope' is not understood"),
+        ("Gemma 3", {"rope_parameters": {"chunked_attention": {}}}, "rope_parameters {'chunked_attention': {}} is not"),
+        ("nanochat", {"tie_word_embeddings": True}, "tie_word_embeddings True is not understood, only False"),
+        ("nanochat", {"hidden_act": "relu"}, "hidden_act 'relu' is not understood, only relu2"),
+        ("OLMo 2", {"attention_bias": True}, "attention_bias True is not understood, only False"),
+        ("OLMo 2", {"clip_qkv": 8.0}, "its config says clip_qkv, which is not understood"),
         ("OPT", {"do_layer_norm_before": False}, "do_layer_norm_before False is not understood"),
         ("OPT", {"word_embed_proj_dim": 16}, "word_embed_proj_dim 16 is not understood, only 32"),
     ],
@@ -178,6 +209,20 @@ def test_a_text_is_its_tokens(saved, text):
     assert b"".join(map(tokenizer.token_bytes, ids)) == text.encode()
     assert not set(ids) & set(tokenizer.special_tokens.values())
     assert tokenizer.beginning == () and len(tokenizer.vocabulary) == tokenizer.vocab_size == 300
+
+
+def test_what_was_added_to_a_byte_level_vocabulary_is_text(saved):
+    """Such as the spaces in rows that GPT-NeoX and Phi have."""
+    _model, folder = saved("GPT-NeoX")
+    known = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    known.add_tokens(["   ", "|||é|||"])
+    known.save(str(folder / "tokenizer.json"))
+    tokenizer = load_checkpoint(folder)[1]
+    spaces, marked = (known.token_to_id(text) for text in ("   ", "|||é|||"))
+    text = "the   fox |||é|||"
+    assert {spaces, marked} <= set(tokenizer.encode(text)) and tokenizer.decode(tokenizer.encode(text)) == text
+    assert (tokenizer.vocabulary[spaces], tokenizer.vocabulary[marked]) == ("   ", "|||é|||")
+    assert not {spaces, marked} & set(tokenizer.special_tokens.values())
 
 
 @pytest.mark.parametrize("begins", [True, False])

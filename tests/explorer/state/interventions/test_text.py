@@ -57,7 +57,10 @@ def test_an_edit_is_read_back_as_it_was_written(text, edit):
         ("blocks.0.attn.pattern@4*drop*1.5", "a whole number from 0 to 1,000,000, got 1.5"),
         ("blocks.0.attn.z*clamp*1", r"'clamp' changes ffn\.gate_pre, ffn\.gate, ffn\.up or ffn\.hidden"),
         ("blocks.0.ffn.gate.1*clamp*101", "from -100 to 100, got 101"),
-        ("blocks.0.attn.out*norm*none", "'norm' changes the whole of final_norm, or of attn_norm or ffn_norm"),
+        (
+            "blocks.0.attn.out*norm*none",
+            "'norm' changes the whole of final_norm, or of attn_norm, ffn_norm, attn_out_norm or",
+        ),
         ("final_norm.3*norm*none", "'norm' changes the whole of final_norm.* got final_norm.3"),
         ("final_norm*norm", "'norm' needs a name after it, such as layernorm"),
         ("final_norm*norm*batchnorm", "a norm is one of rmsnorm, layernorm, none, got 'batchnorm'"),

@@ -1,0 +1,71 @@
+"""nanochat (Karpathy 2025).
+
+Much of it is held by the weights. Its norms have no gains: ours are 1. Embeddings are normalised as they are read: the
+rows of the table are. Queries and keys turn backwards: the two halves of each head's dimensions change places. That
+they are normalised after they turn and not before is the same, as turns keep lengths.
+"""
+
+import torch
+from torch import Tensor
+
+from model.config import ModelConfig
+from model.pretrained.rotation import rotation
+from model.pretrained.settings import Settings
+
+NAMES = {
+    "model.embed_tokens": "token_embedding",
+    "model.layers.*.self_attn.q_proj": "blocks.*.attn.q_proj",
+    "model.layers.*.self_attn.k_proj": "blocks.*.attn.k_proj",
+    "model.layers.*.self_attn.v_proj": "blocks.*.attn.v_proj",
+    "model.layers.*.self_attn.o_proj": "blocks.*.attn.o_proj",
+    "model.layers.*.mlp.fc1": "blocks.*.ffn.up_proj",
+    "model.layers.*.mlp.fc2": "blocks.*.ffn.down_proj",
+    "lm_head": "lm_head",
+}
+COMPUTED = ("rotary_emb.inv_freq",)
+
+
+def config_of(settings: Settings) -> ModelConfig:
+    """The config that a `config.json` of the family stands for; ModelError where it says what is not understood."""
+    settings.only("hidden_act", "relu2")
+    settings.only("attention_bias", False)
+    settings.only("tie_word_embeddings", False)  # the unembedding's rows are not normalised
+    theta, scaling, _rotary_dim = rotation(settings)
+    settings.only("partial_rotary_factor", 1.0)
+    return ModelConfig(
+        vocab_size=settings["vocab_size"],
+        context_length=settings["max_position_embeddings"],
+        d_model=settings["hidden_size"],
+        num_layers=settings["num_hidden_layers"],
+        num_heads=settings["num_attention_heads"],
+        d_ff=settings["intermediate_size"],
+        num_kv_heads=settings.get("num_key_value_heads"),
+        head_dim=settings.get("head_dim"),
+        norm_eps=settings.get("rms_norm_eps", 1e-6),
+        qk_norm=True,
+        logit_cap=settings.get("final_logit_softcapping"),
+        rope_theta=theta,
+        rope_layout="half_split",
+        rope_scaling=scaling,
+        ffn="relu2",
+    )
+
+
+def moved(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:
+    """What one of the file's weights is of ours."""
+    if name.startswith("token_embedding."):
+        rows = weight.float()
+        return {name: rows / (rows.square().mean(-1, keepdim=True) + config.norm_eps).sqrt()}
+    if name.split(".")[-2] in ("q_proj", "k_proj"):
+        return {name: weight.unflatten(0, (-1, 2, config.d_head // 2)).flip(1).flatten(0, 2)}
+    return {name: weight}
+
+
+def given(config: ModelConfig) -> dict[str, Tensor]:
+    """The weights that no file has."""
+    of_blocks = {"attn_norm": config.d_model, "ffn_norm": config.d_model}
+    of_blocks |= {"attn.q_norm": config.d_head, "attn.k_norm": config.d_head}
+    gains = {"final_norm.weight": torch.ones(config.d_model)}
+    for layer in range(config.num_layers):
+        gains |= {f"blocks.{layer}.{norm}.weight": torch.ones(width) for norm, width in of_blocks.items()}
+    return gains

@@ -1,0 +1,23 @@
+"""OLMo 2 (Walsh et al. 2025): built as Llama, but that what sublayers add is normalised and not what they read, and so
+are queries and keys, those of all heads together."""
+
+from dataclasses import replace
+
+from model.config import ModelConfig
+from model.pretrained import llama
+from model.pretrained.settings import Settings
+
+NAMES = {name: ours for name, ours in llama.NAMES.items() if not name.endswith("_layernorm")} | {
+    "model.layers.*.post_attention_layernorm": "blocks.*.attn_norm",
+    "model.layers.*.post_feedforward_layernorm": "blocks.*.ffn_norm",
+}
+COMPUTED, moved = llama.COMPUTED, llama.moved
+EPS = 1e-5  # where a config says none
+
+
+def config_of(settings: Settings) -> ModelConfig:
+    """The config that a `config.json` of the family stands for; ModelError where it says what is not understood."""
+    settings.only("attention_bias", False)  # our blocks' maps have biases all or none
+    config = llama.config_of(settings)
+    eps = settings.get("rms_norm_eps", EPS)
+    return replace(config, norm_placement="output", qk_norm=True, qk_norm_over="all", norm_eps=eps)
