@@ -91,7 +91,7 @@ def in_both_themes(person: Person, *drawings: Locator) -> Iterator[Theme]:
     """The theme that the page opens with, and the other once the drawings have it."""
     yield LIGHT
     with person.redrawn(*drawings):
-        person.page.get_by_role("button", name="Light / dark").click()
+        person.change_theme()
     yield DARK
 
 

@@ -113,6 +113,16 @@ class Person:
             tab = self.page.locator(".overflow-dropdown").get_by_role("button", name=title)
         tab.click()
 
+    def unfold(self, fold: str):
+        """Open what a telephone shows only when asked for; a wide screen shows it anyway."""
+        button = self.page.locator(f"#{fold} .fold")
+        if button.is_visible() and button.get_attribute("aria-expanded") == "false":
+            button.click()
+
+    def change_theme(self):
+        self.unfold("more-of-header")
+        self.page.get_by_role("button", name="Light / dark").click()
+
     def visit(self, name: str, title: str):
         """Open a tab, and wait until all in it is drawn."""
         self.tab(title)

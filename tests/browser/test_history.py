@@ -102,7 +102,7 @@ def test_a_reload_keeps_the_steps(person):
 def test_the_chosen_theme_outlives_a_reload_and_is_there_from_the_first(newcomer):
     person = newcomer(color_scheme="light").open()
     assert not person.page.evaluate("document.body.classList.contains('dark')")
-    person.page.get_by_role("button", name="Light / dark").click()
+    person.change_theme()
     person.page.reload()
     expect(person.pattern).to_have_attribute("data-draws", "1")
     drawn_in = person.page.evaluate("document.querySelector('#attention-pattern .plot')._fullLayout.font.color")
@@ -117,10 +117,10 @@ def test_the_chosen_theme_outlives_a_reload_and_is_there_from_the_first(newcomer
 def test_the_address_and_the_system_say_the_theme_otherwise(newcomer):
     person = newcomer(color_scheme="dark").open()
     assert person.page.evaluate("document.body.classList.contains('dark')")
-    person.page.get_by_role("button", name="Light / dark").click()
+    person.change_theme()
     person.open(__theme="dark")
     assert person.page.evaluate("document.body.classList.contains('dark')")
-    person.page.get_by_role("button", name="Light / dark").click()
+    person.change_theme()
     expect(person.page).not_to_have_url(re.compile("__theme"))
     person.page.reload()
     expect(person.pattern).to_have_attribute("data-draws", "1")

@@ -34,7 +34,7 @@ def test_the_theme_changes_page_and_figures(person):
         colours.append(person.background)
         if len(colours) < 3:
             with person.redrawn(person.pattern, person.grid):
-                person.page.get_by_role("button", name="Light / dark").click()
+                person.change_theme()
     assert colours[0] == colours[2] != colours[1]
 
 

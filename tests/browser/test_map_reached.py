@@ -110,8 +110,8 @@ def test_a_click_opens_a_part_and_one_with_shift_tells_its_working(page_of_the_m
         person.page.mouse.click(*middle(part))
         person.expect_selected(**{"layer": 0, "head": 0, "target": 1} | selects)
         expect(person.page.locator("#overview-map .told")).to_be_hidden() if kind != "next_token" else None
-        person.tab("Overview")
-        person.at_rest()
+        person.visit("overview", "Overview")
+        expect(picture).to_be_visible()
 
 
 @pytest.mark.parametrize("viewport", first_of([DESK, TELEPHONE]), ids=["wide", "telephone"])
@@ -175,7 +175,7 @@ def test_the_ring_of_the_focus_stands_out_in_both_themes(page_of_the_map):
         channels = [[float(channel) for channel in re.findall(r"[\d.]+", colour)[:3]] for colour in colours]
         assert contrast(*channels) >= 4.5
         with person.redrawn(picture):
-            person.page.get_by_role("button", name="Light / dark").click()
+            person.change_theme()
 
 
 @pytest.mark.exhaustive

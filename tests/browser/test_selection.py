@@ -183,7 +183,7 @@ def test_a_change_of_the_model_is_followed_and_can_be_taken_back(person):
     expect(changes.get_by_role("button")).to_have_text("rotation off ✕")
     expect(person.page.locator("#positions-pattern_change .plot")).to_be_visible()
     assert person.chips.evaluate_all("chips => chips.map((chip) => chip.title).join()") != titles
-    person.page.reload()
+    person.at_rest().page.reload()  # an answer that is cut off is told
     expect(person.page.get_by_role("checkbox", name="rotation off")).to_be_checked()
     changes.get_by_role("button").click()
     expect(changes.get_by_role("button")).to_have_count(0)
