@@ -29,6 +29,7 @@ ARGUMENTS = (
     "--disable-sync",
     "--process-per-site",  # pages share what is compiled of their scripts: half of what opening one costs
 )
+ABORTED = ("AbortError: signal is aborted without reason", "Unexpected error Connection errored out.")
 TELL_ERROR_TOASTS = """new MutationObserver(() => {
   for (const toast of document.querySelectorAll(".toast-body.error:not([data-told])")) {
     toast.dataset.told = true;
@@ -185,8 +186,12 @@ def is_complaint(said) -> bool:
     """Whether a message of the console is an error or a warning of ours.
 
     Gradio 6.31 answers 500 where a cancelled generation ends while it is being cancelled; it is cancelled all the same.
+    And as its page is left, it tells of the stream that it aborts then itself.
     """
-    return said.type in ("error", "warning") and not said.location["url"].endswith("/gradio_api/cancel")
+    of_gradio = said.location["url"].endswith("/gradio_api/cancel") or (
+        "/assets/" in said.location["url"] and said.text.strip().startswith(ABORTED)
+    )
+    return said.type in ("error", "warning") and not of_gradio
 
 
 def at_home(url: str) -> bool:

@@ -86,6 +86,7 @@ def test_within_the_prompt_nothing_is_lost(person):
     assert kept(person) == {tuple(before[2:])}
 
 
+@pytest.mark.exhaustive
 def test_a_branch_is_pruned_by_a_click_or_a_key(writer):
     first, prompt = generated(writer), len(writer.state["prompt"])
     for after in (prompt + 2, prompt + 1):

@@ -45,6 +45,7 @@ def test_a_model_that_knows_no_positions_says_so(person):
         expect(figure).to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_a_model_of_another_kind_does_all_it_can_and_says_what_it_cannot(person):
     generated = person.chips.and_(person.page.locator(".generated"))
     person.chooser("head").select_option("1")

@@ -38,6 +38,7 @@ def held(person, about: str):
         route.continue_()
 
 
+@pytest.mark.exhaustive
 def test_an_old_picture_is_dimmed_until_it_is_drawn_anew(person):
     picture, prediction = person.page.locator("#attention-pattern"), person.page.locator("#next-token")
     expect(picture).not_to_contain_class("stale")

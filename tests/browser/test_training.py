@@ -164,6 +164,7 @@ def test_two_models_say_that_their_numbers_are_their_own(newcomer):
     expect(person.page.locator("#residual-words")).not_to_contain_text("A and B are two models")
 
 
+@pytest.mark.exhaustive
 def test_what_is_above_the_tabs_is_compact_on_a_telephone(newcomer):
     person = newcomer(viewport={"width": 390, "height": 844}).open(checkpoint=name(4))
     height = "(id) => document.querySelector(id).getBoundingClientRect().height"

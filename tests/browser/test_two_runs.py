@@ -209,6 +209,7 @@ def test_a_second_run_that_makes_no_sense_is_left_out(newcomer):
     expect(person.strip).to_have_text(FIRST_PROMPT)
 
 
+@pytest.mark.exhaustive
 def test_what_is_too_long_for_a_link_is_saved_and_opened(newcomer):
     ids = ".".join(["101"] * 1500)
     person = newcomer().open(prompt=ids, layer=1, **{"b.checkpoint": "one-head"})
