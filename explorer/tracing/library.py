@@ -27,7 +27,7 @@ from model.checkpoint import CheckpointError, checkpoint_folder, load_checkpoint
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
-MOST_TRACE_BYTES = 700 << 20
+MOST_TRACE_BYTES = 512 << 20
 MOST_MODEL_BYTES = 4 << 30
 MOST_BYTES_OF_A_TRACE = 192 << 20  # of one that keeps every value: half a thousand tokens of a model we ship
 CAPTURES_AT_ONCE = 2  # each holds as much memory as what it captures, and its products already share all cores
