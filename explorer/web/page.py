@@ -106,7 +106,7 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Generati
 
     tabs = [layout.steps, layout.tabs]
     first = [layout.update, *model, layout.prompt, *tabs, *settings]
-    shown = blocks.load(events.on_load, layout.state, first, js=page_script("page.atFirst()"), **quiet)
+    shown = blocks.load(events.on_load, layout.state, first, js=page_script("await page.atFirst()"), **quiet)
     shown.then(None, layout.prompt, layout.prompt, js=page_script("page.promptAtFirst(text)", "text"))
     seen = {"js": page_script("page.begin()")} | quiet  # of what is written as much as is shown
     makes = {
@@ -152,7 +152,7 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Generati
     gr.on(tuned, None, settings, None, js=tune(layout.sampling.settings))
     layout.sampling.presets.choose(None, None, settings, js=tuned_to(layout.sampling.settings))
     last = {"trigger_mode": "always_last"} | quiet  # Back and Forward may come faster than answers
-    layout.state.open(events.on_open, layout.state, tabs, **last)
+    layout.state.open(None, None, tabs, js=page_script("page.openedTabs()"))
     layout.state.follow(events.on_follow, layout.state, [*model, layout.prompt, *settings], **last)
     for name, tab in layout.tab.items():
         tab.select(None, None, None, js=page_script(f"page.openView({name!r})"))

@@ -114,6 +114,16 @@ def test_a_click_opens_a_part_and_one_with_shift_tells_its_working(page_of_the_m
         expect(picture).to_be_visible()
 
 
+def test_a_part_opens_its_tab_and_the_bar_the_one_before_while_the_queue_answers_nobody(page_of_the_map):
+    person, picture = page_of_the_map
+    person.page.route("**/gradio_api/queue/**", lambda route: None)
+    in_sight(picture)
+    person.page.mouse.click(*middle(picture.locator(".part.norm").first))
+    expect(person.page.get_by_role("tab", name="Residual stream")).to_have_attribute("aria-selected", "true")
+    person.visit("overview", "Overview")
+    expect(picture).to_be_visible()
+
+
 @pytest.mark.parametrize("viewport", first_of([DESK, TELEPHONE]), ids=["wide", "telephone"])
 def test_the_arrow_keys_go_to_the_nearest_part_and_reach_all(newcomer, viewport):
     person, picture = opened(newcomer, viewport=viewport, layer=0, head=0, query=9)

@@ -83,7 +83,7 @@ class Events:
             **{widget: getattr(settings, name) for name, widget in self.layout.sampling.settings.items()},
             **self.show_model(asked.run.checkpoint, settings.top_k),
             self.layout.prompt: self.opening.runs.text(asked.run)[0],
-            **self.show_tab(asked.selection.view),
+            self.layout.tabs_of(asked.selection.view): gr.Tabs(selected=asked.selection.view),
         }
 
     @telling
@@ -177,12 +177,6 @@ class Events:
         return both
 
     @telling
-    def on_open(self, state: dict) -> dict:
-        """The tab that the state names, after a click elsewhere chose it."""
-        return self.show_tab(Selection.parse(state).view)
-
-    def show_tab(self, view: str) -> dict:
-        return {self.layout.tabs_of(view): gr.Tabs(selected=view)}
 
     def show_model(self, checkpoint: str, top_k: int) -> dict:
         lm, _tokenizer = self.opening.runs.model(checkpoint)

@@ -7,9 +7,10 @@ import { translateGradio } from "./gradios_words.js";
 import { language } from "./language.js";
 import { makeMove } from "./moves.js";
 import { watchReloads } from "./reload.js";
-import { followMode, viewAtFirst } from "./mode.js";
+import { followMode, modeOf, viewAtFirst } from "./mode.js";
 import { nameSideways } from "./sideways.js";
 import { placeSkip } from "./skip.js";
+import { state } from "./state.js";
 import { roveTabs } from "./tabs.js";
 import { stop } from "./writing.js";
 
@@ -19,9 +20,15 @@ export { copyLink } from "./history.js";
 export { begin, beginWith, onMoved } from "./moves.js";
 export { promptAtFirst } from "./reload.js";
 /** All of the state that there is before Python says more; asked for once all widgets stand, which are seen from then on. */
-export function atFirst() {
+export async function atFirst() {
+  await Promise.allSettled(window.explorerStarting ?? []); // their modules may be on the way (widget.py)
   document.body.classList.add("built");
   return { lang: language, view: viewAtFirst() };
+}
+/** What Gradio is to change of its two bars of tabs, the simple page's and the full one's, for the tab that the state names. */
+export function openedTabs() {
+  const opened = { __type__: "update", selected: state.view }; // as Gradio's own server would say it
+  return modeOf(state.view) === "simple" ? [opened, undefined] : [undefined, opened];
 }
 export { state } from "./state.js";
 export { toggleTheme } from "./theme.js";

@@ -72,6 +72,8 @@ class Widget(gr.HTML):
 
 
 def starting(module: str, events: Iterable[str]) -> str:
-    """Script that starts a widget. Gradio knows those events alone whose names it finds quoted here."""
+    """Script that starts a widget, which page.js waits for. Gradio knows those events alone whose names it finds quoted
+    here."""
     emit = ", ".join(f'{name}: () => trigger("{name}")' for name in events)
-    return f"{imported(module)}.then((module) => module.default(element, {{ props, watch, emit: {{ {emit} }} }}));"
+    start = f"(module) => module.default(element, {{ props, watch, emit: {{ {emit} }} }})"
+    return f"(window.explorerStarting ??= []).push({imported(module)}.then({start}));"

@@ -44,7 +44,7 @@ EXCEPTIONS = {
         "[prompt, checkpoint, await page.beginWith(checkpoint)]": "script",
     },
     "web/widgets/widget.py": {
-        "{}.then((module) => module.default(element, { props, watch, emit: { {} } }));": "script",
+        "(module) => module.default(element, { props, watch, emit: { {} } })": "script",
     },
 }
 

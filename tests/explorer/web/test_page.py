@@ -29,7 +29,6 @@ def test_handlers_only_answer_with_what_their_events_may_change(page, state, tol
         "on_prompt": [page.events.on_prompt(PROMPT, "none", state), page.events.on_prompt("", "rope", state)],
         "on_model": [page.events.on_model(PROMPT, "gpt", state), page.events.on_model("", "rope", state)],
         "on_follow": [page.events.on_follow(state)],
-        "on_open": [page.events.on_open(state), page.events.on_open({"view": "<b>"})],
         "on_step": list(page.writing.on_step(state)),
         "on_generate": list(page.writing.on_generate(state | {"max_new_tokens": 3})),
         "on_regenerate": list(page.writing.on_regenerate(state | {"generated": [5], "max_new_tokens": 3})),
@@ -48,7 +47,7 @@ def test_handlers_only_answer_with_what_their_events_may_change(page, state, tol
 def test_python_never_writes_the_state_that_its_events_read(page):
     events = page.blocks.fns.values()
     assert all(page.layout.state not in event.outputs for event in events)
-    for handler in ("on_open", "on_follow", "on_step", "on_generate", "on_regenerate", "on_compare", "on_move"):
+    for handler in ("on_follow", "on_step", "on_generate", "on_regenerate", "on_compare", "on_move"):
         inputs = [event.inputs for event in events if event.name == handler]
         assert inputs and all(given == [page.layout.state] for given in inputs)
 
