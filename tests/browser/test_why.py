@@ -50,3 +50,21 @@ def test_an_address_that_asks_is_answered(newcomer):
     assert sentences.all_text_contents() == [clause.words for clause in clauses(person.state)]
     person.page.get_by_role("button", name="Why this token?").click()
     expect(sentences.first).to_be_hidden()
+
+
+def test_a_picture_that_is_led_to_stays_in_sight_when_more_is_drawn_above_it(newcomer):
+    person = newcomer().open(text="The fox", why="open", view="residual", target=2)
+    link, held = person.page.locator("#why-token .clauses a").first, []
+    expect(link).to_be_visible()
+    picture = clauses(person.state)[0].picture
+    person.at_rest().page.route("**/component_server/**", lambda route: held.append(route))
+    link.click()
+    person.page.locator(f"#{picture}").evaluate(
+        "(picture) => picture.parentElement.prepend(Object.assign(document.createElement('div'), { style: 'min-height: 3000px' }))"
+    )
+    expect(person.page.locator(f"#{picture}")).not_to_be_in_viewport()
+    assert held
+    person.page.unroute("**/component_server/**")
+    for route in held:
+        route.continue_()
+    expect(person.page.locator(f"#{picture} [data-draws]")).to_be_in_viewport()
