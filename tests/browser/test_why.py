@@ -53,7 +53,7 @@ def test_an_address_that_asks_is_answered(newcomer):
 
 
 def test_a_picture_that_is_led_to_stays_in_sight_when_more_is_drawn_above_it(newcomer):
-    person = newcomer().open(text="The fox", why="open", view="residual", target=2)
+    person = newcomer().open(text="The fox", why="open", view="prediction", target=2)
     link, held = person.page.locator("#why-token .clauses a").first, []
     expect(link).to_be_visible()
     picture = clauses(person.state)[0].picture
