@@ -11,6 +11,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from model.errors import ModelError
+from model.placement import OnDevice
 from model.pretrained.hub import folder_of, is_hub_name
 from model.pretrained.hugging_face import INDEX, SINGLE, is_of_transformers, load_hugging_face
 from model.pretrained.llama2c import load_llama2c
@@ -105,6 +106,7 @@ def load_checkpoint(
         CheckpointError: it does not exist, or a file of it is missing, damaged, does not fit the others, or says what
             is not understood.
     """
+    placement = OnDevice(device)
     folder = checkpoint_folder(name_or_path)
     if is_of_hub(name_or_path):
         folder = fetched(str(name_or_path))
@@ -116,14 +118,14 @@ def load_checkpoint(
         )
     try:
         if is_llama2c(folder):
-            lm, tokenizer = load_llama2c(folder)
+            lm, tokenizer = load_llama2c(folder, dtype or torch.float32, placement)
         elif is_of_transformers(folder):
-            lm, tokenizer = load_hugging_face(folder, dtype)
+            lm, tokenizer = load_hugging_face(folder, dtype, placement)
         else:
-            lm, tokenizer = read_checkpoint(folder)
+            lm, tokenizer = read_checkpoint(folder, dtype or torch.float32, placement)
     except (OSError, ValueError, TypeError, OverflowError, RuntimeError, MemoryError, SafetensorError) as error:
         raise CheckpointError("checkpoint {name!r} cannot be loaded: {why}", name=folder.name, why=error) from error
-    return lm.to(device, dtype).eval().requires_grad_(False), tokenizer
+    return lm, tokenizer
 
 
 def is_of_hub(name_or_path: str | Path) -> bool:

@@ -120,4 +120,10 @@ class TransformerLM(nn.Module):
 
     @property
     def device(self) -> torch.device:
+        """Where token ids are read."""
         return self.token_embedding.weight.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the residual stream, and of all matrices."""
+        return self.token_embedding.weight.dtype
