@@ -17,8 +17,8 @@ MOST_TABLE = 1 << 26  # numbers of a table of positions: a million positions of 
 class Placement(Protocol):
     """Of one model."""
 
-    def begin(self, lm: TransformerLM) -> None:
-        """Told of the model before there are weights, its dtype that of most of them."""
+    def begin(self, lm: TransformerLM, dtype: torch.dtype) -> None:
+        """Told of the model before there are weights, and of the type of most of them."""
 
     def keep(self, name: str, weight: Tensor) -> Tensor:
         """What stands for a weight in the model from now on; `weight` itself is let go."""
@@ -33,7 +33,7 @@ class OnDevice:
     def __init__(self, device: str | torch.device = "cpu"):
         self.device = torch.device(device)
 
-    def begin(self, lm: TransformerLM) -> None:
+    def begin(self, lm: TransformerLM, dtype: torch.dtype) -> None:
         pass
 
     def keep(self, name: str, weight: Tensor) -> Tensor:
@@ -67,7 +67,7 @@ def model_of(
                 numbers=table.table.numel(),
             )
         table.fill(torch.device("cpu"))
-    placement.begin(lm)
+    placement.begin(lm, dtype)
     kept = {}
     for name, weight in weights:
         kept[name] = placement.keep(name, weight)
