@@ -15,6 +15,7 @@ from explorer.tracing.offered_models import ANY_NAME
 from explorer.web.page import Page
 from model import CheckpointError
 from model.checkpoint import is_checkpoint
+from model.offloading import bytes_in, device_of
 
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -22,6 +23,17 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--host", help="address to listen on (default: this machine only)")
     parser.add_argument("--port", type=int, help="port to listen on (default: 7860, or the next free one)")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto", help="where models run")
+    parser.add_argument(
+        "--device-map",
+        choices=("auto",),
+        help="spread models that are too large for one device over GPUs, then the CPU, then a disk (takes accelerate)",
+    )
+    parser.add_argument(
+        "--max-memory",
+        type=memory_of_devices,
+        metavar="cuda:0=10GiB,cpu=2GiB,…",
+        help="that they may take there (default: what is free)",
+    )
     parser.add_argument(
         "--checkpoint",
         metavar="NAME_OR_PATH",
@@ -88,13 +100,25 @@ def at_least_one(text: str) -> int:
     return number
 
 
+def memory_of_devices(text: str) -> dict[int | str, int]:
+    """Of "cpu=2GiB,disk=40GB" how many bytes each device may take."""
+    try:
+        pairs = [part.partition("=") for part in text.split(",") if part]
+        return {device_of(device.strip()): bytes_in(size) for device, _equals, size in pairs}
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def main():
     options = parse_arguments()
+    if options.max_memory and not options.device_map:
+        sys.exit("error: --max-memory says what --device-map auto may take: give that, too")
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("explorer").setLevel(options.log_level.upper())
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that what was to be tidied up is
     try:
-        library = Library(options.device, hub_names=hub_names(options))
+        spread = {"device_map": options.device_map, "max_memory": options.max_memory}
+        library = Library(options.device, hub_names=hub_names(options), **spread)
         checkpoint = (
             options.checkpoint if is_checkpoint(options.checkpoint) else library.offered.open(options.checkpoint)
         )

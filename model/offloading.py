@@ -115,6 +115,10 @@ class Spread:
         return torch.empty(weight.shape, dtype=weight.dtype, device="meta")
 
     def finish(self, lm: TransformerLM) -> None:
+        devices = set(self.device_map.values())
+        if len(devices) == 1 and not self.index:
+            lm.to(*devices)  # all of it fits on one, and is a model like others
+            return
         from accelerate import dispatch_model
 
         if lm.config.tie_embeddings and "token_embedding.weight" in self.index:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app import hub_names, parse_arguments
+from app import hub_names, main, parse_arguments
 from explorer.state.settings import LIMITS
 from explorer.tracing.offered_models import ANY_NAME
 
@@ -30,6 +30,28 @@ def test_a_limit_is_one_or_more(argument, value, capsys):
     with pytest.raises(SystemExit):
         parse_arguments([argument, value])
     assert argument in capsys.readouterr().err
+
+
+def test_models_may_be_spread_over_devices():
+    options = parse_arguments(["--device-map", "auto", "--max-memory", "cuda:1=10GiB,cpu=2GiB,disk=40GB"])
+    assert (options.device_map, options.max_memory) == ("auto", {1: 10 << 30, "cpu": 2 << 30, "disk": 40 * 10**9})
+    assert (parse_arguments([]).device_map, parse_arguments([]).max_memory) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [("cpu=much", "a size is a number of bytes"), ("tpu=1GiB", "a device is cuda:0"), ("cpu", "a size")],
+)
+def test_a_size_that_is_none_is_told(value, told, capsys):
+    with pytest.raises(SystemExit):
+        parse_arguments(["--device-map", "auto", "--max-memory", value])
+    assert told in capsys.readouterr().err
+
+
+def test_memory_of_devices_is_of_a_map(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["app.py", "--max-memory", "cpu=2GiB"])
+    with pytest.raises(SystemExit, match="--max-memory says what --device-map auto may take"):
+        main()
 
 
 def test_a_server_may_be_given_names_and_told_what_to_tell():

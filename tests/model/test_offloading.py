@@ -144,6 +144,13 @@ def test_all_of_it_may_be_on_the_disk_and_parts_be_named(checkpoints_folder, tin
         assert lm.offloaded.readers and torch.equal(lm(torch.tensor([IDS])), wanted)
 
 
+def test_what_fits_on_one_device_is_a_model_like_others(checkpoints_folder, tiny_tokenizer):
+    save_checkpoint(models()["rope"], tiny_tokenizer, "some", dtype=torch.float32)
+    lm, _tokenizer = load_checkpoint("some", device_map="auto", max_memory={"cpu": "1GiB"})
+    assert lm.offloaded is None and CachedLogits(lm).can_decode
+    assert torch.equal(lm(torch.tensor([IDS])), models()["rope"](torch.tensor([IDS])))
+
+
 def test_half_precision_stays_on_the_disk(checkpoints_folder, tiny_tokenizer):
     save_checkpoint(models()["rope"], tiny_tokenizer, "some", dtype=torch.float32)
     lm, _tokenizer = load_checkpoint("some", dtype=torch.bfloat16, device_map={"": "disk"})

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from explorer.explain.captured import check
 from explorer.state.interventions import parse_edits
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
@@ -95,3 +96,16 @@ def test_edits_of_a_run_keep_its_type(dtype):
     lm = model("rope", dtype)
     edits = parse_edits("blocks.0.attn_norm*norm*layernorm~embed*add*unembed.17*0.4~blocks.1.attn.pattern.1@2-*mask*0")
     assert capture(lm, [5, 6, 7, 8], edits).dtype == str(dtype).removeprefix("torch.")
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("style", STYLES)
+def test_values_computed_when_they_are_looked_at_are_vouched_for(style, dtype):
+    """Bit for bit those of a pass that keeps every value: fused kernels would round otherwise."""
+    lm = model(style, dtype)
+    ids = tokenizer().encode("Once upon a time there was a fox who")[:LENGTH]
+    at_once, on_demand = capture(lm, ids), capture(lm, ids, most_bytes=0)
+    assert on_demand.is_on_demand
+    for name in at_once.values:
+        assert np.array_equal(on_demand[name], at_once[name]), name
+        assert check(on_demand, name).passed

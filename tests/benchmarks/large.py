@@ -1,0 +1,156 @@
+"""A model as large as Llama 3.2 1B, in bfloat16: `python -m tests.benchmarks.large`, on Linux, by hand.
+
+Random weights are written to a temporary folder (2.5 GB); then a process of its own opens them as the app does,
+captures a run, draws the first picture of the page with its mark, and then every picture. Its memory is the most that was
+resident at once, mapped files included.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+
+WIDTH, LAYERS, HEADS, KV_HEADS, HIDDEN, VOCABULARY = 2048, 16, 32, 8, 8192, 128256
+CONFIG = {
+    "model_type": "llama",
+    "vocab_size": VOCABULARY,
+    "hidden_size": WIDTH,
+    "intermediate_size": HIDDEN,
+    "num_hidden_layers": LAYERS,
+    "num_attention_heads": HEADS,
+    "num_key_value_heads": KV_HEADS,
+    "head_dim": WIDTH // HEADS,
+    "max_position_embeddings": 131072,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 500000.0,
+    "tie_word_embeddings": True,
+}
+
+
+def write(folder: Path):
+    """Weights in files of a layer each, so that few are in memory at once, and a tokenizer of bytes."""
+    import tokenizers
+
+    def random(*shape: int) -> torch.Tensor:
+        return (torch.randn(*shape) / shape[-1] ** 0.5).bfloat16()
+
+    files, kv = {}, KV_HEADS * WIDTH // HEADS
+    for layer in range(LAYERS):
+        begin = f"model.layers.{layer}"
+        weights = {
+            f"{begin}.self_attn.q_proj.weight": random(WIDTH, WIDTH),
+            f"{begin}.self_attn.k_proj.weight": random(kv, WIDTH),
+            f"{begin}.self_attn.v_proj.weight": random(kv, WIDTH),
+            f"{begin}.self_attn.o_proj.weight": random(WIDTH, WIDTH),
+            f"{begin}.mlp.gate_proj.weight": random(HIDDEN, WIDTH),
+            f"{begin}.mlp.up_proj.weight": random(HIDDEN, WIDTH),
+            f"{begin}.mlp.down_proj.weight": random(WIDTH, HIDDEN),
+            f"{begin}.input_layernorm.weight": torch.ones(WIDTH).bfloat16(),
+            f"{begin}.post_attention_layernorm.weight": torch.ones(WIDTH).bfloat16(),
+        }
+        save_file(weights, folder / f"layer-{layer}.safetensors")
+        files |= dict.fromkeys(weights, f"layer-{layer}.safetensors")
+    ends = {"model.embed_tokens.weight": random(VOCABULARY, WIDTH), "model.norm.weight": torch.ones(WIDTH).bfloat16()}
+    save_file(ends, folder / "ends.safetensors")
+    files |= dict.fromkeys(ends, "ends.safetensors")
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": files}))
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=256, initial_alphabet=alphabet)
+    tokenizer.train_from_iterator(["a"], trainer)
+    tokenizer.save(str(folder / "tokenizer.json"))
+
+
+def resident() -> float:
+    """GB now."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) * 1024 / 1e9
+
+
+def look(folder: str, num_tokens: int):
+    """In a process of its own: opens, captures, draws; says what each took, and the memory until then."""
+    from explorer.state.selection import Selection
+    from explorer.tracing.library import Library, bytes_of
+    from explorer.views import VIEWS
+    from explorer.views.view import Panel
+
+    torch.set_num_threads(2)
+    began, base, peak = time.perf_counter(), resident(), [0.0]
+
+    def watch():
+        while True:
+            peak[0] = max(peak[0], resident())
+            time.sleep(0.01)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+    def told(what: str):
+        nonlocal began
+        took, began = time.perf_counter() - began, time.perf_counter()
+        print(f"{what:58s} {took:7.2f} s, {peak[0]:5.2f} GB at most", flush=True)
+
+    library = Library("cpu")
+    name = library.offered.open(folder)
+    lm, _tokenizer = library.model(name)
+    weights = bytes_of(lm) / 1e9
+    told(f"opened: weights {weights:.2f} GB, before it {base:.2f} GB resident")
+    ids = tuple(range(300, 300 + num_tokens))
+    with torch.inference_mode():
+        lm(torch.tensor([ids[:4]]))
+        told("a first pass over 4 tokens")
+        lm(torch.tensor([ids]))
+    told(f"a plain pass over {num_tokens} tokens")
+    trace = library.trace(name, ids)
+    told(f"the run of {num_tokens} tokens, {trace.num_bytes / 1e6:.0f} MB kept")
+
+    def drawn(panel: Panel) -> bool:
+        if not panel.applies_to(trace) or panel.compares or panel.kind == "html":
+            return False
+        selection = Selection(query=num_tokens - 1, layer=3, head=2).within(trace)
+        panel.draw(trace, selection)
+        return True
+
+    views = [view for view in VIEWS if view.applies_to(trace) and view.name not in ("patching", "training")]
+    first = next(panel for panel in views[0].panels if drawn(panel))
+    told(f"the first picture, {views[0].name}: {first.name}")
+    if first.mark:
+        mark = first.mark(trace, Selection(query=num_tokens - 1).within(trace))
+        told(f"its mark: {mark.state}")
+    for view in views:
+        count = sum(map(drawn, view.panels))
+        told(f"all {count} pictures of {view.name}")
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    print(f"most resident at once: {most:.2f} GB")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--folder", help="to write to and to keep, or where an earlier run wrote")
+    parser.add_argument("--look", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.look:
+        look(options.look, options.tokens)
+        return
+    with tempfile.TemporaryDirectory(prefix="large-") as temporary:
+        folder = Path(options.folder or temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / "tokenizer.json").exists():
+            write(folder)
+        command = [sys.executable, "-m", "tests.benchmarks.large", "--look", str(folder)]
+        subprocess.run([*command, "--tokens", str(options.tokens)], check=True)
+
+
+if __name__ == "__main__":
+    main()

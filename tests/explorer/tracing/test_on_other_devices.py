@@ -1,0 +1,97 @@
+"""Where there is a GPU, it computes what the CPU does: in every type of numbers, on demand, and of models in parts."""
+
+from copy import deepcopy
+
+import numpy as np
+import pytest
+import torch
+
+from explorer.analysis.rounding import HALF_UNIT, RUN_UNITS
+from explorer.explain.captured import check
+from explorer.state.interventions import parse_edits
+from explorer.tracing.capture import capture
+from model.checkpoint import load_checkpoint, save_checkpoint
+from model.generation.autoregressive import generate
+from tests.specimens import STYLES, models, tokenizer
+
+IDS = [3, 7, 1, 4, 2, 9, 6]
+HAS = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+DEVICES = [pytest.param(name, marks=pytest.mark.skipif(not has, reason=f"needs {name}")) for name, has in HAS.items()]
+DTYPES = torch.float32, torch.bfloat16, torch.float16
+on_each_device = pytest.mark.parametrize("device", DEVICES)
+in_each_type = pytest.mark.parametrize("dtype", DTYPES, ids=str)
+
+
+def limit(dtype: torch.dtype) -> float:
+    """Of what two runs may lie apart, as a share of the largest number; GPUs may round float32 products to 19 bits."""
+    kind = str(dtype).removeprefix("torch.")
+    return max(1e-3, RUN_UNITS[kind] * HALF_UNIT[kind])
+
+
+@on_each_device
+@in_each_type
+@pytest.mark.parametrize("kind", STYLES)
+def test_every_value_is_the_same(kind, dtype, device):
+    lm = deepcopy(models()[kind]).to(dtype)
+    on_cpu, there = capture(lm, IDS), capture(deepcopy(lm).to(device), IDS)
+    assert there.dtype == on_cpu.dtype
+    for name, value in on_cpu.values.items():
+        assert there[name].dtype == np.float32
+        allowed = limit(dtype) * max(1.0, float(np.abs(value).max()))
+        np.testing.assert_allclose(there[name], value, atol=allowed, rtol=0, err_msg=name)
+
+
+@on_each_device
+@pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
+def test_marks_are_true_there(dtype, device):
+    for kind in ("rope", "gpt", "grouped"):
+        lm = deepcopy(models()[kind]).to(device, dtype)
+        trace = capture(lm, IDS)
+        assert [name for name in trace.values if not check(trace, name).passed] == []
+        assert np.array_equal(trace.weights["lm_head.weight"][3], lm.lm_head.weight[3].float().cpu().numpy())
+
+
+@on_each_device
+@in_each_type
+@pytest.mark.parametrize("text", ["", "blocks.1.attn.z.1*zero", "blocks.0.resid_post*add*unembed.17*0.5"])
+def test_what_is_computed_when_it_is_looked_at_is_the_same(dtype, device, text):
+    lm = deepcopy(models()["rope"]).to(device, dtype)
+    at_once, on_demand = (capture(lm, IDS, parse_edits(text), most_bytes=most) for most in (float("inf"), 0))
+    assert on_demand.is_on_demand
+    for name in at_once.values:
+        allowed = limit(dtype) * max(1.0, float(np.abs(at_once[name]).max()))
+        np.testing.assert_allclose(on_demand[name], at_once[name], atol=allowed, rtol=0, err_msg=name)
+
+
+@on_each_device
+@in_each_type
+def test_a_text_is_written_on(dtype, device):
+    lm = deepcopy(models()["rope"]).to(device, dtype)
+    ids = list(IDS)
+    for step in generate(lm, IDS, max_new_tokens=8, temperature=0):
+        logits = lm(torch.tensor([ids], device=device))[0, -1].float()
+        assert logits[step.token_id] >= logits.max() - limit(dtype) * logits.abs().max()
+        ids.append(step.token_id)
+
+
+@on_each_device
+@in_each_type
+def test_a_model_spread_over_it_the_cpu_and_a_disk_computes_the_same(checkpoints_folder, dtype, device):
+    pytest.importorskip("accelerate")
+    lm = models()["rope"]
+    save_checkpoint(lm, tokenizer(), "some", dtype=torch.float32)
+    whole, _tokenizer = load_checkpoint("some", device, dtype)
+    first = 0 if device == "cuda" else device
+    device_map = {"": first, "blocks.0": "disk", "blocks.1": "cpu" if device == "cuda" else "disk"}
+    spread, _tokenizer = load_checkpoint("some", dtype=dtype, device_map=device_map)
+    assert spread.offloaded and spread.device.type == device
+    for text in ("", "blocks.1.attn.z.1*zero", "blocks.1.attn_norm*norm*none"):
+        one, other = capture(whole, IDS, parse_edits(text)), capture(spread, IDS, parse_edits(text))
+        for name in one.values:
+            allowed = limit(dtype) * max(1.0, float(np.abs(one[name]).max()))
+            np.testing.assert_allclose(other[name], one[name], atol=allowed, rtol=0, err_msg=name)
+        assert all(np.array_equal(one.weights[name], other.weights[name]) for name in ("embed.weight",) if name in one)
+    texts = [
+        [step.token_id for step in generate(each, IDS, max_new_tokens=6, temperature=0)] for each in (whole, spread)
+    ]
+    assert texts[0] == texts[1]
