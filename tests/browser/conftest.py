@@ -136,7 +136,7 @@ def leave(person: Person):
 
 @pytest.fixture(scope="package")
 def kept_page(profile, address) -> Iterator[list[Person]]:
-    """The person at the page that `regular` keeps open, if any."""
+    """The person at the page that `person` keeps open, if any."""
     kept = []
     yield kept
     for person in kept:
@@ -144,11 +144,9 @@ def kept_page(profile, address) -> Iterator[list[Person]]:
 
 
 @pytest.fixture
-def newcomer(profile, address, kept_page) -> Iterator[Callable[..., Person]]:
+def newcomer(profile, address) -> Iterator[Callable[..., Person]]:
     """Makes a person with a page of their own; at the end, nobody's page may have complained."""
     people = []
-    while kept_page:  # what happens to the profile, as going offline, is not to happen to a page that others go on with
-        leave(kept_page.pop())
 
     def arrive(address=address, viewport=DESK, profile=profile, **media) -> Person:
         people.append(arrived(profile, address, viewport, **media))
@@ -161,16 +159,10 @@ def newcomer(profile, address, kept_page) -> Iterator[Callable[..., Person]]:
 
 
 @pytest.fixture
-def person(newcomer) -> Person:
-    """Somebody who looks at the page as it opens."""
-    return newcomer().open()
-
-
-@pytest.fixture
-def regular(request, kept_page, profile, address) -> Iterator[Person]:
+def person(request, kept_page, profile, address) -> Iterator[Person]:
     """Somebody at the page as it opens, which others had open before: it goes back to its beginning by itself, in a
-    tenth of the time that opening it takes. For tests that change nothing but the state; one that fails leaves no page
-    to the next."""
+    tenth of the time that opening it takes. For tests that change nothing but the state, others ask for a `newcomer`;
+    one that fails leaves no page to the next."""
     person = kept_page.pop() if kept_page else arrived(profile, address).open()
     person.begin_again()
     failed = request.session.testsfailed
