@@ -11,10 +11,6 @@ from explorer.state.page_state import PageState
 from explorer.tracing.library import Library
 from explorer.tracing.runs import Runs
 
-MORE_ABOVE = """(picture) => picture.parentElement.prepend(
-  Object.assign(document.createElement("div"), { style: "min-height: 3000px" })
-)"""
-
 
 def clauses(state: dict) -> list:
     """What the page's state must be told."""
@@ -64,7 +60,9 @@ def test_a_picture_that_is_led_to_stays_in_sight_when_more_is_drawn_above_it(new
     person.at_rest().page.route("**/component_server/**", lambda route: held.append(route), times=1)
     with person.page.expect_request("**/component_server/**"):
         link.click()
-    person.page.locator(f"#{picture}").evaluate(MORE_ABOVE)
+    person.page.locator(f"#{picture}").evaluate(
+        "({ parentElement }) => { parentElement.style.paddingTop = '3000px'; }",
+    )
     expect(person.page.locator(f"#{picture}")).not_to_be_in_viewport()
     held[0].continue_()
     expect(person.page.locator(f"#{picture} [data-draws]")).to_be_in_viewport()

@@ -1,0 +1,6 @@
+"""A model that somebody else wrote: made one of ours, and held against it."""
+
+from explorer.own_module.diagnosing import diagnose
+from explorer.own_module.from_module import from_module
+
+__all__ = ["diagnose", "from_module"]
