@@ -10,6 +10,7 @@ import numpy as np
 
 from explorer.state.interventions import Intervention, Prompts, Recipe
 from explorer.state.settings import GenerationSettings
+from explorer.tracing.diagnosis import Report
 from explorer.tracing.directions import direction
 from explorer.tracing.jobs import worked_out
 from explorer.tracing.models import ablated, asked, outcome_of
@@ -39,6 +40,7 @@ class Trace:
         model: identity of the model that ran (see `explorer.tracing.models`); None where none did.
         dtype: the type of the numbers that the model computed with, which says how it rounds.
         training: how the model came about; None where nobody knows.
+        diagnosis: how somebody's own module differs from the model that was made of it; None where it was made of none.
     """
 
     config: ModelConfig
@@ -53,6 +55,7 @@ class Trace:
     model: Hashable = None
     dtype: str = "float32"
     training: Training | None = None
+    diagnosis: Report | None = None
 
     def __len__(self) -> int:
         return len(self.token_ids)
