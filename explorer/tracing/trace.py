@@ -94,8 +94,15 @@ class Trace:
         """
         return np.stack([self[pattern.replace("*", str(layer))] for layer in range(self.config.num_layers)])
 
+    @property
+    def has_weights(self) -> bool:
+        """Whether weights are known: not of a module of another build."""
+        return self.model is not None or bool(self.weights)
+
     def has(self, pattern: str) -> bool:
-        """Whether a value was captured under the name, with * for any layer."""
+        """Whether a value was captured, by its name, with * for any layer; of a weight, whether weights are known."""
+        if pattern.endswith(".weight"):
+            return self.has_weights
         expression = re.compile(re.escape(pattern).replace(r"\*", r"\d+"))
         return any(expression.fullmatch(name) for name in self.values)
 
