@@ -13,6 +13,7 @@ import torch
 from explorer.language import _
 from explorer.state.interventions import FromOther, Intervention
 from explorer.tracing.capture import capture, offered
+from explorer.tracing.diagnosis import load_report
 from explorer.tracing.donation import ready
 from explorer.tracing.freed_memory import give_back
 from explorer.tracing.lru import LRU
@@ -128,7 +129,8 @@ class Library:
     def _offered(self, lm: TransformerLM) -> Offer:
         """Also how the model came about, and its training's others; without keeping the library, which keeps it."""
         checkpoint, *_rest = identity_of(lm)
-        training = training_of(checkpoint, self.checkpoints, checkpoint_folder(self.offered.place(checkpoint)))
+        folder = checkpoint_folder(self.offered.place(checkpoint))
+        training = training_of(checkpoint, self.checkpoints, folder)
         held = WeakMethod(self.held)
 
         def read(*question: Any) -> tuple[TransformerLM, Trace]:
@@ -136,7 +138,7 @@ class Library:
                 raise ReferenceError("the library that this model came from is gone, and with it its training's others")
             return ask(*question)
 
-        return replace(offered(lm), training=training, read=read)
+        return replace(offered(lm), training=training, diagnosis=load_report(folder), read=read)
 
     def held(
         self, checkpoint: str, token_ids: tuple[int, ...], edits: tuple[Intervention, ...] = ()

@@ -9,8 +9,8 @@ from model.kv_cache import KVCache
 from model.layers.softcap import softcap
 from model.transformer_lm import TransformerLM
 
-# Bytes of a model whose matrices are: up to GPT-2 small's. Its step takes 1.4 times as long with its own matrices, which
-# copies take as long to make as some 40 tokens save; but every text that is being written has copies of its own.
+# Bytes of a model whose matrices are: up to GPT-2 small's. Its step takes 1.4 times as long with its own, which copies
+# take as long to make as some 40 tokens save; but every text that is being written has copies of its own.
 MOST_COPIED = 512 << 20
 
 
