@@ -8,7 +8,7 @@ from explorer.architecture.facts import facts
 from explorer.language import N_, _, look_up
 from explorer.lessons.examples import EXAMPLES
 from explorer.state.errors import UserError
-from explorer.state.page_state import PageState, turn_of
+from explorer.state.page_state import OF_OTHER, PageState, turn_of
 from explorer.state.run import Run
 from explorer.state.selection import Selection
 from explorer.state.settings import GenerationSettings
@@ -69,6 +69,9 @@ class Events:
         first = {"checkpoint": self.checkpoint, "text": FIRST_PROMPT}
         if unknown := unknown_view(query.get("view")):
             warn(UserError(unknown))
+        if unknown := ", ".join(sorted(name for name in query if name.startswith(OF_OTHER) and name not in OTHER)):
+            told_of = _("Of B an address has {known}; {unknown} is left out.", known=", ".join(OTHER), unknown=unknown)
+            warn(UserError(told_of))
         wrong = None
         for left_out, template in LEFT_OUT.items():
             kept = {name: value for name, value in query.items() if name not in (*left_out, *OTHER * bool(left_out))}
@@ -180,8 +183,6 @@ class Events:
             warn(UserError(_("{wrong}: the second run is closed.", wrong=told(error))))
             return asked.without_patches()
         return both
-
-    @telling
 
     def show_model(self, checkpoint: str, top_k: int) -> dict:
         lm, _tokenizer = self.opening.runs.model(checkpoint)

@@ -30,7 +30,7 @@ export function addressOf(state, address) {
     if (text) url.searchParams.set(name, text);
     else url.searchParams.delete(name);
   }
-  url.searchParams.delete("text"); // the ids say the same, exactly
+  for (const text of ["text", "b.text"]) url.searchParams.delete(text); // the ids say the same, exactly
   url.searchParams.delete("turn");
   return url;
 }
