@@ -106,9 +106,10 @@ def test_names_of_the_address_take_the_place_of_the_steps(plain):
 
 
 def test_another_text_is_looked_at_from_its_end(plain):
-    longer = of('{of: probability, rank: 1, text: "Once upon a"}').at(plain)
-    trace = plain.but({"text": "Once upon a"}).trace
-    assert longer == pytest.approx(softmax(trace["logits"][-1]).max())
+    for text in ("Once upon a", "Once upon a time there was a fox who wanted the moon"):
+        found = of(f'{{of: probability, rank: 1, text: "{text}"}}').at(plain)
+        trace = plain.but({"text": text}).trace
+        assert found == pytest.approx(softmax(trace["logits"][-1]).max())
 
 
 @pytest.mark.parametrize(
