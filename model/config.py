@@ -3,7 +3,9 @@
 import math
 from dataclasses import dataclass, fields
 
+from model.config_checks import check
 from model.errors import ModelError
+from model.rope_scaling import RopeScaling
 
 CHOICES = {
     "norm": ("rmsnorm", "layernorm"),
@@ -13,64 +15,7 @@ CHOICES = {
     "rope_layout": ("adjacent", "half_split"),
     "ffn": ("swiglu", "geglu", "relu", "relu2", "gelu", "gelu_tanh"),
 }
-ROPE_SCALINGS = ("linear", "ntk", "llama3")
 GATED = ("swiglu", "geglu")  # the feed-forwards with a gate
-LARGEST = 1 << 28  # of any size: so large no product of two overflows, and no model can be
-SWITCHES = ("bias", "qkv_bias", "unbiased_qkv", "unembedding_bias", "qk_norm", "tie_embeddings", "scale_embeddings")
-
-
-def is_number(value) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def is_window(value) -> bool:
-    return value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RopeScaling:
-    """How to slow rotary frequencies, so that later positions turn no further than the trained ones did.
-
-    Attributes:
-        kind: "linear" divides all by `factor`, as if positions were (Chen et al. 2023); "ntk" enlarges the base so that
-            the slowest is divided by `factor` and the fastest stays (bloc97 2023, "NTK-aware"); "llama3" leaves the
-            fast, divides the slow by `factor` and goes over from one to the other in between (Llama 3.1).
-        factor: s ≥ 1, how many times longer contexts become.
-        low_frequency_factor: llama3: slow are those that turn fewer times than this in the original context.
-        high_frequency_factor: llama3: fast are those that turn more times than this in the original context.
-        original_context_length: llama3: positions in training.
-
-    Raises:
-        ValueError: a field is out of its range.
-    """
-
-    kind: str
-    factor: float
-    low_frequency_factor: float = 1.0
-    high_frequency_factor: float = 4.0
-    original_context_length: int = 8192
-
-    def __post_init__(self):
-        if self.kind not in ROPE_SCALINGS:
-            raise ModelError(
-                "the kind of RoPE scaling must be one of {known}, got {got!r}",
-                known=", ".join(ROPE_SCALINGS),
-                got=self.kind,
-            )
-        if not is_number(self.factor) or not 1 <= self.factor < math.inf:
-            raise ModelError("the factor of RoPE scaling must be a number of at least 1, got {got!r}", got=self.factor)
-        low, high = self.low_frequency_factor, self.high_frequency_factor
-        if not (is_number(low) and is_number(high) and 0 < low < high):
-            raise ModelError(
-                "low_frequency_factor must be positive and below high_frequency_factor, got {low!r} and {high!r}",
-                low=low,
-                high=high,
-            )
-        length = self.original_context_length
-        if not isinstance(length, int) or isinstance(length, bool) or length < 1:
-            raise ModelError(
-                "{name} must be a positive integer, got {got!r}", name="original_context_length", got=length
-            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,64 +186,6 @@ class ModelConfig:
             raise ModelError("incomplete model config: {why}", why=error) from None
 
     def __post_init__(self):
-        sizes = ["vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff"]
-        sizes += [name for name in ("num_kv_heads", "head_dim", "rotary_dim") if getattr(self, name) is not None]
-        for name in sizes:
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ModelError("{name} must be a positive integer, got {got!r}", name=name, got=value)
-            if value > LARGEST:
-                raise ModelError("{name} must be at most {most:,}, got {got:,}", name=name, most=LARGEST, got=value)
-        for name, choices in CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise ModelError(
-                    "{name} must be one of {known}, got {got!r}",
-                    name=name,
-                    known=", ".join(choices),
-                    got=getattr(self, name),
-                )
-        for name in SWITCHES:
-            if not isinstance(getattr(self, name), bool):
-                raise ModelError("{name} must be true or false, got {got!r}", name=name, got=getattr(self, name))
-        for name in ("dropout", "attention_dropout"):
-            value = getattr(self, name)
-            if not is_number(value) or not 0 <= value < 1:
-                raise ModelError("{name} must be a number in [0, 1), got {got!r}", name=name, got=value)
-        numbers = "rope_theta", "norm_eps", "embedding_multiplier"
-        optional = "score_divisor", "score_cap", "logit_cap", "local_rope_theta"
-        for name in (*numbers, *(name for name in optional if getattr(self, name) is not None)):
-            value = getattr(self, name)
-            if not is_number(value) or not 0 < value < math.inf:
-                raise ModelError("{name} must be a positive number, got {got!r}", name=name, got=value)
-        if not isinstance(self.windows, tuple) or not self.windows or not all(map(is_window, self.windows)):
-            raise ModelError(
-                "windows must be a list of positive integers, or null where a layer has none, got {got!r}",
-                got=self.windows,
-            )
-        turning = self.rotary_layers
-        if not isinstance(turning, tuple) or not turning or not all(isinstance(each, bool) for each in turning):
-            raise ModelError("rotary_layers must be a list of true or false, got {got!r}", got=turning)
+        check(self, CHOICES)
         if self.rope_scaling is not None and not isinstance(self.rope_scaling, RopeScaling):
             raise ModelError("rope_scaling must be a RopeScaling or None, got {got!r}", got=self.rope_scaling)
-        if self.head_dim is None and self.d_model % self.num_heads:
-            raise ModelError(
-                "num_heads must divide d_model, got {heads} heads for d_model {width}",
-                heads=self.num_heads,
-                width=self.d_model,
-            )
-        if self.num_heads % self.kv_heads:
-            raise ModelError(
-                "num_kv_heads must divide num_heads, got {groups} for {heads} heads",
-                groups=self.num_kv_heads,
-                heads=self.num_heads,
-            )
-        if self.position == "rope" and self.d_head % 2:
-            raise ModelError("RoPE needs an even head width, got {got}", got=self.d_head)
-        if self.position == "rope" and (self.turned_dims % 2 or self.turned_dims > self.d_head):
-            raise ModelError(
-                "rotary_dim must be even and at most the head width {width}, got {got}",
-                width=self.d_head,
-                got=self.rotary_dim,
-            )
-        if self.position == "sinusoidal" and self.d_model % 2:
-            raise ModelError("sinusoidal positions need an even d_model, got {got}", got=self.d_model)

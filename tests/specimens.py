@@ -15,7 +15,8 @@ from explorer.tracing.capture import capture, offered
 from explorer.tracing.models import offer
 from explorer.tracing.trace import Trace
 from explorer.tracing.training import Training
-from model.config import ModelConfig, RopeScaling
+from model.config import ModelConfig
+from model.rope_scaling import RopeScaling
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
-from model.config import RopeScaling
 from model.layers.position_table import PositionTable
 from model.layers.rope_scaling import rotary_frequencies
+from model.rope_scaling import RopeScaling
 from model.tap import Tap
 
 

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from model.config import RopeScaling
+from model.rope_scaling import RopeScaling
 
 
 def rotary_frequencies(

@@ -10,7 +10,8 @@ of the weights, as are the products of activations that they stand for.
 import math
 from dataclasses import replace
 
-from model.config import ModelConfig, is_number
+from model.config import ModelConfig
+from model.config_checks import is_number
 from model.errors import ModelError
 from model.pretrained import llama
 from model.pretrained.settings import Settings

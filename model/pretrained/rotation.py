@@ -5,8 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from model.config import ModelConfig, RopeScaling
+from model.config import ModelConfig
 from model.pretrained.settings import Settings
+from model.rope_scaling import RopeScaling
 
 
 def rotation(

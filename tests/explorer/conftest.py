@@ -9,6 +9,7 @@ import torch
 
 from explorer.tracing.library import Library
 from explorer.tracing.trace import Trace
+from explorer.views.style import template
 from model.checkpoint import save_checkpoint
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
@@ -36,6 +37,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]):
             of_each_style.pop(place % len(of_each_style))
             for item in of_each_style:
                 item.add_marker(pytest.mark.exhaustive)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def without_template() -> Iterator[None]:
+    """Plotly checks the template of each figure anew, which takes longer than all else of it. Ours is one for all, and
+    `test_style` has it checked."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("explorer.views.style.template", lambda theme: {})
+        yield
+
+
+@pytest.fixture
+def with_template(without_template, monkeypatch):
+    """Figures have their template, as everywhere but in tests."""
+    monkeypatch.setattr("explorer.views.style.template", template)
 
 
 @pytest.fixture(params=in_turn(STYLES))

@@ -3,7 +3,9 @@ from dataclasses import FrozenInstanceError, asdict, fields, replace
 
 import pytest
 
-from model.config import ROPE_SCALINGS, SWITCHES, ModelConfig, RopeScaling
+from model.config import ModelConfig
+from model.config_checks import SWITCHES
+from model.rope_scaling import ROPE_SCALINGS, RopeScaling
 
 # A config.json from before there was a choice of anything that is not named here.
 OLD = {

@@ -10,7 +10,7 @@ from explorer.explain.captured import _CHECKED, check, derivation_of, inputs_of,
 from explorer.explain.captured.taps import formula_of
 from explorer.explain.source import ROOT
 from explorer.tracing.capture import capture
-from model.config import RopeScaling
+from model.rope_scaling import RopeScaling
 from model.transformer_lm import TransformerLM
 from tests.specimens import kinds_edited_trace_of, stream_edited_trace_of
 

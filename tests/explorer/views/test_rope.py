@@ -10,7 +10,7 @@ from explorer.explain.notation import number
 from explorer.state.selection import Selection
 from explorer.views.positions import rope
 from explorer.views.style import label, positions
-from model.config import RopeScaling
+from model.rope_scaling import RopeScaling
 
 QUERY, KEY = 9, 4
 

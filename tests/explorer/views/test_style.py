@@ -179,7 +179,7 @@ def test_values_up_to_0_end_at_the_background(theme):
     assert [color for _, color in scale] == list(theme.diverging[:3])
 
 
-def test_a_figure_says_what_it_shows():
+def test_a_figure_says_what_it_shows(with_template):
     fig = figure(go.Bar(y=[1]), alt="One bar.", bargap=0.5)
     assert fig.layout.meta["alt"] == "One bar."
     assert fig.layout.bargap == 0.5

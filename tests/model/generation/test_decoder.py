@@ -2,7 +2,8 @@ import pytest
 import torch
 from torch import nn
 
-from model.config import CHOICES, SWITCHES
+from model.config import CHOICES
+from model.config_checks import SWITCHES
 from model.generation import decoder
 from model.generation.decoder import IncrementalDecoder
 from model.kv_cache import KVCache

@@ -4,9 +4,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from model.config import RopeScaling
 from model.layers.rope import RotaryPositionalEmbedding
 from model.layers.rope_scaling import rotary_frequencies
+from model.rope_scaling import RopeScaling
 
 THETA, D_HEAD = 500000.0, 64
 PLAIN = rotary_frequencies(THETA, D_HEAD)

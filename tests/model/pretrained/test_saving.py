@@ -7,10 +7,10 @@ import torch
 from torch.testing import assert_close
 
 from model.checkpoint import load_checkpoint
-from model.config import RopeScaling
 from model.errors import ModelError
 from model.generation.autoregressive import generate
 from model.pretrained.saving import save_hugging_face
+from model.rope_scaling import RopeScaling
 from tests.hugging_face import transformers
 from tests.specimens import STORIES, TEXT
 

@@ -11,7 +11,7 @@ from explorer.views.style import figure
 from explorer.web.widgets.figure import Figure
 
 
-def test_the_figure_travels_without_its_template(trace):
+def test_the_figure_travels_without_its_template(with_template, trace):
     drawn = attention.pattern(trace, 0, 0, query=3, key=1)
     data, layout = Figure.pack(drawn)
     sent = {"data": json.loads(data), "layout": json.loads(layout)}

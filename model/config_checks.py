@@ -1,0 +1,111 @@
+"""What a model's config may hold."""
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from model.errors import ModelError
+
+if TYPE_CHECKING:
+    from model.config import ModelConfig
+
+SWITCHES = ("bias", "qkv_bias", "unbiased_qkv", "unembedding_bias", "qk_norm", "tie_embeddings", "scale_embeddings")
+LARGEST = 1 << 28  # of any size: so large no product of two overflows, and no model can be
+
+
+def check(config: "ModelConfig", choices: Mapping[str, tuple[str, ...]]):
+    """Whether all fields can be, alone and together.
+
+    Args:
+        choices: of fields that are one of some words, which.
+
+    Raises:
+        ValueError: a field is out of its range; the message says which and what was wanted.
+    """
+    _check_sizes(config)
+    _check_choices(config, choices)
+    _check_numbers(config)
+    _check_layers(config)
+    _check_heads(config)
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_window(value: Any) -> bool:
+    return value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0)
+
+
+def _check_sizes(config: "ModelConfig"):
+    sizes = ["vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff"]
+    sizes += [name for name in ("num_kv_heads", "head_dim", "rotary_dim") if getattr(config, name) is not None]
+    for name in sizes:
+        value = getattr(config, name)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ModelError("{name} must be a positive integer, got {got!r}", name=name, got=value)
+        if value > LARGEST:
+            raise ModelError("{name} must be at most {most:,}, got {got:,}", name=name, most=LARGEST, got=value)
+
+
+def _check_choices(config: "ModelConfig", choices: Mapping[str, tuple[str, ...]]):
+    for name, known in choices.items():
+        if getattr(config, name) not in known:
+            raise ModelError(
+                "{name} must be one of {known}, got {got!r}",
+                name=name,
+                known=", ".join(known),
+                got=getattr(config, name),
+            )
+    for name in SWITCHES:
+        if not isinstance(getattr(config, name), bool):
+            raise ModelError("{name} must be true or false, got {got!r}", name=name, got=getattr(config, name))
+
+
+def _check_numbers(config: "ModelConfig"):
+    for name in ("dropout", "attention_dropout"):
+        value = getattr(config, name)
+        if not is_number(value) or not 0 <= value < 1:
+            raise ModelError("{name} must be a number in [0, 1), got {got!r}", name=name, got=value)
+    numbers = "rope_theta", "norm_eps", "embedding_multiplier"
+    optional = "score_divisor", "score_cap", "logit_cap", "local_rope_theta"
+    for name in (*numbers, *(name for name in optional if getattr(config, name) is not None)):
+        value = getattr(config, name)
+        if not is_number(value) or not 0 < value < math.inf:
+            raise ModelError("{name} must be a positive number, got {got!r}", name=name, got=value)
+
+
+def _check_layers(config: "ModelConfig"):
+    if not isinstance(config.windows, tuple) or not config.windows or not all(map(_is_window, config.windows)):
+        raise ModelError(
+            "windows must be a list of positive integers, or null where a layer has none, got {got!r}",
+            got=config.windows,
+        )
+    turning = config.rotary_layers
+    if not isinstance(turning, tuple) or not turning or not all(isinstance(each, bool) for each in turning):
+        raise ModelError("rotary_layers must be a list of true or false, got {got!r}", got=turning)
+
+
+def _check_heads(config: "ModelConfig"):
+    if config.head_dim is None and config.d_model % config.num_heads:
+        raise ModelError(
+            "num_heads must divide d_model, got {heads} heads for d_model {width}",
+            heads=config.num_heads,
+            width=config.d_model,
+        )
+    if config.num_heads % config.kv_heads:
+        raise ModelError(
+            "num_kv_heads must divide num_heads, got {groups} for {heads} heads",
+            groups=config.num_kv_heads,
+            heads=config.num_heads,
+        )
+    if config.position == "rope" and config.d_head % 2:
+        raise ModelError("RoPE needs an even head width, got {got}", got=config.d_head)
+    if config.position == "rope" and (config.turned_dims % 2 or config.turned_dims > config.d_head):
+        raise ModelError(
+            "rotary_dim must be even and at most the head width {width}, got {got}",
+            width=config.d_head,
+            got=config.rotary_dim,
+        )
+    if config.position == "sinusoidal" and config.d_model % 2:
+        raise ModelError("sinusoidal positions need an even d_model, got {got}", got=config.d_model)

@@ -1,0 +1,161 @@
+"""The parts of the map: which there are, where they stand, and what a click on each selects."""
+
+from collections import Counter
+from dataclasses import fields, replace
+from itertools import pairwise
+
+import pytest
+from numpy.testing import assert_allclose
+
+from explorer.analysis.next_token import next_token, ranking
+from explorer.analysis.overview import overview
+from explorer.explain.notation import full
+from explorer.state.selection import Selection
+from explorer.views import VIEWS
+from explorer.views.overview import wide as at
+from explorer.views.overview.diagram import Part
+from explorer.views.overview.parts import Parts
+from explorer.views.overview.plan import Box
+from explorer.views.overview.tall import Tall
+from explorer.views.overview.wide import Wide
+from tests import layouts
+
+from .shown import SELECTION, centre
+
+
+def test_every_part_of_every_block_is_drawn(trace, parts):
+    config = trace.config
+    layers, added = config.num_layers, config.position in ("sinusoidal", "learned")
+    assert Counter(part.kind for part in parts) == Counter(
+        token=1,
+        position=added,
+        addition=len(layouts.sums(config)) + added,
+        norm=len(layouts.norms(config)) + (config.norm_placement != "post"),
+        rotation=sum(config.rotates(layer) for layer in range(layers)),
+        head=layers * config.num_heads,
+        o_proj=layers,
+        feed_forward=layers,
+        lm_head=1,
+        next_token=5,
+    )
+
+
+@pytest.mark.parametrize("kind", [Wide, Tall])
+def test_every_part_stands_where_it_belongs(trace, diagram, parts, kind):
+    """Each kind in its row across the data's way, and those of a layer between the edges of its block along it."""
+    sheet, plan = [Wide, Tall].index(kind), kind(trace.config, 5)
+    rows = {name: getattr(plan, name) for name in ("heads", "o_proj", "feed_forward", "position", "lm_head")}
+    rows |= {"head": rows["heads"], "token": plan.beside_stream, "rotation": (plan.rotary - 11, plan.rotary + 11)}
+    for part in parts:
+        left, upper, right, lower = part.boxes[sheet]
+        width, height = diagram.sheets[sheet].size
+        assert 0 <= left < right <= width and 0 <= upper < lower <= height
+        first, near, last, far = along_and_across(part.boxes[sheet], kind)
+        if part.kind in rows:
+            assert rows[part.kind][0] <= near and far <= rows[part.kind][1] + 1e-9
+        if part.kind == "addition":
+            assert (near + far) / 2 == pytest.approx(plan.stream)
+        layer = part.selects.get("layer")
+        if layer is not None and plan.start <= (first + last) / 2 <= plan.end:
+            assert plan.at(layer, 0) - 1e-9 <= first and last <= plan.at(layer, 1) + 1e-9
+    for part in parts:
+        if part.kind == "head":
+            assert part.boxes[sheet] == plan.head(part.selects["layer"], part.selects["head"])
+            assert part.written == str(part.selects["head"])
+    for way in (("token", "o_proj", "lm_head"), ("token", "addition", "lm_head")):
+        ends = [along_and_across(part.boxes[sheet], kind)[::2] for part in parts if part.kind in way]
+        assert all(a[1] < b[0] for a, b in pairwise(ends))
+
+
+def along_and_across(box: Box, kind: type) -> Box:
+    """From and to where along the data's way, and across it: to the right on a wide page, down on a narrow one."""
+    left, upper, right, lower = box
+    return box if kind is Wide else (upper, left, lower, right)
+
+
+def test_a_click_selects_what_there_is(trace, parts):
+    names = {view.name for view in VIEWS}
+    numbers = {field.name for field in fields(Selection) if field.type is int}
+    for part in parts:
+        clicked = replace(SELECTION, **part.selects)
+        assert clicked == clicked.within(trace) and clicked.view in names
+        assert set(part.selects) - {"view"} <= numbers
+
+
+def test_a_click_leads_to_the_parts_own_tab(trace, parts):
+    tabs = {
+        "token": "tokens",
+        "position": "positions",
+        "norm": "residual",
+        "addition": "residual",
+        "rotation": "positions",
+        "head": "attention",
+        "o_proj": "attention",
+        "feed_forward": "feed_forward",
+        "lm_head": "prediction",
+        "next_token": "overview",
+    }
+    assert all(part.selects.get("view", "overview") == tabs[part.kind] for part in parts)
+    layers, per_layer = range(trace.config.num_layers), range(trace.config.num_heads)
+    chosen = {kind: [without_view(part) for part in parts if part.kind == kind] for kind in tabs}
+    assert chosen["head"] == [{"layer": layer, "head": head} for layer in layers for head in per_layer]
+    for kind in ("o_proj", "feed_forward"):
+        assert chosen[kind] == [{"layer": layer} for layer in layers]
+    assert chosen["rotation"] == [{"layer": layer} for layer in layers if trace.config.rotates(layer)]
+    assert [*chosen["token"], *chosen["lm_head"]] == [{}, {}]
+    assert chosen["next_token"] == [{"target": rank} for rank in range(1, 6)]
+
+
+def without_view(part: Part) -> dict[str, int]:
+    return {field: value for field, value in part.selects.items() if field != "view"}
+
+
+BLOCKS = {  # where norms stand -> the parts of a block in their order
+    "pre": ["norm", "o_proj", "addition", "norm", "feed_forward", "addition"],
+    "post": ["o_proj", "addition", "norm", "feed_forward", "addition", "norm"],
+    "parallel": ["norm", "o_proj", "norm", "feed_forward", "addition"],
+    "output": ["o_proj", "norm", "addition", "feed_forward", "norm", "addition"],
+    "sandwich": ["norm", "o_proj", "norm", "addition", "norm", "feed_forward", "norm", "addition"],
+    "shared": ["norm", "o_proj", "feed_forward", "addition"],
+}
+
+
+def test_the_norm_sits_where_it_sits(plan, parts, post):
+    """Between an addition and the next block's read if post-norm, else on the way into its sublayer or out of it."""
+    norms = [part for part in parts if part.kind == "norm"]
+    ends = [part for part in norms if centre(part)[1] == at.STREAM]
+    assert len(ends) == (len(norms) if post else 1)
+    order = [part.kind for part in parts if part.kind not in ("head", "rotation", "next_token")]
+    block = BLOCKS[plan.config.norm_placement]
+    first = order.index(block[0], order.index("token") + 1)
+    last = first + 2 * len(block)
+    assert order[first:last] == block * 2
+    assert order[last:] == ([] if post else ["norm"]) + ["lm_head"]
+    for layer in range(plan.config.num_layers):
+        for name in layouts.NORMS[plan.config.norm_placement]:
+            x, y = plan.norm(layer, name)
+            sublayer = name.split("_")[0]
+            read, added = (plan.place(layer, f"{what}_{sublayer}") for what in ("read", "add"))
+            assert read < added
+            shared = plan.config.norm_placement == "shared"  # where it reads, and then where both branch off
+            assert (y == at.STREAM) is post
+            if layouts.output_norm(plan.config, sublayer) == name:
+                assert x == added and (plan.o_proj[1] < y < at.STREAM or at.STREAM < y < plan.feed_forward[0])
+                continue
+            assert added < x if post else x < read if shared else x == read
+    assert plan.changes() == sorted(plan.changes())
+
+
+def test_probabilities_of_next_tokens_and_of_those_chosen(trace):
+    selection = replace(SELECTION, target=8, rival=20)
+    listed = [part for part in Parts(trace, selection, overview(trace, 9, 1, 2), "") if part.kind == "next_token"]
+    ranks = [1, 2, 3, 4, 5, 8, 20]
+    assert [part.selects for part in listed] == [{"target": rank} for rank in ranks]
+    order, plain, logits = ranking(trace, 9), next_token(trace, 9).plain, trace["logits"][9]
+    assert_allclose([part.value for part in listed], [plain[order[rank - 1]] for rank in ranks])
+    for rank, part in zip(ranks, listed, strict=True):
+        chance, logit = full(plain[order[rank - 1]]), full(logits[order[rank - 1]])
+        assert f": rank {rank}, probability {chance}\nlogit {logit}\n" in part.told
+    for sheet in (0, 1):
+        rows = [part.boxes[sheet][1] for part in listed]
+        assert rows == sorted(rows)

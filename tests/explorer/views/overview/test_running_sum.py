@@ -1,0 +1,50 @@
+"""The running sum below the map."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from explorer.views.overview import VIEW, sum_of
+from explorer.views.overview import wide as at
+from explorer.views.overview.wide import Wide
+from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL
+
+from .shown import SELECTION, centre
+
+
+def test_the_running_sum_goes_from_nothing_to_the_logit(trace, found, token_id):
+    bars = sum_of(trace, SELECTION).data[0]
+    starts, values = np.array(bars.base), np.array(bars.y)
+    assert starts[0] == 0
+    assert_allclose(starts[1:-1], (starts + values)[:-2], atol=1e-9)
+    assert starts[-1] == 0
+    assert values[-1] == pytest.approx(trace["logits"][SELECTION.query, token_id], abs=1e-4)
+    assert values[:-1].sum() == pytest.approx(values[-1])
+    added, shifted = trace.config.position in ("sinusoidal", "learned"), trace.config.norm == "layernorm"
+    sublayers = [ATTENTION, FEED_FORWARD] * trace.config.num_layers
+    assert list(bars.marker.color) == [EMBEDDING] * (1 + added) + sublayers + [NORM] * shifted + [RESIDUAL]
+    assert_allclose(values[1 + added : 1 + added + len(sublayers)], found.adds.ravel())
+    assert list(bars.x) == sorted(bars.x)
+
+
+def test_each_step_of_the_running_sum_is_below_its_part(trace, diagram, parts):
+    """In pixels, too: both pictures are as wide as their panel and nothing else."""
+    fig, panels = sum_of(trace, SELECTION), {panel.name: panel for panel in VIEW.panels}
+    token, *additions = (centre(part)[0] for part in parts if part.kind in ("token", "addition"))
+    end = [centre(part)[0] for part in parts if part.kind == "norm"][-1:] * (trace.config.norm == "layernorm")
+    if trace.config.norm_placement == "post":
+        end = [Wide(trace.config).after("final_norm")] * (trace.config.norm == "layernorm")
+    (last,) = (centre(part)[0] for part in parts if part.kind == "lm_head")
+    if trace.config.norm_placement in ("parallel", "shared"):  # two bars on either side of where both are added
+        first = 1 + (trace.config.position == "learned")
+        assert_allclose(fig.data[0].x[:first], [token, *additions][:first])
+        *pairs, drawn_end, drawn_last = fig.data[0].x[first:]
+        assert_allclose(np.reshape(pairs, (-1, 2)).mean(1), [token, *additions][first:])
+        assert (np.diff(pairs) > fig.data[0].width).all() and (drawn_end, drawn_last) == (*end, last)
+    else:
+        assert_allclose(fig.data[0].x, [token, *additions, *end, last])
+    assert tuple(fig.layout.xaxis.range) == (0, diagram.sheets[0].size[0])
+    assert (fig.layout.margin.l, fig.layout.margin.r) == (0, 0)
+    assert fig.layout.xaxis.automargin == "height" and fig.layout.yaxis.automargin is False
+    assert panels["map"].min_width == panels["sum"].min_width == at.WIDTH
+    assert (at.WIDTH, panels["map"].height) == diagram.sheets[0].size
