@@ -6,9 +6,11 @@ import os
 import signal
 import sys
 from collections.abc import Collection
+from pathlib import Path
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 
+from explorer.lessons.course.blocks import LessonError
 from explorer.own_module.command import add_arguments
 from explorer.own_module.serving import opened
 from explorer.state.settings import WritingLimits
@@ -69,6 +71,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
         help="models of the Hugging Face Hub that visitors may have opened (default: any where only this machine is "
         "served, none where others are)",
     )
+    parser.add_argument("--lessons", metavar="DIR", type=Path, help="folder with lessons of your own, besides ours")
     parser.add_argument(
         "--module",
         metavar="FILE.py:CLASS",
@@ -113,9 +116,11 @@ def main():
     except (CheckpointError, ValueError) as error:
         sys.exit(f"error: {error}")
     limits = WritingLimits(min(options.most_new_tokens, WritingLimits().tokens), options.most_seconds)
-    Page(library, checkpoint, limits).launch(
-        options.allowed_hosts, server_name=options.host, server_port=options.port, share=options.share
-    )
+    try:
+        page = Page(library, checkpoint, limits, options.lessons)
+    except (LessonError, OSError) as error:
+        sys.exit(f"error: {error}")
+    page.launch(options.allowed_hosts, server_name=options.host, server_port=options.port, share=options.share)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import permutations
+from itertools import permutations, takewhile
 
 import torch
 from torch import Tensor
@@ -106,8 +106,8 @@ class Walk:
 
     def _best(self, tap: str, wrong: list[str]) -> list[Mended]:
         """What mends a tap without harm to any other, and of that what mends most; several where they do as well."""
-        plain = tap.removesuffix(f".{PROBE}")
-        slips = [slip for slip in SLIPS if plain in slip.shows and slip.of(self.scope.config)]
+        reach = self._reach(tap)
+        slips = [slip for slip in SLIPS if set(reach) & set(slip.shows) and slip.of(self.scope.config)]
         known = [slip for slip in slips if slip in self.found]
         mended: list[Mended] = []
         for candidates in (singly(known), permutations(known, 2), singly(slips), self._pairs(slips)):
@@ -116,17 +116,24 @@ class Walk:
         least = min((len(each.left) for each in mended), default=0)
         return [each for each in mended if len(each.left) == least]
 
+    def _reach(self, tap: str) -> list[str]:
+        """The tap itself, and those right before it that are not seen: what goes wrong in them shows at it."""
+        plain = tap.removesuffix(f".{PROBE}")
+        taps = [each for each in self.scope.taps if not each.endswith(PROBE)]
+        before = reversed(taps[: taps.index(plain)])
+        return [plain, *takewhile(lambda each: each not in self.scope.seen, before)]
+
     def _pairs(self, slips: Sequence[Slip]) -> Iterator[tuple[Slip, ...]]:
         """Two slips at one place, looked for in the first block alone: in the others they are known then."""
         first = not isinstance(self.scope, Block) or self.scope.layer == 0
         return permutations(slips, 2) if first else iter(())
 
     def _mended(self, candidates, tap: str, wrong: list[str]) -> Iterator[Mended]:
-        at = tap.removesuffix(f".{PROBE}")
+        at, reach = tap.removesuffix(f".{PROBE}"), self._reach(tap)
         for slips in candidates:
             formulas = self.formulas
             for slip in slips:
-                formulas = slip.change(formulas, at)
+                formulas = slip.change(formulas, next(place for place in reach if place in slip.shows))
             if self.off(tap, formulas).differs:
                 continue
             left = self.differing(formulas)
@@ -155,7 +162,10 @@ class Walk:
         at = tap.removesuffix(f".{PROBE}")
         whole = f"{self.scope.start}{at}"
         cause = Cause(tuple(slip.name for slip in slips), tuple(slip.words for slip in slips))
-        place = min((slip.place_at(whole) for slip in slips), key=lambda place: order_of(place.split(".", 2)[-1]))
+        reach = self._reach(tap)
+        shown = [next((place for place in reach if place in slip.shows), at) for slip in slips]
+        places = [slip.place_at(f"{self.scope.start}{each}") for slip, each in zip(slips, shown, strict=True)]
+        place = min(places, key=lambda place: order_of(place.split(".", 2)[-1]))
         return Difference(place, whole, *self._numbers(off), cause, probed=self._shortened(tap))
 
     def _unexplained(self, tap: str, off: Off) -> Difference:

@@ -26,6 +26,7 @@ from explorer.tracing.outcome import outcome
 from explorer.tracing.patching.asked import ASKED, contrast_of
 from explorer.tracing.patching_question import PatchingQuestion
 from explorer.tracing.running_again import run_again
+from explorer.tracing.stored_weights import StoredWeights
 from explorer.tracing.tap_shapes import tap_shapes, trace_bytes
 from explorer.tracing.token_checks import check_tokens
 from explorer.tracing.trace import Trace
@@ -120,9 +121,8 @@ def outside_blocks(lm: TransformerLM) -> dict[str, torch.nn.Module]:
 
 
 def offered(lm: TransformerLM) -> Offer:
-    weights = {name: as_array(weight.detach()) for name, weight in lm.state_dict().items()}
     patching = ASKED | {"changed": changed}
-    return Offer(weights, ablate, outcome, token_contributions_of, mean_stream, write, run_again, patching)
+    return Offer(StoredWeights(lm), ablate, outcome, token_contributions_of, mean_stream, write, run_again, patching)
 
 
 def token_contributions_of(

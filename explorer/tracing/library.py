@@ -72,7 +72,7 @@ class Library:
         return self.offered.names
 
     def model(self, checkpoint: str) -> tuple[TransformerLM, Tokenizer]:
-        """The model, in float32, and the tokenizer of a checkpoint, as its files are now.
+        """The model and the tokenizer of a checkpoint, as its files are now.
 
         Raises:
             CheckpointError: there is none of that name (see `OfferedModels.place`), or it cannot be loaded.
@@ -90,7 +90,7 @@ class Library:
             takes, _left = check_room(checkpoint, bytes_of_weights(place), self.device)
             LOG.info("loading %s: its weights take up to %.0f MB of memory", checkpoint, takes / 1e6)
         try:
-            lm, tokenizer = load_checkpoint(place, device, torch.float32)
+            lm, tokenizer = load_checkpoint(place, device)
         finally:
             if version(place) != as_asked:
                 told = _("checkpoint {name!r} is being written: ask again in a moment", name=checkpoint)

@@ -13,6 +13,7 @@ import numpy as np
 from explorer.state.interventions import Intervention
 from explorer.tracing.diagnosis import Report
 from explorer.tracing.jobs import Job
+from explorer.tracing.matrices import Matrix
 from explorer.tracing.training import Training
 
 MOST_KEPT = 512  # ablations, and outcomes, of all models together; each is at most a number a part of the model
@@ -23,7 +24,7 @@ class Offer:
     """What a trace may ask of its model; holds the memory of the weights, and is let go with the model.
 
     Attributes:
-        weights: name -> float32 array, not to be written to.
+        weights: name -> weight, not to be written to (see `explorer.tracing.matrices`).
         ablate: (model, token ids, edits, position, token id) -> how probable the token is without each part (see
             `explorer.tracing.ablation`).
         outcome: (model, token ids, edits, position, token id) -> its logit and ln p (see `explorer.tracing.outcome`).
@@ -40,7 +41,7 @@ class Offer:
         read: (checkpoint, token ids, edits) -> another model of the same training, and what it computes.
     """
 
-    weights: Mapping[str, np.ndarray]
+    weights: Mapping[str, Matrix]
     ablate: Callable[..., np.ndarray]
     outcome: Callable[..., np.ndarray]
     token_contributions: Callable[..., Job]
@@ -140,14 +141,15 @@ def outcome_of(
 
 @dataclass(frozen=True)
 class Weights(Mapping):
-    """The weights of a model by name as float32, not to be written to, for as long as the model lives.
+    """The weights of a model by name, not to be written to, for as long as the model lives: each a float32 array, or a
+    matrix that is stored otherwise, of which any part is one (see `explorer.tracing.matrices`).
 
     Every access raises ReferenceError after that.
     """
 
     identity: Hashable
 
-    def __getitem__(self, name: str) -> np.ndarray:
+    def __getitem__(self, name: str) -> Matrix:
         return asked(self.identity)[1].weights[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from explorer.analysis.rounding import largest_error
+from explorer.analysis.rounding import largest_error, tolerance
 from explorer.explain.captured import Check, check, derivation_of, inputs_of
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import listed, number
@@ -42,6 +42,13 @@ class Mark:
         if checks and any(run.is_on_demand for run in runs):
             again = _("values inside a block were computed anew when looked at, from what entered it")
             details = f"{details} · {again}"
+        if checks and runs[0].dtype != "float32":
+            told = _(
+                "held to what {dtype} can tell: off by at most {percent}% of the terms that a number is made of",
+                dtype=runs[0].dtype,
+                percent=number(100 * tolerance(runs[0].dtype)),
+            )
+            details = f"{details} · {told}"
         if not all(check.passed for check in checks.values()):
             return cls("off", failures(checks, runs[0].dtype), details)
         return cls("recomputed" if checks else "unchecked", words, details)

@@ -21,6 +21,7 @@ from explorer.web.protocol import (
     FORMULA,
     GUESS,
     IN_FULL,
+    LESSON,
     LISTS,
     OPEN_MODEL,
     PICKER,
@@ -47,6 +48,8 @@ from explorer.web.widgets.guess import Guess
 from explorer.web.widgets.head_grid import HeadGrid
 from explorer.web.widgets.in_full import InFull
 from explorer.web.widgets.language_list import LanguageList
+from explorer.web.widgets.lesson import Lesson
+from explorer.web.widgets.lessons import Lessons
 from explorer.web.widgets.mode import Mode
 from explorer.web.widgets.model_map import ModelMap
 from explorer.web.widgets.open_model import OpenModel
@@ -99,10 +102,12 @@ class Layout:
             self.picker = Picker(offered.names, offered.opens, value=checkpoint, elem_id=PICKER)
             self.facts = Words(elem_id="facts")
             Mode(elem_id="mode")
+            Lessons(elem_id="lessons")
             self.share = gr.Button(_("Copy link"), size="sm", scale=0, min_width=90)
             LanguageList(elem_id="language")
             self.theme = gr.Button(_("Light / dark"), size="sm", scale=0, min_width=100)
         self.open_model = OpenModel(elem_id=OPEN_MODEL)
+        Lesson(elem_id=LESSON)
 
     def place_prompt(self):
         Words(
