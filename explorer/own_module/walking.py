@@ -5,56 +5,15 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import permutations, takewhile
 
-import torch
-from torch import Tensor
-
-from explorer.analysis.rounding import tolerance
 from explorer.own_module.formulas import Formulas
+from explorer.own_module.off import Off
 from explorer.own_module.slips import SLIPS
 from explorer.own_module.slips.of_precision import reduced
 from explorer.own_module.slips.slip import Slip
 from explorer.own_module.steps import PROBE, Block, Scope
 from explorer.tracing.diagnosis import Cause, Difference
 
-ALLOWED = tolerance("float32")  # of a token's largest number
-SMALLEST = 1e-30
 ON_THE_WAY = "q", "k", "v", "q_rot", "k_rot", "scores", "pattern", "z"
-
-
-@dataclass(frozen=True)
-class Off:
-    """How far a value is from what it should be.
-
-    Attributes:
-        largest: of the differences.
-        scale: of what it should be, the largest.
-        by_position: (T,) how many times as much as rounding explains.
-    """
-
-    largest: float
-    scale: float
-    by_position: Tensor
-
-    @classmethod
-    def of(cls, seen: Tensor, wanted: Tensor) -> "Off":
-        if seen.shape != wanted.shape:
-            return cls(float("inf"), 0.0, torch.full((len(seen),), float("inf")))
-        same = (seen == wanted) | (seen.isnan() & wanted.isnan())
-        apart = torch.where(same, 0.0, (seen - wanted).abs()).nan_to_num(float("inf"), float("inf"))
-        sizes = torch.maximum(seen.abs(), wanted.abs()).nan_to_num(0.0, 0.0, 0.0).amax(-1)
-        return cls(
-            apart.max().item(),
-            wanted.nan_to_num(0.0, 0.0, 0.0).abs().max().item(),
-            apart.amax(-1) / (ALLOWED * sizes + SMALLEST),
-        )
-
-    @property
-    def times(self) -> float:
-        return self.by_position.max().item()
-
-    @property
-    def differs(self) -> bool:
-        return not self.times <= 1
 
 
 @dataclass(frozen=True)
