@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from explorer.language import _
 from explorer.own_module.described import configs, with_context
@@ -14,10 +14,12 @@ from explorer.own_module.formulas import reference as formulas_of
 from explorer.own_module.from_module import TOLERANCE, check_ids, difference
 from explorer.own_module.names import Match, Table, match
 from explorer.own_module.observing import Seen, observe
+from explorer.own_module.off import Off
+from explorer.own_module.preparing import drawn, probe, some_ids
 from explorer.own_module.running import logits_of, own_copy
 from explorer.own_module.slips.slip import Slip
 from explorer.own_module.steps import PROBE, Beginning, Block, End
-from explorer.own_module.walking import Off, Walk
+from explorer.own_module.walking import Walk
 from explorer.own_module.weights import with_weights
 from explorer.own_module.words import told
 from explorer.state.errors import UserError
@@ -26,8 +28,6 @@ from explorer.tracing.diagnosis import Difference, Report, Row
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 
-EXAMPLE_TOKENS, SEED = 17, 0
-SHORTER = 1e-9, 1e-13  # mean squares at which other ε count, and none
 HEAD_TAPS = "q", "k", "v", "z"
 
 
@@ -87,14 +87,6 @@ def diagnose(
     return replace(report, seconds=time.monotonic() - began, module=name, spelling=found.spelling, notes=tuple(notes))
 
 
-def some_ids(found: Match, config: ModelConfig | None) -> list[int]:
-    size = len(found.parts["token_embedding"].weight) if "token_embedding" in found.parts else 1
-    length = min(EXAMPLE_TOKENS, config.context_length if config else EXAMPLE_TOKENS)
-    if "position_embedding" in found.parts:
-        length = min(length, len(found.parts["position_embedding"].weight))
-    return torch.randint(size, (length,), generator=torch.Generator().manual_seed(SEED)).tolist()
-
-
 def config_of(module: nn.Module, names: Table | None = None) -> ModelConfig:
     """What a module was to be, as far as its weights and attributes say; errors are those of `diagnose`."""
     student = own_copy(module)
@@ -118,48 +110,6 @@ def likeliest(student: nn.Module, found: Match, ids: Sequence[int]) -> ModelConf
     apart = {config: difference(with_weights(with_context(config, len(ids)), found), ids, known)[0] for config in tried}
     best = min(apart, key=apart.get)
     return best if found.spelling != "order" or apart[best] <= TOLERANCE * known.abs().max() else first
-
-
-def drawn(found: Match) -> list[str]:
-    """Draw the gains and biases that training did not touch, in place; says so."""
-    generator, gains, biases = torch.Generator().manual_seed(SEED), 0, 0
-    for name, part in found.parts.items():
-        if "norm" in name and bool((part.weight == 1).all()):
-            part.weight.copy_(0.5 + torch.rand(part.weight.shape, generator=generator))
-            gains += 1
-        if part.bias is not None and bool((part.bias == 0).all()):
-            part.bias.copy_(torch.randn(part.bias.shape, generator=generator) / 10)
-            biases += 1
-    if not gains + biases:
-        return []
-    return [
-        _(
-            "{gains} gains that were all 1 and {biases} biases that were all 0, as before training, are drawn at "
-            "random in both: what is left out would not show.",
-            gains=gains,
-            biases=biases,
-        )
-    ]
-
-
-@torch.no_grad()
-def probe(student: nn.Module, found: Match, seen: Seen, config: ModelConfig) -> None:
-    """Note what norms make of vectors as short as their ε counts."""
-    for name, part in found.parts.items():
-        x = seen.values.get(f"{name}.in")
-        if x is None or not part.module or name.split(".")[-1] not in ("attn_norm", "ffn_norm", "final_norm"):
-            continue
-        size = x.square().mean().sqrt()
-        if not torch.isfinite(size) or size == 0:
-            continue
-        short = torch.cat([x * (mean_square**0.5 / size) for mean_square in (config.norm_eps, *SHORTER)])  # (3 T, D)
-        try:
-            given = student.get_submodule(part.module)(short[None])
-        except Exception:  # nothing is known then, and the run itself went well
-            continue
-        if isinstance(given, Tensor) and given.numel() == short.numel():
-            seen.values[f"{name}.{PROBE}.in"] = short
-            seen.values[f"{name}.{PROBE}.out"] = given.detach().float().reshape(short.shape)
 
 
 @torch.no_grad()

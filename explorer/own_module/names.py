@@ -62,12 +62,14 @@ class Part:
     Attributes:
         weight, bias: its own; None where it has none.
         module: path of the module that it is, "" where its weight stands in none of its own.
+        within: path of the module that its weight stands in.
         rows: which of that module's outputs are its.
     """
 
     weight: Tensor
     bias: Tensor | None = None
     module: str = ""
+    within: str = ""
     rows: slice = field(default_factory=lambda: slice(None))
 
 
@@ -100,9 +102,10 @@ def match(module: nn.Module, names: Table | None = None) -> Match:
     stored = dict(module.named_parameters(remove_duplicate=False))
     if not stored:
         raise UserError(_("The module has no weights: is it the model itself, with its layers as attributes?"))
+    stems = {name: _stem(name, module) for name in stored}
     tables = {"table": dict(names or {})}
     tables |= {known: dict(table) | dict(names or {}) for known, table in SPELLINGS.items()}
-    found = {known: dict(_placed(stored, table)) for known, table in tables.items()}
+    found = {known: dict(_placed(stems, table)) for known, table in tables.items()}
     spelling = max(found, key=lambda known: len(found[known]))  # the first of those that have as many
     if len(found[spelling]) == len(stored):
         return Match(spelling, dict(_parts(module, stored, found[spelling])))
@@ -121,15 +124,27 @@ def match(module: nn.Module, names: Table | None = None) -> Match:
     )
 
 
-def _placed(stored: Mapping[str, Tensor], table: Table) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Of each name that a table has, what it is of ours."""
+def _stem(name: str, module: nn.Module | None = None) -> str:
+    """What tables call a weight: without ".weight" and ".bias", or whatever the only weight of a module is called."""
+    path, _dot, last = name.rpartition(".")
+    if last in ("weight", "bias") or (module and path and is_one_map(module.get_submodule(path))):
+        name = path
+    return WRAPPERS.sub("", name)
+
+
+def is_one_map(module: nn.Module) -> bool:
+    """Whether a module has a single weight, perhaps with a bias, and no parts."""
+    own = [name for name, _weight in module.named_parameters()]
+    return not list(module.children()) and len([name for name in own if "bias" not in name]) == 1
+
+
+def _placed(stems: Mapping[str, str], table: Table) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Of each name whose stem a table has, what it is of ours."""
     patterns = [
         (re.compile(re.escape(theirs).replace(r"\*", NUMBER)), (ours,) if isinstance(ours, str) else tuple(ours))
         for theirs, ours in table.items()
     ]
-    for name in stored:
-        stem = WRAPPERS.sub("", name)
-        stem = stem.removesuffix(".weight") if stem.endswith(".weight") else stem.removesuffix(".bias")
+    for name, stem in stems.items():
         for pattern, ours in patterns:
             if found := pattern.fullmatch(stem):
                 yield name, tuple(each.replace("*", found[1]) if "*" in each else each for each in ours)
@@ -142,8 +157,8 @@ def _parts(
     modules = dict(module.named_modules())
     weights = {name: ours for name, ours in placed.items() if not name.endswith("bias")}
     for name, ours in weights.items():
-        path, _dot, last = name.rpartition(".")
-        owner = path if last == "weight" else ""
+        path, _dot, _last = name.rpartition(".")
+        owner = path if path and is_one_map(modules[path]) else ""
         bias = stored.get(f"{path}.bias") if owner or not path else None
         weight = stored[name].detach()
         if type(modules.get(path)).__name__ == "Conv1D":  # transformers' of GPT-2: (in, out)
@@ -152,7 +167,7 @@ def _parts(
         first = 0
         for each, height in zip(ours, heights, strict=True):
             rows = slice(first, first + height) if len(ours) > 1 else slice(None)
-            yield each, Part(weight[rows], None if bias is None else bias.detach()[rows], owner, rows)
+            yield each, Part(weight[rows], None if bias is None else bias.detach()[rows], owner, path, rows)
             first += height
 
 
@@ -170,7 +185,8 @@ def _heights(weight: Tensor, count: int) -> list[int]:
 
 def sizes_in(state: Mapping[str, Tensor]) -> dict[str, int]:
     """What weights tell of sizes, by their names and shapes, as far as a spelling has them."""
-    found = max((dict(_placed(state, table)) for table in SPELLINGS.values()), key=len)
+    stems = {name: _stem(name) for name in state}
+    found = max((dict(_placed(stems, table)) for table in SPELLINGS.values()), key=len)
     shapes = {each: tuple(state[name].shape) for name, ours in found.items() for each in ours if "bias" not in name}
     sizes = {
         "num_layers": 1 + max((int(name.split(".")[1]) for name in shapes if name.startswith("blocks.")), default=-1)

@@ -78,10 +78,15 @@ def observe(module: nn.Module, match: Match, token_ids: Sequence[int], vocab_siz
     seen = Seen(tuple(token_ids))
     noting = _Noting(seen)
     with ExitStack() as hooks:
-        for name, path in blocks(module, match).items():
+        whole = blocks(module, match)
+        for name, path in whole.items():
             _hook(hooks, seen, module.get_submodule(path), name, None)
         for layer, path in attentions(module, match).items():
             noting.watch(hooks, module.get_submodule(path), layer)
+        for sublayer in ("attn", "ffn"):
+            for name, path in _around(module, match, f".{sublayer}").items():
+                if path not in whole.values():
+                    _hook(hooks, seen, module.get_submodule(path), f"{name}.{sublayer}", None)
         for name, part in match.parts.items():
             if part.module:
                 _hook(hooks, seen, module.get_submodule(part.module), name, part)
@@ -108,7 +113,7 @@ def _around(module: nn.Module, match: Match, inside: str) -> dict[str, str]:
     found = {}
     for layer in range(match.num_layers):
         name = f"blocks.{layer}"
-        paths = [part.module.split(".") for key, part in match.parts.items() if key.startswith(f"{name}{inside}.")]
+        paths = [part.within.split(".") for key, part in match.parts.items() if key.startswith(f"{name}{inside}.")]
         common = ".".join(os.path.commonprefix(paths)) if all(paths) else ""
         if common and type(module.get_submodule(common)).forward is not nn.Module.forward:
             found[name] = common

@@ -13,18 +13,18 @@ from model.config import ModelConfig
 from model.layers.softcap import softcap
 
 IN_BLOCK = {  # tap -> names of what is seen of it, the best first; * is the block
-    "attn_norm": ("*.attn.q_proj.in", "*.attn_norm.out"),
+    "attn_norm": ("*.attn.q_proj.in", "*.attn_norm.out", "*.attn.in"),
     "attn.q": ("*.attn.q_proj.out",),
     "attn.k": ("*.attn.k_proj.out",),
     "attn.v": ("*.attn.v_proj.out",),
     "attn.z": ("*.attn.o_proj.in",),
-    "attn.out": ("*.attn.o_proj.out",),
+    "attn.out": ("*.attn.o_proj.out", "*.attn.out"),
     "resid_mid": ("*.ffn_norm.in",),
-    "ffn_norm": ("*.ffn.up_proj.in", "*.ffn_norm.out"),
+    "ffn_norm": ("*.ffn.up_proj.in", "*.ffn_norm.out", "*.ffn.in"),
     "ffn.gate_pre": ("*.ffn.gate_proj.out",),
     "ffn.up": ("*.ffn.up_proj.out",),
     "ffn.hidden": ("*.ffn.down_proj.in",),
-    "ffn.out": ("*.ffn.down_proj.out",),
+    "ffn.out": ("*.ffn.down_proj.out", "*.ffn.out"),
     "resid_post": ("*.out",),
 }
 MAP_OF = {

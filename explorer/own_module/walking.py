@@ -3,58 +3,17 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import permutations
+from itertools import permutations, takewhile
 
-import torch
-from torch import Tensor
-
-from explorer.analysis.rounding import tolerance
 from explorer.own_module.formulas import Formulas
+from explorer.own_module.off import Off
 from explorer.own_module.slips import SLIPS
 from explorer.own_module.slips.of_precision import reduced
 from explorer.own_module.slips.slip import Slip
 from explorer.own_module.steps import PROBE, Block, Scope
 from explorer.tracing.diagnosis import Cause, Difference
 
-ALLOWED = tolerance("float32")  # of a token's largest number
-SMALLEST = 1e-30
 ON_THE_WAY = "q", "k", "v", "q_rot", "k_rot", "scores", "pattern", "z"
-
-
-@dataclass(frozen=True)
-class Off:
-    """How far a value is from what it should be.
-
-    Attributes:
-        largest: of the differences.
-        scale: of what it should be, the largest.
-        by_position: (T,) how many times as much as rounding explains.
-    """
-
-    largest: float
-    scale: float
-    by_position: Tensor
-
-    @classmethod
-    def of(cls, seen: Tensor, wanted: Tensor) -> "Off":
-        if seen.shape != wanted.shape:
-            return cls(float("inf"), 0.0, torch.full((len(seen),), float("inf")))
-        same = (seen == wanted) | (seen.isnan() & wanted.isnan())
-        apart = torch.where(same, 0.0, (seen - wanted).abs()).nan_to_num(float("inf"), float("inf"))
-        sizes = torch.maximum(seen.abs(), wanted.abs()).nan_to_num(0.0, 0.0, 0.0).amax(-1)
-        return cls(
-            apart.max().item(),
-            wanted.nan_to_num(0.0, 0.0, 0.0).abs().max().item(),
-            apart.amax(-1) / (ALLOWED * sizes + SMALLEST),
-        )
-
-    @property
-    def times(self) -> float:
-        return self.by_position.max().item()
-
-    @property
-    def differs(self) -> bool:
-        return not self.times <= 1
 
 
 @dataclass(frozen=True)
@@ -106,8 +65,8 @@ class Walk:
 
     def _best(self, tap: str, wrong: list[str]) -> list[Mended]:
         """What mends a tap without harm to any other, and of that what mends most; several where they do as well."""
-        plain = tap.removesuffix(f".{PROBE}")
-        slips = [slip for slip in SLIPS if plain in slip.shows and slip.of(self.scope.config)]
+        reach = self._reach(tap)
+        slips = [slip for slip in SLIPS if set(reach) & set(slip.shows) and slip.of(self.scope.config)]
         known = [slip for slip in slips if slip in self.found]
         mended: list[Mended] = []
         for candidates in (singly(known), permutations(known, 2), singly(slips), self._pairs(slips)):
@@ -116,17 +75,24 @@ class Walk:
         least = min((len(each.left) for each in mended), default=0)
         return [each for each in mended if len(each.left) == least]
 
+    def _reach(self, tap: str) -> list[str]:
+        """The tap itself, and those right before it that are not seen: what goes wrong in them shows at it."""
+        plain = tap.removesuffix(f".{PROBE}")
+        taps = [each for each in self.scope.taps if not each.endswith(PROBE)]
+        before = reversed(taps[: taps.index(plain)])
+        return [plain, *takewhile(lambda each: each not in self.scope.seen, before)]
+
     def _pairs(self, slips: Sequence[Slip]) -> Iterator[tuple[Slip, ...]]:
         """Two slips at one place, looked for in the first block alone: in the others they are known then."""
         first = not isinstance(self.scope, Block) or self.scope.layer == 0
         return permutations(slips, 2) if first else iter(())
 
     def _mended(self, candidates, tap: str, wrong: list[str]) -> Iterator[Mended]:
-        at = tap.removesuffix(f".{PROBE}")
+        at, reach = tap.removesuffix(f".{PROBE}"), self._reach(tap)
         for slips in candidates:
             formulas = self.formulas
             for slip in slips:
-                formulas = slip.change(formulas, at)
+                formulas = slip.change(formulas, next(place for place in reach if place in slip.shows))
             if self.off(tap, formulas).differs:
                 continue
             left = self.differing(formulas)
@@ -155,7 +121,10 @@ class Walk:
         at = tap.removesuffix(f".{PROBE}")
         whole = f"{self.scope.start}{at}"
         cause = Cause(tuple(slip.name for slip in slips), tuple(slip.words for slip in slips))
-        place = min((slip.place_at(whole) for slip in slips), key=lambda place: order_of(place.split(".", 2)[-1]))
+        reach = self._reach(tap)
+        shown = [next((place for place in reach if place in slip.shows), at) for slip in slips]
+        places = [slip.place_at(f"{self.scope.start}{each}") for slip, each in zip(slips, shown, strict=True)]
+        place = min(places, key=lambda place: order_of(place.split(".", 2)[-1]))
         return Difference(place, whole, *self._numbers(off), cause, probed=self._shortened(tap))
 
     def _unexplained(self, tap: str, off: Off) -> Difference:

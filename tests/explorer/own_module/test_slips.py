@@ -8,6 +8,7 @@ import torch
 from explorer import diagnose
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
+from tests import raw_parameters
 from tests.course import SIZES, RMSNorm, course_model
 from tests.planted_slips import PLANTED, UNEXPLAINED, norm, planted, rms
 
@@ -115,3 +116,14 @@ def test_a_reference_that_is_given_decides():
     assert diagnose(halves, lm).first is None
     assert diagnose(course_model(), lm).cause.name == "rotation_of_halves"
     assert torch.is_grad_enabled()
+
+
+def test_what_parts_do_not_show_is_found_behind_them():
+    torch.manual_seed(0)
+    equal = diagnose(raw_parameters.TransformerLM(), names=raw_parameters.NAMES)
+    assert equal.is_equal and equal.logits_apart < 1e-4
+    unseen = {row.tap for row in equal.rows if not row.is_seen}
+    assert unseen == {f"blocks.{layer}.attn.{name}" for layer in range(2) for name in "qkvz"}
+    report = diagnose(raw_parameters.TransformerLM(scale=1.0), names=raw_parameters.NAMES)
+    assert (report.first, report.cause.name) == ("blocks.0.attn.scores", "no_scale")
+    assert report.differences[0].seen_at == "blocks.0.attn.out"
