@@ -216,12 +216,16 @@ def test_a_prompt_of_nothing_changes_nothing(person):
     expect(person.page.locator("#strip-b")).to_be_hidden()
 
 
-@pytest.mark.parametrize("width", [390, pytest.param(1024, marks=pytest.mark.exhaustive)])
-def test_two_runs_fit_a_small_screen(newcomer, width):
-    person = newcomer(viewport={"width": width, "height": 844}).open(**{"b.checkpoint": "tiny", "b.text": OTHER})
+@pytest.mark.parametrize("width", [390, 1440, pytest.param(1024, marks=pytest.mark.exhaustive)])
+def test_two_runs_fit_the_screen(newcomer, width):
+    """And so do their next tokens with the settings that the page opens with, but where the panel is narrowest."""
+    person = newcomer(viewport={"width": width, "height": 844}).open(**{"b.text": OTHER})
     expect(person.page.locator("#strip-b .strip")).to_have_text(OTHER)
     person.at_rest()
     assert person.page.evaluate("document.documentElement.scrollWidth") <= width
+    table = person.prediction.locator(".table")
+    expect(table.locator("thead th")).to_have_count(7)
+    assert width == 1024 or table.evaluate("(table) => table.scrollWidth - table.clientWidth") <= 0
 
 
 @pytest.mark.exhaustive
