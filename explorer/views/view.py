@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from explorer.language import N_
 from explorer.state.interventions import Recipe
 from explorer.state.selection import Selection
 from explorer.state.settings import GenerationSettings
@@ -109,6 +110,7 @@ class View:
         what_ifs: what of the run can be changed here.
         needs_one_of: more such values, of which one suffices.
         compares: whether its formula is about two runs, a `Comparison` in the trace's place.
+        alone: of such a view what is said where there is one run alone.
         written: (trace, selection, settings of the generation panel) -> what is written on; "" for nothing.
         recipe: (trace, selection) -> which direction in the stream it is about, where lists of prompts can be written
             to make one of.
@@ -127,6 +129,7 @@ class View:
     what_ifs: tuple[WhatIf, ...] = ()
     needs_one_of: tuple[str, ...] = ()
     compares: bool = False
+    alone: str = N_("There is one run alone: choose above what to compare it with.")
     written: Callable[[Trace, Selection, GenerationSettings], str] | None = None
     recipe: Callable[[Trace, Selection], Recipe] | None = None
     in_full: Callable[[Trace, Selection], tuple[str, dict[str, Any]]] | None = None
