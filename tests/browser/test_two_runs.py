@@ -264,3 +264,16 @@ def test_what_is_too_long_for_a_link_is_saved_and_opened(newcomer):
     chooser.value.set_files([{"name": "other.json", "mimeType": "application/json", "buffer": b"[1, 2]"}])
     expect(other.page.locator("#connection")).to_contain_text("nothing that this page saved")
     assert other.state["b.checkpoint"] == "one-head"
+
+
+def test_what_b_is_changed_by_is_taken_back_where_it_is_told(newcomer):
+    change, own = "blocks.0.attn.z.1*zero", "blocks.1.attn.z.0*zero"
+    person = newcomer().open(edits=own, **{"b.text": OTHER, "b.edits": change})
+    told = person.page.locator("#changes")
+    expect(told).to_contain_text("B is changed")
+    told.get_by_role("button", name="take back: head 1 of layer 0").click()
+    expect(told).not_to_contain_text("B is changed")
+    person.at_rest()
+    assert (person.state["edits"], person.state["b.edits"]) == (own, "")
+    told.get_by_role("button", name="take back: head 0 of layer 1").click()
+    expect(told).to_be_hidden()

@@ -66,7 +66,7 @@ export default function runs(element) {
     which.ariaLabel = _("which run the pictures show");
     which.role = "group";
     const seldom = [
-      buttonOf(_("A to B"), () => makeMove({ kind: "copy" }), { title: _("B becomes what A is now") }),
+      buttonOf(_("copy A to B"), () => makeMove({ kind: "copy" }), { title: _("B becomes what A is now") }),
       span("aligned", aligned + missing),
       pinning(),
     ];
