@@ -90,6 +90,20 @@ def expect_painted(person):
     assert np.abs(painted - expected)[seen].max() <= 2
 
 
+def test_b_has_another_prompt_in_place_of_its_own(person):
+    compare(person)
+    bar = person.page.locator("#runs")
+    bar.get_by_role("button", name="another prompt").click()
+    expect(person.page.get_by_label("the other prompt")).to_have_value(OTHER)
+    person.page.keyboard.press("Escape")
+    expect(bar.locator(".switch")).to_be_visible()
+    bar.get_by_role("button", name="another prompt").click()
+    person.page.get_by_label("the other prompt").fill("Once upon a day")
+    bar.get_by_role("button", name="Compare", exact=True).click()
+    expect(person.page.locator("#strip-b .strip")).to_have_text("Once upon a day")
+    expect(bar.locator(".switch")).to_be_visible()
+
+
 def test_what_is_painted_is_the_difference_of_two_runs_of_the_model(person):
     compare(person)
     for name in ("A − B", "A", "B"):
