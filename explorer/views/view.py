@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from explorer.explain.notation import listed
-from explorer.language import _
+from explorer.language import N_, _
 from explorer.state.interventions import Recipe
 from explorer.state.selection import Selection
 from explorer.state.settings import GenerationSettings
@@ -112,6 +112,7 @@ class View:
         needs_one_of: more such values, of which one suffices.
         where: of which runs it has something to show, besides.
         compares: whether its formula is about two runs, a `Comparison` in the trace's place.
+        alone: of such a view what is said where there is one run alone.
         written: (trace, selection, settings of the generation panel) -> what is written on; "" for nothing.
         recipe: (trace, selection) -> which direction in the stream it is about, where lists of prompts can be written
             to make one of.
@@ -131,6 +132,7 @@ class View:
     needs_one_of: tuple[str, ...] = ()
     where: Callable[[Trace], bool] = lambda trace: True
     compares: bool = False
+    alone: str = N_("There is one run alone: choose above what to compare it with.")
     written: Callable[[Trace, Selection, GenerationSettings], str] | None = None
     recipe: Callable[[Trace, Selection], Recipe] | None = None
     in_full: Callable[[Trace, Selection], tuple[str, dict[str, Any]]] | None = None

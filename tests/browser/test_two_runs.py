@@ -90,6 +90,20 @@ def expect_painted(person):
     assert np.abs(painted - expected)[seen].max() <= 2
 
 
+def test_b_has_another_prompt_in_place_of_its_own(person):
+    compare(person)
+    bar = person.page.locator("#runs")
+    bar.get_by_role("button", name="another prompt").click()
+    expect(person.page.get_by_label("the other prompt")).to_have_value(OTHER)
+    person.page.keyboard.press("Escape")
+    expect(bar.locator(".switch")).to_be_visible()
+    bar.get_by_role("button", name="another prompt").click()
+    person.page.get_by_label("the other prompt").fill("Once upon a day")
+    bar.get_by_role("button", name="Compare", exact=True).click()
+    expect(person.page.locator("#strip-b .strip")).to_have_text("Once upon a day")
+    expect(bar.locator(".switch")).to_be_visible()
+
+
 def test_what_is_painted_is_the_difference_of_two_runs_of_the_model(person):
     compare(person)
     for name in ("A − B", "A", "B"):
@@ -216,12 +230,16 @@ def test_a_prompt_of_nothing_changes_nothing(person):
     expect(person.page.locator("#strip-b")).to_be_hidden()
 
 
-@pytest.mark.parametrize("width", [390, pytest.param(1024, marks=pytest.mark.exhaustive)])
-def test_two_runs_fit_a_small_screen(newcomer, width):
-    person = newcomer(viewport={"width": width, "height": 844}).open(**{"b.checkpoint": "tiny", "b.text": OTHER})
+@pytest.mark.parametrize("width", [390, 1440, pytest.param(1024, marks=pytest.mark.exhaustive)])
+def test_two_runs_fit_the_screen(newcomer, width):
+    """And so do their next tokens with the settings that the page opens with, but where the panel is narrowest."""
+    person = newcomer(viewport={"width": width, "height": 844}).open(**{"b.text": OTHER})
     expect(person.page.locator("#strip-b .strip")).to_have_text(OTHER)
     person.at_rest()
     assert person.page.evaluate("document.documentElement.scrollWidth") <= width
+    table = person.prediction.locator(".table")
+    expect(table.locator("thead th")).to_have_count(7)
+    assert width == 1024 or table.evaluate("(table) => table.scrollWidth - table.clientWidth") <= 0
 
 
 @pytest.mark.exhaustive
@@ -260,3 +278,16 @@ def test_what_is_too_long_for_a_link_is_saved_and_opened(newcomer):
     chooser.value.set_files([{"name": "other.json", "mimeType": "application/json", "buffer": b"[1, 2]"}])
     expect(other.page.locator("#connection")).to_contain_text("nothing that this page saved")
     assert other.state["b.checkpoint"] == "one-head"
+
+
+def test_what_b_is_changed_by_is_taken_back_where_it_is_told(newcomer):
+    change, own = "blocks.0.attn.z.1*zero", "blocks.1.attn.z.0*zero"
+    person = newcomer().open(edits=own, **{"b.text": OTHER, "b.edits": change})
+    told = person.page.locator("#changes")
+    expect(told).to_contain_text("B is changed")
+    told.get_by_role("button", name="take back: head 1 of layer 0").click()
+    expect(told).not_to_contain_text("B is changed")
+    person.at_rest()
+    assert (person.state["edits"], person.state["b.edits"]) == (own, "")
+    told.get_by_role("button", name="take back: head 0 of layer 1").click()
+    expect(told).to_be_hidden()

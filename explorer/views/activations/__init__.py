@@ -17,6 +17,7 @@ from explorer.views import graph_objects as go
 from explorer.views.checks import recomputed
 from explorer.views.labels import whose
 from explorer.views.style import RESIDUAL, SELECTED, around, figure, positions, token_axis
+from explorer.views.two_runs.alone import BINS, alone
 from explorer.views.view import Panel, View
 
 MOST_COLUMNS = 1024
@@ -177,6 +178,7 @@ VIEW = View(
             name="histogram",
             title=N_("How its values are spread"),
             draw=lambda trace, s: histogram(trace, s.tap, s.head, s.query),
+            alone=alone(BINS),
             inspect=lambda trace, s, point: share(
                 trace, s.tap, s.head, nth((None, s.query), point.of("curve")), point.of("item")
             ),

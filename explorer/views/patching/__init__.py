@@ -13,7 +13,7 @@ from explorer.views.patching.estimates import beside_exact, estimated_map
 from explorer.views.patching.exact import exact_map
 from explorer.views.patching.neurons import strongest_neurons
 from explorer.views.patching.paths import path_map, receiver_of, receiver_words
-from explorer.views.patching.two_prompts import TwoPrompts, two_prompts
+from explorer.views.patching.two_prompts import ONE_PROMPT, TwoPrompts, two_prompts
 from explorer.views.two_runs.difference import Incomparable
 from explorer.views.view import Panel, View
 
@@ -82,6 +82,7 @@ VIEW = View(
     ),
     formula=formula,
     compares=True,
+    alone=ONE_PROMPT,
     needs=("blocks.*.attn.z", "blocks.*.ffn.hidden", "blocks.*.resid_pre", "logits"),
     otherwise=lambda config: _("Too little was captured of this model to put values of another run into it."),
     controls=(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from explorer.analysis.next_token import ranking
 from explorer.explain.notation import quoted
-from explorer.language import _
+from explorer.language import N_, _, look_up
 from explorer.state.alignment import Alignment, aligned
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
@@ -12,6 +12,11 @@ from explorer.tracing.donation import whole_patterns_alone
 from explorer.tracing.patching_question import DIRECTIONS, PatchingQuestion
 from explorer.tracing.trace import Trace
 from explorer.views.two_runs.difference import Incomparable
+
+ONE_PROMPT = N_(
+    "Patching takes two prompts with different answers: begin with one of the pairs above, in one click, or compare "
+    "with another prompt of your own."
+)
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,8 @@ def two_prompts(runs: Comparison, selection: Selection) -> TwoPrompts:
     if trace.model != other.model:
         told = _("A and B are read by different models. Patching is between two prompts of one: compare with a prompt.")
         raise Incomparable(told)
+    if ids == other_ids:
+        raise Incomparable(look_up(ONE_PROMPT))
     texts = [tuple(trace.vocabulary[token_id] for token_id in prompt) for prompt in (ids, other_ids)]
     alignment = aligned(*texts, runs.pins)
     if alignment.kind == "none":

@@ -11,6 +11,7 @@ COURSE = N_(
     "tab Prediction."
 )
 PLANE = N_("Each run’s vectors are drawn in a plane of their own: look at A and B in turn.")
+BINS = N_("Each run’s values are counted between bounds of their own: look at A and B in turn.")
 ROWS = N_("Each row has a scale of its own in each run: look at A and B in turn, or at the pattern’s difference.")
 LINES = N_("Lines have no difference: look at A and B in turn, or at the difference of the pattern.")
 CLOCKS = N_("Hands of clocks have no difference: look at A and B in turn, or at the difference of the angles.")

@@ -81,7 +81,7 @@ class OpenView:
     def formula(self) -> str:
         if self.view.compares:
             if self.comparison is None:
-                return _("There is one run alone: choose above what to compare it with.")
+                return look_up(self.view.alone)
             return self.view.formula(self.comparison, self.selection)
         found = [self.view.formula(*look) if self.applies_to(look[0]) else "" for look in self.told]
         return of_each(found)
@@ -105,7 +105,9 @@ class OpenView:
 
     @property
     def choices(self) -> list[Choice]:
-        return choices(self.view.controls, self.trace, self.selection) if self.applies_to(self.trace) else []
+        if not self.applies_to(self.trace) or (self.view.compares and self.comparison is None):
+            return []
+        return choices(self.view.controls, self.trace, self.selection)
 
     @property
     def what_ifs(self) -> list[tuple[WhatIf, float]]:
@@ -150,7 +152,8 @@ class OpenView:
             try:
                 return panel.draw(self.compared_in(panel), self.selection)
             except Incomparable as incomparable:
-                return Instead(str(incomparable))
+                is_said = self.view.compares and self.formula == str(incomparable)  # above all of them
+                return None if is_said else Instead(str(incomparable))
         if not self.has_other:
             return panel.draw(*self.looks[0])
         first, second = (look if self.fits(panel, look[0]) else None for look in self.looks)

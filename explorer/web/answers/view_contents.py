@@ -47,7 +47,7 @@ def view_contents(open_view: OpenView, newly: bool, part: int) -> dict[str, Any]
     if recipe := open_view.recipe:
         pictures[in_tab(name, LISTS)] = PromptLists.pack(open_view.trace, recipe, open_view.selection.layer)
     return pictures | {
-        CHANGES: Changes.pack(open_view.trace),
+        CHANGES: Changes.pack(open_view.trace, open_view.comparison.other if open_view.has_other else None),
         in_tab(name, WORDS): open_view.words,
         in_tab(name, FORMULA): open_view.formula,
         in_tab(name, CHOOSERS): Choosers.pack(open_view.choices),

@@ -59,21 +59,25 @@ class SecondRun:
 
     def compared(self, asked: PageState, move: Mapping[str, Any]) -> PageState:
         """With the same text unchanged, with the same text read by another model, or with another prompt."""
-        run, (_lm, tokenizer) = asked.run, self.opening.runs.model(asked.run.checkpoint)
-        begun = is_begun(run.prompt, tokenizer)
+        run = asked.run
         ways = {
             "unchanged": lambda: Run(run.checkpoint, ()),
             "model": lambda: Run(self.known(move.get("checkpoint")), (), edits=()),
-            "prompt": lambda: replace(
-                self.opening.run_of(run.checkpoint, move.get("text"), begun), edits=run.without_patches().edits
-            ),
+            "prompt": lambda: self.prompted(asked, move.get("text")),
         }
         way = move.get("with")
         if not isinstance(way, str) or way not in ways:
             told = _("a run is compared with one of {ways}, got {got!r:.80}")
             raise UserError(told.format(ways=", ".join(ways), got=way))
-        selection = replace(asked.selection, shown="difference")
-        return replace(asked, other=ways[way](), pins=(), selection=selection)
+        shown = asked.selection.shown if asked.other else "difference"
+        return replace(asked, other=ways[way](), pins=(), selection=replace(asked.selection, shown=shown))
+
+    def prompted(self, asked: PageState, text: Any) -> Run:
+        """B with another prompt: read and changed as it is, or as A is where there was no B."""
+        before = asked.other or asked.run.without_patches()
+        _lm, tokenizer = self.opening.runs.model(before.checkpoint)
+        begun = not before.prompt or is_begun(before.prompt, tokenizer)
+        return replace(self.opening.run_of(before.checkpoint, text, begun), edits=before.edits)
 
     def known(self, checkpoint: Any) -> str:
         if not isinstance(checkpoint, str):

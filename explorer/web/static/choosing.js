@@ -8,6 +8,7 @@ import { stop } from "./writing.js";
 
 /** Something of the selection, in another tab perhaps. @param {import("./state.js").State} change */
 export function pick(change) {
+  if (!state.checkpoint) return; // nothing runs yet: what runs first brings what is chosen of it
   const before = state.view, view = change.view ?? before, isOpen = openedIn(modeOf(view)) === view;
   setState(change);
   if (view === before) return ask("pick");

@@ -113,7 +113,7 @@ def of_answers(page: Page) -> Iterator[tuple[str, str]]:
             contents = endpoints.answer("show", state, part)["contents"]
             for name, content in contents.items():
                 if name == protocol.CHANGES:
-                    content = [words for _text, words in content]
+                    content = [words for made in content.values() for _text, words in made]
                 if name == protocol.PICKER:
                     continue  # names of models
                 if not name.startswith(of_views) and name != protocol.STORY:

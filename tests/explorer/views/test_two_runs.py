@@ -135,7 +135,7 @@ def check_alone(panel, first, second, selection):
     if panel.alone(selection):
         return
     kinds = [[part["type"] for part in figure.parts[0]] for figure in (first, second)]
-    assert kinds[0] != kinds[1] or panel.name in ("histogram", "vector", "outliers", "scales", "shares", "pairs")
+    assert kinds[0] != kinds[1] or panel.name in ("vector", "outliers", "scales", "shares", "pairs")
 
 
 @each_pair

@@ -69,8 +69,8 @@ class Distribution(Widget):
         always = {drawn} if actual is None else {drawn, actual}
         found = matching(vocabulary, find, table.ranking, FOUND)
         stages = columns(table, settings)
-        if other:
-            stages.insert(2, beside(other.plain))
+        if other:  # the sum so far has no room beside it, and the bar below says as much
+            stages = [*stages[:2], beside(other.plain), *stages[2:-1]]
         rows = [
             {
                 "id": row.token_id,

@@ -61,6 +61,7 @@ class Runs(Widget):
         ]
         return ways | {
             "two": {
+                "prompt": prompts[1],
                 "about": " · ".join(filter(None, about)),
                 "aligned": look_up(ALIGNED[alignment.kind]),
                 "gaps": [alignment.partners.count(None), alignment.back.count(None)],

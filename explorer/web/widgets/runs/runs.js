@@ -17,27 +17,29 @@ export default function runs(element) {
   function draw(content) {
     value = content;
     followPartners(value.two);
-    ways.hidden = Boolean(value.two);
-    two.hidden = !value.two;
+    two.hidden = !value.two || typing;
+    ways.hidden = !two.hidden;
     step.hidden = !value.two?.moments.length;
     steps.show(value.two?.moments ?? []);
-    if (value.two) two.replaceChildren(...compared());
-    else ways.replaceChildren(...waysIn());
+    if (two.hidden) ways.replaceChildren(...waysIn());
+    else two.replaceChildren(...compared());
     countDraw(box);
   }
 
   function waysIn() {
     if (typing) return [promptBox()];
     /** @type {HTMLElement[]} */
-    const found = [buttonOf(_("another prompt"), () => { typing = true; draw(value); find(ways, "input").focus(); })];
+    const found = [anotherPrompt()];
     if (value.step) found.push(buttonOf(_("another training step"), () => withModel(value.step), { title: _("The step before this one, or of the first the one after; a slider then goes to any.") }));
     if (value.models.length) found.push(modelList(_("another model")));
     if (value.changed) found.push(buttonOf(_("without the changes"), () => makeMove({ kind: "compare", with: "unchanged" })));
     return [span("what", _("compare with")), ...found];
   }
 
+  const anotherPrompt = (properties) => buttonOf(_("another prompt"), () => { typing = true; draw(value); find(ways, "input").focus(); }, properties);
+
   function promptBox() {
-    const input = make("input", { type: "text", value: value.prompt, maxLength: 4000, ariaLabel: _("the other prompt"), spellcheck: false });
+    const input = make("input", { type: "text", value: value.two?.prompt ?? value.prompt, maxLength: 4000, ariaLabel: _("the other prompt"), spellcheck: false });
     const form = make("form", {}, span("what", _("compare with")), input, make("button", { type: "submit" }, _("Compare")),
       buttonOf("×", () => { typing = false; draw(value); }, { ariaLabel: _("no other prompt") }));
     form.addEventListener("submit", (event) => {
@@ -66,7 +68,8 @@ export default function runs(element) {
     which.ariaLabel = _("which run the pictures show");
     which.role = "group";
     const seldom = [
-      buttonOf(_("A to B"), () => makeMove({ kind: "copy" }), { title: _("B becomes what A is now") }),
+      anotherPrompt({ title: _("B reads another prompt, by its own model and with its own changes.") }),
+      buttonOf(_("copy A to B"), () => makeMove({ kind: "copy" }), { title: _("B becomes what A is now") }),
       span("aligned", aligned + missing),
       pinning(),
     ];

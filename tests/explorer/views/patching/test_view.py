@@ -1,5 +1,6 @@
 """The tab of patching: what its pictures are of, and what a click on them does."""
 
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.testing import assert_allclose
 
 from explorer import Edit, activation_patching, capture
 from explorer.explain.point import Point
+from explorer.language import look_up
 from explorer.state.interventions import parse_edit
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
@@ -126,12 +128,22 @@ def test_the_strongest_neurons_come_first(runs):
 
 
 def test_runs_that_measure_the_same_say_so(lms, trace_of):
-    trace = trace_of("rope")
-    alike = Comparison.of(trace, trace)
+    """Of prompts that differ in a token which the model takes for the other."""
+    lm, ids = deepcopy(lms["rope"]), trace_of("rope").token_ids
+    lm.token_embedding.weight.data[70] = lm.token_embedding.weight.data[ids[5]]
+    alike = Comparison.of(*(capture(lm, (*ids[:5], token, *ids[6:]), tokenizer=tokenizer()) for token in (ids[5], 70)))
     for panel in VIEW.panels:
         figure = panel.draw(alike, Selection())
         assert "no effect to share out" in str(figure.parts[1]["annotations"]).replace("<br>", " "), panel.name
     assert "no effect to share out" in formula(alike, Selection())
+
+
+def test_one_prompt_alone_leads_to_the_pairs(trace_of):
+    trace = trace_of("rope")
+    same = Comparison.of(trace, trace)
+    assert formula(same, Selection()) == look_up(VIEW.alone)
+    with pytest.raises(Incomparable, match="begin with one of the pairs above"):
+        PANEL["positions_denoise"].draw(same, Selection())
 
 
 def test_runs_of_two_models_say_so(lms, trace_of):

@@ -70,7 +70,7 @@ def test_the_small_picture_of_a_head_is_its_own(lms, shown):
     for layer in range(2):
         for head in range(3):
             pixels = np.frombuffer(base64.b64decode(grid["data"][layer * 3 + head]), np.uint8)
-            own = pixels.reshape(count, -1)[:, :count]  # rows are filled up
+            own = pixels.reshape(count, -1)[:, :count]  # rows are filled up to a multiple of 4
             assert own[3, 1] and not own[1, 3]  # nobody looks ahead
             assert np.abs(own / 255 - patterns[layer][head]).max() <= 0.51 / 255
 

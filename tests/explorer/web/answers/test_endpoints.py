@@ -158,7 +158,7 @@ def test_a_picture_that_there_is_not_has_nothing_to_tell(endpoints, state):
 
 def test_changes_of_the_run_are_told_and_followed(asked, state):
     plain, changed = asked("show", state), asked("show", state | {"edits": "rope.angles*zero"})
-    assert (plain["changes"], changed["changes"]) == ([], [["rope.angles*zero", "rotation off"]])
+    assert (plain["changes"]["edits"], changed["changes"]["edits"]) == ([], [["rope.angles*zero", "rotation off"]])
     for part in ("strip", "attention-pattern", "next-token"):  # and not the prompt
         assert plain[part] != changed[part]
 

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from explorer.explain.point import Point
+from explorer.state.interventions import parse_edits
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.views import VIEWS
@@ -19,10 +20,9 @@ every_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
 def test_an_open_view_has_everything_it_shows(rope_trace, view):
     selection = Selection(query=2, key=1).within(rope_trace)
     shown = OpenView(view, rope_trace, selection)
-    alone = "There is one run alone: choose above what to compare it with."
     assert shown.words == view.words
-    assert shown.formula == (alone if view.compares else view.formula(rope_trace, selection))
-    assert [choice.field for choice in shown.choices] == list(view.controls)
+    assert shown.formula == (view.alone if view.compares else view.formula(rope_trace, selection))
+    assert [choice.field for choice in shown.choices] == ([] if view.compares else list(view.controls))
     assert shown.panels(newly=True) == list(view.panels)
     assert shown.panels(newly=False) == [panel for panel in view.panels if not panel.once]
 
@@ -75,3 +75,32 @@ def test_tokens_of_nasty_text_can_be_looked_at(opening, text, view):
     asked = opening.restored({"checkpoint": "rope", "text": text})
     shown = open_view_of(opening.runs, replace(asked, selection=replace(asked.selection, view=view.name)))
     assert all(bool(shown.draw(panel)) is shown.has(panel) for panel in view.panels)
+
+
+@pytest.mark.parametrize(
+    ("style", "changes", "words"),
+    [
+        ("rope", {"edits": parse_edits("blocks.0.attn.z.1*zero")}, "begin with one of the pairs above"),
+        ("rope", {"other": ""}, "begin with one of the pairs above"),
+        ("gpt", {"other": "the moon asked the owl"}, "A and B are read by different models"),
+    ],
+    ids=["changed", "same prompt", "other model"],
+)
+def test_what_holds_of_all_pictures_of_two_runs_is_said_once_above_them(opening, asked, style, changes, words):
+    other = changes.get("other")
+    compared = None if other is None else opening.run_of(style, other or "the fox asked the owl")
+    selection = replace(asked.selection, view="patching")
+    asked = PageState(replace(asked.run, edits=changes.get("edits", ())), selection, other=compared)
+    shown = open_view_of(opening.runs, asked)
+    assert words in shown.formula
+    assert [shown.draw(panel) for panel in shown.view.panels] == [None] * len(shown.view.panels)
+    assert not any(shown.mark(panel) for panel in shown.view.panels)
+
+
+def test_what_holds_of_one_picture_of_two_runs_is_said_in_its_place(opening, asked):
+    selection = replace(asked.selection, view="patching", patch_head="attn.pattern")
+    asked = PageState(asked.run, selection, other=opening.run_of("rope", "the moon asked"))
+    shown = open_view_of(opening.runs, asked)
+    drawn = {panel.name: shown.draw(panel) for panel in shown.view.panels}
+    assert None not in drawn.values()
+    assert "pattern" in drawn["heads_denoise"].words and not hasattr(drawn["positions_denoise"], "words")

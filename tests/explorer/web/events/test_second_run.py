@@ -30,6 +30,15 @@ def test_a_run_is_compared_with_another_prompt(page, state, move):
     assert now["prompt"] == state["prompt"]
 
 
+def test_b_reads_another_prompt_by_its_own_model(page, state, move):
+    two = state | {"b.checkpoint": "gpt", "b.prompt": [5, 6], "b.edits": "blocks.0.attn.z.1*zero", "b.pins": "1.1"}
+    now = move(two | {"shown": "b"}, kind="compare", text="the moon asked the owl", **{"with": "prompt"})
+    runs = page.events.opening.runs
+    assert runs.text(runs.other(PageState.parse(now)))[0] == "the moon asked the owl"
+    assert (now["b.checkpoint"], now["b.edits"], now["b.pins"], now["shown"]) == ("gpt", two["b.edits"], "", "b")
+    assert (now["prompt"], now["edits"]) == (state["prompt"], state["edits"])
+
+
 def test_the_same_text_follows_the_first_run(page, state, move, merged):
     """A second run without a text of its own has the first's, whatever becomes of that."""
     now = move(state, kind="compare", checkpoint=state["checkpoint"], **{"with": "model"})

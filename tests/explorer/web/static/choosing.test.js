@@ -2,18 +2,28 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { placeBanner } from "../../../../explorer/web/static/banner.js";
 import { connectBus } from "../../../../explorer/web/static/bus.js";
-import { edits, toggleEdit } from "../../../../explorer/web/static/choosing.js";
+import { edits, pick, toggleEdit } from "../../../../explorer/web/static/choosing.js";
 import { setState, state } from "../../../../explorer/web/static/state.js";
 import { standInPage, standInPython } from "./stand_ins.js";
 
 standInPage();
-standInPython();
+const asked = standInPython();
 globalThis.sessionStorage = { removeItem() {} };
 placeBanner();
 let halted = 0;
 connectBus({ write() {}, halt: () => halted++ });
 const ADDED = { of: "edits", adds: true }, ALONE = { of: "edits", adds: false };
 const begin = (changes) => setState({ checkpoint: "tiny", prompt: [1, 2], view: "overview", query: 1, turn: 0, ...changes });
+
+test("before anything runs nothing of it can be chosen", () => {
+  pick({ stand_ins: "open" });
+  assert.equal("stand_ins" in state, false);
+  assert.equal(asked.length, 0);
+  begin({ edits: "" });
+  pick({ stand_ins: "open" });
+  assert.equal(state.stand_ins, "open");
+  assert.equal(asked.length, 1);
+});
 
 test("a change is added to others, and the same taken back alone", () => {
   begin({ edits: "" });

@@ -16,8 +16,15 @@ def test_every_kind_of_change_is_listed_as_the_state_has_it(lms, rope_trace):
     for text in (KINDS_EDITS.format(other="layernorm"), OTHERS):
         edits = parse_edits(text)
         made = [replace(edit, source=rope_trace) if isinstance(edit, FromOther) else edit for edit in edits]
-        listed = Changes.pack(capture(lms["rope"], rope_trace.token_ids[::-1], made))
+        listed = Changes.pack(capture(lms["rope"], rope_trace.token_ids[::-1], made))["edits"]
         assert [edit for edit, _words in listed] == text.split("~")
         assert len({words for _edit, words in listed}) == len(listed) and all(words for _edit, words in listed)
         met |= {edit.operation for edit in edits}
     assert met == set(KINDS)
+
+
+def test_the_second_run_has_changes_of_its_own(lms, rope_trace):
+    changed = capture(lms["rope"], rope_trace.token_ids, parse_edits("blocks.0.attn.z.1*zero"))
+    listed = Changes.pack(rope_trace, changed)
+    assert (listed["edits"], [edit for edit, _words in listed["b.edits"]]) == ([], ["blocks.0.attn.z.1*zero"])
+    assert set(Changes.pack(changed)) == {"edits"}
