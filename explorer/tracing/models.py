@@ -31,8 +31,10 @@ class Offer:
         mean_stream: (model, layer, prompts) -> (D,), see `explorer.tracing.mean_stream`.
         write: (model, token ids, edits, count, settings) -> as many ids that it goes on with (see
             `explorer.tracing.going_on`).
-        run_again: (model, token ids, edits, what was kept of the pass, layer or None) -> the values there (see
+        run_again: (model, token ids, edits, what was kept of the pass, layer) -> the values there (see
             `explorer.tracing.running_again`).
+        logits_again: (model, token ids, edits, what the unembedding reads of some positions, the first of those) ->
+            their logits.
         patching: what is asked of values of one run in another, by name (see `explorer.tracing.patching.asked`).
         training: how the model came about; None where nobody knows.
         read: (checkpoint, token ids, edits) -> another model of the same training, and what it computes.
@@ -45,6 +47,7 @@ class Offer:
     mean_stream: Callable[..., np.ndarray]
     write: Callable[..., tuple[int, ...]]
     run_again: Callable[..., Mapping[str, np.ndarray]]
+    logits_again: Callable[..., np.ndarray]
     patching: Mapping[str, Callable[..., Any]]
     training: Training | None = None
     read: Callable[..., tuple[Any, Any]] | None = None

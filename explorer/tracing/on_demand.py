@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from explorer.state.interventions import Intervention
+from explorer.tracing.logits import Logits
 from explorer.tracing.lru import LRU
 from explorer.tracing.models import asked
 
@@ -48,7 +49,7 @@ class OnDemand(Mapping):
 
     A value inside a block comes from that block alone, run again on what entered it: on the same numbers, by the
     formulas of a capture of every value. The pass itself may have computed them with fused kernels, which round
-    otherwise. The logits are worked out from what the unembedding reads.
+    otherwise. The logits are worked out from what the unembedding reads, and are never kept all at once.
 
     Every access but to what was kept raises ReferenceError once the model is gone.
 
@@ -58,6 +59,7 @@ class OnDemand(Mapping):
         model: identity of the model that ran.
         token_ids: that it read.
         edits: changes that the pass followed, with what they take of other runs.
+        holds: the model, where this is asked at once and not kept; None leaves that to whoever asks.
     """
 
     kept: Mapping[str, np.ndarray]
@@ -65,6 +67,7 @@ class OnDemand(Mapping):
     model: Hashable
     token_ids: tuple[int, ...]
     edits: tuple[Intervention, ...] = ()
+    holds: object = None
     _own: int = field(default_factory=_NUMBERS.__next__, repr=False)  # by this what was looked at is found again
 
     def __post_init__(self):
@@ -78,7 +81,9 @@ class OnDemand(Mapping):
             return self.kept[name]
         if name not in self.shapes:
             raise KeyError(name)
-        return _LOOKED_AT.get((self._own, name), lambda: self._again(name))
+        if name == "logits":
+            return self.logits.whole()
+        return _LOOKED_AT.get((self._own, name), lambda: self._of_block(name))
 
     def __contains__(self, name: object) -> bool:
         return name in self.shapes
@@ -89,14 +94,27 @@ class OnDemand(Mapping):
     def __len__(self) -> int:
         return len(self.shapes)
 
-    def _again(self, name: str) -> np.ndarray:
+    @property
+    def logits(self) -> Logits:
+        """Worked out some positions at a time, when they are asked for."""
+        return Logits(self.token_ids, self.shapes["logits"][-1], self._logit_rows, self._logit_row)
+
+    def _logit_rows(self, start: int, stop: int) -> np.ndarray:
+        lm, offered = asked(self.model)
+        return offered.logits_again(lm, self.token_ids, self.edits, self.kept["final_norm"][start:stop], start)
+
+    def _logit_row(self, position: int) -> np.ndarray:
+        rows = _LOOKED_AT.get((self._own, "logits", position), lambda: self._logit_rows(position, position + 1))
+        return rows[0]
+
+    def _of_block(self, name: str) -> np.ndarray:
         """A scan over layers that asks each for one value keeps that alone; who asks for more of a block finds it whole
         for a while."""
-        layer = int(name.split(".")[1]) if name.startswith("blocks.") else None
+        layer = int(name.split(".")[1])
         return _BLOCKS.get((self._own, layer), lambda: self._computed(layer))[name]
 
-    def _computed(self, layer: int | None) -> Mapping[str, np.ndarray]:
-        """What is in a block, or after all of them, that was not kept."""
+    def _computed(self, layer: int) -> Mapping[str, np.ndarray]:
+        """What is in a block that was not kept."""
         lm, offered = asked(self.model)
         found = offered.run_again(lm, self.token_ids, self.edits, self.kept, layer)
         return {name: value for name, value in found.items() if name not in self.kept}

@@ -4,6 +4,7 @@ import difflib
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from explorer.state.interventions import Intervention, Prompts, Recipe
 from explorer.state.settings import GenerationSettings
 from explorer.tracing.directions import direction
 from explorer.tracing.jobs import worked_out
+from explorer.tracing.layers import Layers
+from explorer.tracing.logits import Logits, of_array
 from explorer.tracing.models import ablated, asked, outcome_of
 from explorer.tracing.on_demand import OnDemand, num_bytes
 from explorer.tracing.training import Training
@@ -71,6 +74,21 @@ class Trace:
             raise KeyError(f"nothing captured as {name!r}; the nearest names are {', '.join(near) or 'none'}")
         return self.values[name]
 
+    def part(self, name: str, *index: int | slice | np.ndarray) -> np.ndarray:
+        """`trace[name][index]`; of logits, those of the positions in it alone are worked out."""
+        if name == "logits" and self.is_on_demand and index:
+            if isinstance(index[0], (int, np.integer)):
+                return self.logits.at(index[0])[index[1:]]
+            if isinstance(index[0], slice) and index[0].step in (None, 1):
+                start, stop, _step = index[0].indices(len(self))
+                return self.logits.rows(start, stop)[(slice(None), *index[1:])]
+        return self[name][index]
+
+    @cached_property
+    def logits(self) -> Logits:
+        """What the run says of every next token, a few positions at a time."""
+        return self.values.logits if self.is_on_demand else of_array(self.token_ids, self["logits"])
+
     def shape(self, name: str) -> tuple[int, ...]:
         """Of a value; nothing is computed for it."""
         return self.values.shapes[name] if self.is_on_demand else self.values[name].shape
@@ -90,6 +108,11 @@ class Trace:
             KeyError: a layer has no such value.
         """
         return np.stack([self[pattern.replace("*", str(layer))] for layer in range(self.config.num_layers)])
+
+    def layers(self, pattern: str) -> Layers:
+        """The same a layer at a time: of a run that keeps little, all of them together may be too much."""
+        names = [pattern.replace("*", str(layer)) for layer in range(self.config.num_layers)]
+        return Layers(len(names), lambda layer: self[names[layer]], self.shape(names[0]))
 
     def has(self, pattern: str) -> bool:
         """Whether a value was captured under the name, with * for any layer."""

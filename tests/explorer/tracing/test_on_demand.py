@@ -85,6 +85,24 @@ def test_beyond_it_the_stream_between_blocks_is_kept_and_little_else(tiny_lm, ti
     assert some.num_bytes == before
 
 
+def test_what_there_is_room_for_is_kept_of_all_layers_or_of_none(lms, style):
+    lm = lms[style]
+    whole = capture(lm, IDS)
+    kinds, least = {}, capture(lm, IDS, most_bytes=0).num_bytes
+    for room in range(least, trace_bytes(lm.config, len(IDS)), 4000):
+        some = capture(lm, IDS, most_bytes=room)
+        assert some.num_bytes <= room
+        inside = [name.split(".", 2)[1:] for name in some.kept if name.startswith("blocks.")]
+        layers = {kind: {layer for layer, other in inside if other == kind} for _layer, kind in inside}
+        assert set(map(len, layers.values())) == {lm.config.num_layers}
+        assert len(layers) >= len(kinds) or room == least
+        assert not {"attn.pattern", "attn.scores"} & layers.keys()
+        kinds = layers
+        for name, value in some.kept.items():
+            assert_allclose(value, whole[name], rtol=1e-5, atol=1e-5, err_msg=name)
+    assert {"attn.z", "ffn.out"} <= kinds.keys()
+
+
 def test_a_block_is_run_once_for_all_of_its_values_and_no_other_is(tiny_lm, monkeypatch):
     some, runs = capture(tiny_lm, IDS, most_bytes=0), []
     for layer, block in enumerate(tiny_lm.blocks):
