@@ -121,14 +121,19 @@ def outputs_of(
 def outside_blocks(lm: TransformerLM) -> dict[str, torch.nn.Module]:
     """The taps of what enters and leaves the blocks, and of what is in none."""
     leave = {block_output(lm.config, layer) for layer in range(lm.config.num_layers)}
-    return {name: module for name, module in lm.taps.items() if name in leave or not name.startswith("blocks.")}
+    return {
+        name: module
+        for name, module in lm.taps.items()
+        if name in leave or name.endswith(".resid_pre") or not name.startswith("blocks.")
+    }
 
 
 def kept_taps(lm: TransformerLM, num_tokens: int, most_bytes: float) -> dict[str, torch.nn.Module]:
     """Those, and as many others as there is room for."""
     shapes, outside = tap_shapes(lm.config, num_tokens), outside_blocks(lm)
-    room = most_bytes - BYTES_A_NUMBER * sum(math.prod(shapes[name]) for name in outside if name != "logits")
-    others = set(worth_keeping(lm.config, num_tokens, room)) | outside.keys()
+    enter = {name for name in outside if name.endswith(".resid_pre")}  # in the memory of what leaves the block before
+    room = most_bytes - BYTES_A_NUMBER * sum(math.prod(shapes[name]) for name in outside.keys() - enter - {"logits"})
+    others = set(worth_keeping(lm.config, num_tokens, room, outside)) | outside.keys()
     return {name: module for name, module in lm.taps.items() if name in others}
 
 

@@ -51,7 +51,7 @@ class OnDemand(Mapping):
     formulas of a capture of every value. The pass itself may have computed them with fused kernels, which round
     otherwise. The logits are worked out from what the unembedding reads, and are never kept all at once.
 
-    Every access but to what was kept raises ReferenceError once the model is gone.
+    Every access but to what was kept raises ModelGone once the model is gone.
 
     Attributes:
         kept: what enters and leaves the blocks, and what is in none but for the logits.
@@ -100,7 +100,7 @@ class OnDemand(Mapping):
         return Logits(self.token_ids, self.shapes["logits"][-1], self._logit_rows, self._logit_row)
 
     def _logit_rows(self, start: int, stop: int) -> np.ndarray:
-        lm, offered = asked(self.model)
+        lm, offered = asked(self.model, "logits")
         return offered.logits_again(lm, self.token_ids, self.edits, self.kept["final_norm"][start:stop], start)
 
     def _logit_row(self, position: int) -> np.ndarray:
@@ -111,10 +111,10 @@ class OnDemand(Mapping):
         """A scan over layers that asks each for one value keeps that alone; who asks for more of a block finds it whole
         for a while."""
         layer = int(name.split(".")[1])
-        return _BLOCKS.get((self._own, layer), lambda: self._computed(layer))[name]
+        return _BLOCKS.get((self._own, layer), lambda: self._computed(layer, name))[name]
 
-    def _computed(self, layer: int) -> Mapping[str, np.ndarray]:
-        """What is in a block that was not kept."""
-        lm, offered = asked(self.model)
+    def _computed(self, layer: int, name: str) -> Mapping[str, np.ndarray]:
+        """What is in a block that was not kept, for one of them."""
+        lm, offered = asked(self.model, name)
         found = offered.run_again(lm, self.token_ids, self.edits, self.kept, layer)
         return {name: value for name, value in found.items() if name not in self.kept}

@@ -1,12 +1,12 @@
 """How large the values of a pass are, before there are any."""
 
 import math
+from collections.abc import Collection
 from dataclasses import replace
 from functools import lru_cache
 
 import torch
 
-from explorer.architecture.stream import block_output
 from explorer.architecture.token_axes import token_axes
 from explorer.tracing.hooks import hooked
 from model.config import ModelConfig
@@ -26,18 +26,16 @@ def trace_bytes(config: ModelConfig, num_tokens: int) -> int:
     return BYTES_A_NUMBER * sum(map(math.prod, tap_shapes(config, num_tokens).values()))
 
 
-def worth_keeping(config: ModelConfig, num_tokens: int, most_bytes: float) -> list[str]:
-    """Names of values inside blocks, but for what leaves them, that take no more than so many bytes together, the small
-    ones first: each of all layers or of none, as who looks at all layers would have all blocks run again for one that
-    lacks.
+def worth_keeping(config: ModelConfig, num_tokens: int, most_bytes: float, but: Collection[str] = ()) -> list[str]:
+    """Names of values inside blocks, but for some, that take no more than so many bytes together, the small ones first:
+    each of all layers or of none, as who looks at all layers would have all blocks run again for one that lacks.
 
     Scores and patterns are none of them: a fused pass has none.
     """
     kinds: dict[str, list[str]] = {}
     shapes = tap_shapes(config, num_tokens)
-    leave = {block_output(config, layer) for layer in range(config.num_layers)}
     for name in shapes:
-        if name.startswith("blocks.") and name not in leave and not name.endswith(("attn.scores", "attn.pattern")):
+        if name.startswith("blocks.") and name not in but and not name.endswith(("attn.scores", "attn.pattern")):
             kinds.setdefault(name.split(".", 2)[2], []).append(name)
 
     def size(kind: str) -> int:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,8 @@ class Trace:
     def layers(self, pattern: str) -> Layers:
         """The same a layer at a time: of a run that keeps little, all of them together may be too much."""
         names = [pattern.replace("*", str(layer)) for layer in range(self.config.num_layers)]
+        if self.is_on_demand:
+            self[names[0]]  # where they are not to be had, this says so
         return Layers(len(names), lambda layer: self[names[layer]], self.shape(names[0]))
 
     def has(self, pattern: str) -> bool:
@@ -202,6 +205,33 @@ class Trace:
             step: (lm, self) if name == self.training.checkpoint else offered.read(name, self.token_ids, self.edits)
             for step, name in self.training.snapshots.items()
         }
+
+    def save(self, path: str | Path) -> Path:
+        """Write the run to a safetensors file: what is kept of it and of its baseline by name, and in the metadata its
+        tokens, the vocabulary, the model's config and the changes. The weights are not in it.
+
+        Raises:
+            UserError: it takes values of another run.
+            OSError: it cannot be written.
+        """
+        from explorer.tracing.saved import save
+
+        return save(self, path)
+
+    @staticmethod
+    def load(path: str | Path, lm: Any = None) -> "Trace":
+        """A run that was saved. What it has not kept, and weights, it asks of its model: of the one that ran, where
+        that lives in this process, or of `lm`, to be held by the caller; ModelGone names what it lacks without.
+
+        Args:
+            lm: a model with the weights of the one that ran.
+
+        Raises:
+            UserError: the file is missing, damaged or no saved run, or `lm` has other weights.
+        """
+        from explorer.tracing.saved import load
+
+        return load(path, lm)
 
     @property
     def tokens(self) -> tuple[str, ...]:
