@@ -31,7 +31,7 @@ class Offer:
         mean_stream: (model, layer, prompts) -> (D,), see `explorer.tracing.mean_stream`.
         write: (model, token ids, edits, count, settings) -> as many ids that it goes on with (see
             `explorer.tracing.going_on`).
-        run_again: (model, token ids, edits, what was kept of the pass, layer) -> the values there (see
+        run_again: (model, token ids, edits, what was kept of the pass, layer, names) -> the values there (see
             `explorer.tracing.running_again`).
         logits_again: (model, token ids, edits, what the unembedding reads of some positions, the first of those) ->
             their logits.

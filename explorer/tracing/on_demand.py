@@ -1,6 +1,7 @@
 """Values that are computed when they are looked at: of a pass whose values all together would take too much memory."""
 
 import itertools
+import math
 import weakref
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from explorer.tracing.logits import Logits
 from explorer.tracing.lru import LRU
 from explorer.tracing.models import asked
 
+BYTES_A_NUMBER = 4  # float32
 MOST_BYTES = 128 << 20  # of the values that were looked at, of all passes together
 MOST_BYTES_OF_BLOCKS = 64 << 20  # of whole blocks that were run again; the last is kept however large it is
 
@@ -48,8 +50,9 @@ class OnDemand(Mapping):
     """Name -> value, as float32 arrays without a batch axis that are not to be written to.
 
     A value inside a block comes from that block alone, run again on what entered it: on the same numbers, by the
-    formulas of a capture of every value. The pass itself may have computed them with fused kernels, which round
-    otherwise. The logits are worked out from what the unembedding reads, and are never kept all at once.
+    formulas of a capture of every value unless scores and patterns are too large for that. The pass itself may have
+    computed them with fused kernels, which round otherwise. The logits are worked out from what the unembedding reads,
+    and are never kept all at once.
 
     Every access but to what was kept raises ModelGone once the model is gone.
 
@@ -109,12 +112,16 @@ class OnDemand(Mapping):
 
     def _of_block(self, name: str) -> np.ndarray:
         """A scan over layers that asks each for one value keeps that alone; who asks for more of a block finds it whole
-        for a while."""
-        layer = int(name.split(".")[1])
-        return _BLOCKS.get((self._own, layer), lambda: self._computed(layer, name))[name]
+        for a while. Where its scores and patterns are too much for that, each is computed when it is asked for, and the
+        others without them, by fused kernels as in the pass itself."""
+        block = ".".join(name.split(".")[:2])
+        inside = [each for each in self.shapes if each.startswith(f"{block}.") and each not in self.kept]
+        large = [each for each in inside if each.endswith(("attn.scores", "attn.pattern"))]
+        if BYTES_A_NUMBER * sum(math.prod(self.shapes[each]) for each in large) > MOST_BYTES_OF_BLOCKS:
+            inside = [name] if name in large else [each for each in inside if each not in large]
+        return _BLOCKS.get((self._own, inside[0], len(inside)), lambda: self._computed(name, inside))[name]
 
-    def _computed(self, layer: int, name: str) -> Mapping[str, np.ndarray]:
-        """What is in a block that was not kept, for one of them."""
+    def _computed(self, name: str, names: list[str]) -> Mapping[str, np.ndarray]:
+        """Some in the block of one of them."""
         lm, offered = asked(self.model, name)
-        found = offered.run_again(lm, self.token_ids, self.edits, self.kept, layer)
-        return {name: value for name, value in found.items() if name not in self.kept}
+        return offered.run_again(lm, self.token_ids, self.edits, self.kept, int(name.split(".")[1]), names)

@@ -1,6 +1,6 @@
 """A part of a pass, run again on what entered it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -21,16 +21,18 @@ def run_again(
     edits: Sequence[Intervention],
     kept: Mapping[str, np.ndarray],
     layer: int,
+    names: Collection[str],
 ) -> dict[str, np.ndarray]:
-    """Name -> value of all in one of the blocks, as `capture` has them.
+    """Name -> value of some in one of the blocks, as `capture` has them: without scores and patterns by fused kernels.
 
     Args:
         kept: of the pass at least what entered the block.
+        names: of the values, in that block.
     """
     go_on()
     edited, found = Edited(lm, edits), {}
     edited.passes.ids = list(token_ids)
-    taps = {module: name for name, module in lm.taps.items() if name.startswith(f"blocks.{layer}.")}
+    taps = {module: name for name, module in lm.taps.items() if name in names}
 
     def keep(module, inputs, output):
         found[taps[module]] = output

@@ -149,6 +149,20 @@ def test_what_was_looked_at_goes_with_the_pass(tiny_lm):
     assert 0 < on_demand.looked_at_bytes() == of_block(other, 1) < both
 
 
+def test_large_scores_are_computed_alone_and_other_values_without_them(lms, style, edits, monkeypatch):
+    lm = lms[style]
+    whole, some = capture(lm, IDS, edits), capture(lm, IDS, edits, most_bytes=0)
+    monkeypatch.setattr(on_demand, "MOST_BYTES_OF_BLOCKS", 1)
+    monkeypatch.setattr(on_demand, "_BLOCKS", blocks := LRU(1, num_bytes))
+    for name, value in whole.values.items():
+        assert_allclose(some[name], value, rtol=1e-5, atol=1e-5, err_msg=name)
+        (last,) = blocks.values()[-1:] or [{}]
+        if name.endswith(("attn.scores", "attn.pattern")):
+            assert list(last) == [name]
+        else:
+            assert not any(each.endswith(("attn.scores", "attn.pattern")) for each in last if name in last)
+
+
 def test_no_hook_stays_and_no_edit(tiny_lm):
     edits = specimens.known_edits(tiny_lm, specimens.STREAM_EDITS)
     plain = capture(tiny_lm, IDS)
