@@ -20,7 +20,7 @@ from explorer.views.style import RESIDUAL, SELECTED, around, figure, positions, 
 from explorer.views.two_runs.alone import BINS, alone
 from explorer.views.view import Panel, View
 
-MOST_COLUMNS = 1024
+MOST_COLUMNS, MOST_CELLS = 1024, 3 << 17
 
 
 class Columns(NamedTuple):
@@ -56,17 +56,18 @@ def heatmap(
 ) -> go.Figure:
     """A captured value as tokens × dimensions; colours are centred at 0 where it takes both signs.
 
-    Wider than 1,024 columns, those 1,024 that hold `dim` are shown; at first `window` tokens around the query are in
-    sight, all where 0.
+    Wider than 1,024 columns, or fewer of many tokens, those that hold `dim` are shown; at first `window` tokens around
+    the query are in sight, all where 0.
     """
     values = matrix_at(trace, tap, head)  # (T, N)
     width = values.shape[1]
-    start = (dim or 0) // MOST_COLUMNS * MOST_COLUMNS
-    part = range(start, min(start + MOST_COLUMNS, width))
+    most = MOST_COLUMNS if is_of_keys(tap) else min(MOST_COLUMNS, MOST_CELLS // len(values))
+    start = (dim or 0) // most * most
+    part = range(start, min(start + most, width))
     rows = around(query or 0, window, len(trace))
     largest = float(np.abs(values).max()) or 1.0
     signed = values.min() < 0
-    if tap.endswith((".scores", ".pattern")):
+    if is_of_keys(tap):
         words, columns = KEYS, positions(trace.tokens)[start : part.stop]
         xaxis = {**token_axis(trace.tokens, words.title(part, width), shown=part), "tickangle": -60}
     else:
@@ -99,6 +100,11 @@ def heatmap(
             corners = {"x0": dim - 0.5, "x1": dim + 0.5, "y0": query - 0.5, "y1": query + 0.5}
             fig.add_shape(type="rect", **corners, line={"color": SELECTED, "width": 3})
     return fig
+
+
+def is_of_keys(tap: str) -> bool:
+    """Whether its columns are tokens."""
+    return tap.endswith((".scores", ".pattern"))
 
 
 def histogram(trace: Trace, tap: str, head: int = 0, query: int = 0) -> go.Figure:

@@ -7,6 +7,7 @@ from plotly.io.json import to_json_plotly
 from explorer.language import N_, look_up
 from explorer.views import graph_objects as go
 from explorer.web.assets import plotly_script
+from explorer.web.widgets.figure.cells import compact
 from explorer.web.widgets.widget import EVIDENCE, Widget, attribute, with_words
 
 # a role that may hold what is clicked, and one that lets the arrow keys through where they choose
@@ -48,5 +49,5 @@ class Figure(Widget):
 
         Apart, so that the browser sees when data are as before and only what is marked has changed.
         """
-        content = figure.to_plotly_json()
+        content = compact(figure).to_plotly_json()
         return [to_json_plotly(content["data"]), to_json_plotly(content["layout"])]

@@ -1,4 +1,5 @@
 // @ts-check
+import { firstOf, followCells, withImage } from "../../static/cells.js";
 import { chooseStep, pick, toggleEdit } from "../../static/choosing.js";
 import { countDraw, find } from "../../static/dom.js";
 import { inTurn } from "../../static/drawing_queue.js";
@@ -37,6 +38,7 @@ export default function figure(element) {
   let value, drawing = null, isOwed = false, isHeard = false; // [data, layout] as JSON; null where the figure has no place
   let written = [], data = []; // what is drawn, as it came; its data
   let of; // whose tokens it is about, if not the seen run's
+  let image = null; // of more cells than Plotly draws: their heatmap and its values
   let changes = null; // what points make of a run (graph_objects.py)
   let sighted = () => {}; // called once the figure has a width
 
@@ -69,14 +71,16 @@ export default function figure(element) {
     if (rest.every((part, i) => part === written[i])) await withoutBase(() => plotly().relayout(plot, { shapes })); // marks alone moved
     else {
       if (dataText !== written[0]) data = JSON.parse(dataText); // Plotly skips data it has drawn already
-      await withoutBase(() => plotly().react(plot, data, { ...layout, shapes, template, width, height, uirevision: "kept" }, CONFIG));
+      const [trace] = data, drawn = trace?.cells ? withImage(trace, layout) : { data, layout, values: null };
+      image = drawn.values && { trace, values: drawn.values };
+      await withoutBase(() => plotly().react(plot, drawn.data, { ...drawn.layout, shapes, template, width, height, uirevision: "kept" }, CONFIG));
     }
     written = rest;
     plot.ariaLabel = meta.alt;
     ({ of, changes = null } = meta);
     for (const svg of plot.querySelectorAll(".main-svg")) svg.ariaHidden = "true"; // the label says it in a sentence
     makeLegible(plot);
-    if (!isHeard) plot.on("plotly_click", click), plot.on("plotly_afterplot", () => makeLegible(plot)); // after a zoom
+    if (!isHeard) followCells(plot, () => image, clickCell), plot.on("plotly_click", click), plot.on("plotly_afterplot", () => makeLegible(plot)); // after a zoom
     isHeard = true;
     if (meta.lines) followLines(plot, meta.lines);
     countDraw(plot);
@@ -106,9 +110,17 @@ export default function figure(element) {
     inspect({ x: positionOf(point, "x"), y: positionOf(point, "y"), curve: point.curveNumber, item });
   }
 
+  function clickCell(place) {
+    const { trace } = image, change = {};
+    const at = { x: place.x + firstOf(trace.x), y: place.y + firstOf(trace.y) };
+    for (const [source, field] of Object.entries(selects)) change[field] = at[source];
+    if (Object.keys(change).length) pick(inA(change, of));
+    inspect({ ...at, curve: 0, item: null });
+  }
+
   // The arrow keys move what the axes select, Enter inspects it. Rows are counted as they are seen, from the top.
-  const cells = () => plot.calcdata?.[0]?.[0].z, rows = () => cells()?.length ?? 1;
-  const columns = () => cells()?.[0].length ?? plot.data?.[0].x?.length ?? 1;
+  const cells = () => plot.calcdata?.[0]?.[0].z, rows = () => image?.trace.cells.rows ?? cells()?.length ?? 1;
+  const columns = () => image?.trace.cells.columns ?? cells()?.[0].length ?? plot.data?.[0].x?.length ?? 1;
   const chosen = () => ({ x: seen(of)[selects.x] ?? 0, y: seen(of)[selects.y] ?? 0 });
   const isUpward = () => !(plot._fullLayout?.yaxis.range[0] > plot._fullLayout?.yaxis.range[1]);
   const fromTop = (y) => (isUpward() ? rows() - 1 - y : y);

@@ -9,7 +9,8 @@ import numpy as np
 from explorer.views.view import SmallMultiples
 from explorer.web.widgets.widget import EVIDENCE, Widget, attribute
 
-MOST_PIXELS = 96
+MOST_PIXELS = 96  # a side of a picture
+MOST_BYTES = 960_000  # of all pictures as text: a little less than a megabyte with all that is said of them
 
 
 class HeadGrid(Widget):
@@ -28,26 +29,38 @@ class HeadGrid(Widget):
 
     @staticmethod
     def pack(pictures: SmallMultiples) -> dict[str, Any]:
-        """The pictures as bytes, 0 to 255 for 0 to 1, or of signed ones for −1 to 1; above 96 tokens a pixel is the
-        largest of several cells, or of signed ones that which is furthest from 0. A head's rows are filled up to a
-        multiple of 4 bytes, as in a bitmap file (static/bitmap.js)."""
+        """The pictures as bytes, 0 to 255 for 0 to 1, or of signed ones for −1 to 1; above 96 tokens, and above fewer
+        where there are many heads, a pixel is the largest of several cells, or of signed ones that which is furthest
+        from 0. All together take no more than `MOST_BYTES`. A head's rows are filled up to a multiple of 4 bytes, as in
+        a bitmap file (static/bitmap.js)."""
         layers, heads, tokens, _ = pictures.values.shape
-        block = -(-tokens // MOST_PIXELS)
-        pixels = pool(pictures.values, block)
-        if pictures.signed:
-            least = -pool(-pictures.values, block)
-            pixels = (np.where(pixels >= -least, pixels, least) + 1) / 2
-        filled = np.pad(np.rint(pixels * 255).astype(np.uint8), [(0, 0)] * 3 + [(0, -pixels.shape[-1] % 4)])
+        block = -(-tokens // most_pixels(layers * heads))
+        sheets = [sheet(values, block, pictures.signed) for values in pictures.values]
         return {
             "layers": layers,
             "heads": heads,
             "tokens": tokens,
             "block": block,
-            "pixels": pixels.shape[-1],
-            "data": [base64.b64encode(head).decode() for row in filled for head in row],
+            "pixels": -(-tokens // block),
+            "data": [base64.b64encode(head).decode() for heads_of_layer in sheets for head in heads_of_layer],
             "alt": pictures.alt,
             "signed": pictures.signed,
         }
+
+
+def sheet(values: np.ndarray, block: int, signed: bool) -> np.ndarray:
+    """A layer's heads (H, T, T) as pixels, bytes (H, n, n filled up)."""
+    pixels = pool(values, block)
+    if signed:
+        least = -pool(-values, block)
+        pixels = (np.where(pixels >= -least, pixels, least) + 1) / 2
+    return np.pad(np.rint(pixels * 255).astype(np.uint8), [(0, 0), (0, 0), (0, -pixels.shape[-1] % 4)])
+
+
+def most_pixels(count: int) -> int:
+    """The largest side that so many pictures can have, each as base64 of its own within quotation marks."""
+    sides = range(MOST_PIXELS, 1, -1)
+    return next((n for n in sides if count * (-(-n * (n + -n % 4) // 3) * 4 + 4) <= MOST_BYTES), 1)
 
 
 def pool(values: np.ndarray, block: int) -> np.ndarray:

@@ -1,0 +1,95 @@
+"""Heatmaps of many cells, which are an image below Plotly's axes: as Plotly draws those of few."""
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from explorer.web.widgets.figure import cells
+from tests.drawn import tells
+
+from .painted import TICKS, in_both_themes, on_scale, run_on_show
+from .person import CELL
+
+# The colours of an image's pixels, row by row.
+PIXELS = """async (plot) => {
+  const image = new Image();
+  image.src = plot.querySelector(".imagelayer image").getAttribute("href");
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [image.width, image.height];
+  const context = canvas.getContext("2d");
+  context.drawImage(image, 0, 0);
+  return [image.height, image.width, ...context.getImageData(0, 0, image.width, image.height).data];
+}"""
+# Where an image lies, and where the plot's corners of cells are.
+PLACES = """(plot, [columns, rows]) => {
+  const image = plot.querySelector(".imagelayer image").getBoundingClientRect(), box = plot.getBoundingClientRect();
+  const { xaxis, yaxis } = plot._fullLayout;
+  const x = (at) => box.left + xaxis._offset + xaxis.l2p(at), y = (at) => box.top + yaxis._offset + yaxis.l2p(at);
+  return [[image.left, image.top, image.right, image.bottom], [x(-0.5), y(-0.5), x(columns - 0.5), y(rows - 0.5)]];
+}"""
+
+
+@pytest.fixture(autouse=True)
+def few_are_many(monkeypatch):
+    monkeypatch.setattr(cells, "MOST_CELLS", 100)
+
+
+def pixels(plot) -> np.ndarray:
+    rows, columns, *channels = plot.evaluate(PIXELS)
+    return np.array(channels).reshape(rows, columns, 4)[..., :3]
+
+
+def test_a_large_pattern_is_painted_told_and_clicked_as_a_small_one(newcomer):
+    person = newcomer().open(checkpoint="gpt-twin", layer=2, head=1, query=9, key=4)
+    plot, trace = person.pattern, run_on_show(person)
+    weights = trace["blocks.2.attn.pattern"][1]
+    plot.scroll_into_view_if_needed()
+    for theme in in_both_themes(person, plot):
+        painted, seen = pixels(plot), np.tri(len(trace), dtype=bool)
+        assert painted.shape[:2] == weights.shape
+        assert np.abs(painted - on_scale(theme.sequential, weights))[seen].max() <= 3
+        background = [int(theme.sequential[0][i : i + 2], 16) for i in (1, 3, 5)]
+        assert (painted[~seen] == background).all()
+    image, axes = plot.evaluate(PLACES, [len(trace), len(trace)])
+    assert image == pytest.approx(axes, abs=1)
+    shown = [tick.strip("\u2068\u2069") for tick in plot.evaluate(TICKS, "y")]
+    assert shown == [token.replace(" ", "·") for token in trace.tokens]
+    words = plot.locator(".cell-words")
+    for query, key in ((20, 3), (9, 8), (27, 0)):
+        plot.scroll_into_view_if_needed()
+        person.page.mouse.move(*plot.evaluate(CELL, [key, query]))
+        expect(words).to_contain_text(f"query {query} ")
+        text = words.inner_text()
+        assert f"key {key} " in text and tells(text, weights[query, key]), text
+    person.page.mouse.move(*plot.evaluate(CELL, [20, 3]))  # which a query does not see
+    expect(words).to_be_hidden()
+    person.click_cell(plot, x=2, y=21)
+    person.expect_selected(query=21, key=2)
+    expect(person.page.locator("#attention-pattern .inspection")).to_contain_text("blocks.2.attn.pattern[1, 21, 2]")
+    plot.focus()
+    person.page.keyboard.press("ArrowRight")
+    person.expect_selected(query=21, key=3)
+    person.page.keyboard.press("ArrowDown")
+    person.expect_selected(query=22, key=3)
+    assert plot.get_attribute("aria-label").startswith("Attention pattern of layer 2 head 1")
+
+
+def test_signed_values_and_part_of_the_columns(newcomer, monkeypatch):
+    monkeypatch.setattr("explorer.views.activations.MOST_CELLS", 28 * 10)
+    person = newcomer().open(view="activations", checkpoint="gpt-twin", tap="blocks.1.resid_post", query=9, dim=13)
+    plot, trace = person.page.locator("#activations-heatmap .plot"), run_on_show(person)
+    plot.scroll_into_view_if_needed()
+    expect(plot.locator(".imagelayer image")).to_be_attached()
+    values = trace["blocks.1.resid_post"]
+    assert len(values) == 28
+    largest, shown = np.abs(values).max(), values[:, 10:20]
+    for theme in in_both_themes(person, plot):
+        assert np.abs(pixels(plot) - on_scale(theme.diverging, (shown / largest + 1) / 2)).max() <= 4
+    words = plot.locator(".cell-words")
+    plot.scroll_into_view_if_needed()
+    person.page.mouse.move(*plot.evaluate(CELL, [17, 4]))
+    expect(words).to_contain_text("position 4 ")
+    assert "dimension 17" in words.inner_text() and tells(words.inner_text(), values[4, 17])
+    person.click_cell(plot, x=12, y=21)
+    person.expect_selected(query=21, dim=12)
