@@ -8,6 +8,8 @@ import sys
 from collections.abc import Collection
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+# Of numpy's products, which are small here: several visitors' threads would wait for each other in the midst of them.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from explorer.state.settings import WritingLimits
 from explorer.tracing.library import Library
@@ -102,9 +104,11 @@ def main():
     except (CheckpointError, ValueError) as error:
         sys.exit(f"error: {error}")
     limits = WritingLimits(min(options.most_new_tokens, WritingLimits().tokens), options.most_seconds)
-    Page(library, checkpoint, limits).launch(
-        options.allowed_hosts, server_name=options.host, server_port=options.port, share=options.share
-    )
+    page = Page(library, checkpoint, limits)
+    served = {"server_name": options.host, "server_port": options.port, "share": options.share}
+    blocks = page.launch(options.allowed_hosts, prevent_thread_lock=True, **served)
+    page.warm_up()
+    blocks.block_thread()
 
 
 if __name__ == "__main__":

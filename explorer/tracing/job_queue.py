@@ -10,6 +10,7 @@ from typing import Literal
 
 from explorer.language import _
 from explorer.state.errors import UserError
+from explorer.tracing.cores import sharing_cores
 from explorer.tracing.jobs import RESULTS, Job, Pieces
 from explorer.tracing.work import GivenUp, Work
 
@@ -66,7 +67,7 @@ class _Task:
         """One piece."""
         began = time.monotonic()
         try:
-            with self.work.counted():
+            with sharing_cores(), self.work.counted():
                 self.pieces = self.pieces or self.job.pieces()
                 self.done, state = next(self.pieces), "working"
         except StopIteration as end:

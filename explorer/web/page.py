@@ -14,6 +14,7 @@ from starlette.middleware import Middleware
 from explorer.state.settings import NO_LIMITS, WritingLimits
 from explorer.tracing.library import Library
 from explorer.tracing.runs import Runs
+from explorer.tracing.work import unbounded
 from explorer.views.style import DARK, LIGHT, MONO_FONTS, SANS_FONTS, css_colours
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.api import Api
@@ -24,6 +25,7 @@ from explorer.web.events.opening import Opening
 from explorer.web.events.run_events import Events
 from explorer.web.http.gate import Gate
 from explorer.web.http.hosts import Hosts
+from explorer.web.http.turns import in_turn
 from explorer.web.layout.page_layout import TITLE, Layout
 from explorer.web.spoken_blocks import SpokenBlocks
 
@@ -76,6 +78,13 @@ class Page:
         served = served_with(Hosts.of_this_machine(bound, allowed_hosts))
         blocks.launch(state_session_capacity=MOST_SESSIONS, **served, **options)
         return blocks
+
+    def warm_up(self):
+        """Ask what a first visitor will: some of what that takes is read and built once, which takes a second or two.
+
+        To be called once the page is served, as nothing that is served waits for it.
+        """
+        self.events.opened({})
 
     def mount(self, app: FastAPI, path: str, hosts: Collection[str] = ("*",)) -> FastAPI:
         """Build and serve below a path of another app, which is left to choose by which names it is asked for."""
@@ -205,7 +214,8 @@ def told_to_programs(function: Callable) -> Callable:
     @wraps(function)
     def wrapped(*args, **kwargs):
         try:
-            return function(*args, **kwargs)
+            with in_turn(unbounded()):
+                return function(*args, **kwargs)
         except Exception as error:
             raise gr.Error(told(error), print_exception=False) from None
 

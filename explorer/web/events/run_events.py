@@ -177,7 +177,6 @@ class Events:
         return both
 
     @telling
-
     def show_model(self, checkpoint: str, top_k: int) -> dict:
         lm, _tokenizer = self.opening.runs.model(checkpoint)
         most = lm.config.vocab_size
