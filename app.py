@@ -12,6 +12,7 @@ os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from explorer.state.settings import WritingLimits
+from explorer.tracing.cores import set_threads
 from explorer.tracing.library import Library
 from explorer.tracing.offered_models import ANY_NAME
 from explorer.web.page import Page
@@ -100,9 +101,10 @@ def main():
         checkpoint = (
             options.checkpoint if is_checkpoint(options.checkpoint) else library.offered.open(options.checkpoint)
         )
-        library.model(checkpoint)
+        lm, _tokenizer = library.model(checkpoint)
     except (CheckpointError, ValueError) as error:
         sys.exit(f"error: {error}")
+    set_threads(lm.config)
     limits = WritingLimits(min(options.most_new_tokens, WritingLimits().tokens), options.most_seconds)
     page = Page(library, checkpoint, limits)
     served = {"server_name": options.host, "server_port": options.port, "share": options.share}

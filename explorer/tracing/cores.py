@@ -1,29 +1,18 @@
-"""How many cores a computation takes."""
-
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+"""How many cores a product takes."""
 
 import torch
 
-CORES = torch.get_num_threads()  # that PyTorch would take for one product
+from model.config import ModelConfig
+from model.counting import num_parameters
 
-_lock = threading.Lock()
-_computing = 0
+CORES = torch.get_num_threads()  # that PyTorch would take
+FEW_PARAMETERS = 100_000_000  # a second core makes products of so few no faster
 
 
-@contextmanager
-def sharing_cores() -> Iterator[None]:
-    """While the block runs, this thread's products take what cores others leave: threads of several products that wait
-    for each other on the same cores take longer than one product after another."""
-    global _computing
-    with _lock:
-        _computing += 1
-        threads = max(1, CORES // _computing)
-    if torch.get_num_threads() != threads:  # of this thread
-        torch.set_num_threads(threads)
-    try:
-        yield
-    finally:
-        with _lock:
-            _computing -= 1
+def set_threads(config: ModelConfig):
+    """Have products of all threads that begin from now on take one core where the model is small, else all.
+
+    Where several visitors compute at a time, each product's threads would wait for those of others. The number stays as
+    it is: products round otherwise with another, and two runs that are the same would differ.
+    """
+    torch.set_num_threads(1 if num_parameters(config) < FEW_PARAMETERS else CORES)

@@ -10,7 +10,6 @@ from typing import Literal
 
 from explorer.language import _
 from explorer.state.errors import UserError
-from explorer.tracing.cores import sharing_cores
 from explorer.tracing.jobs import RESULTS, Job, Pieces
 from explorer.tracing.work import GivenUp, Work
 
@@ -67,7 +66,7 @@ class _Task:
         """One piece."""
         began = time.monotonic()
         try:
-            with sharing_cores(), self.work.counted():
+            with self.work.counted():
                 self.pieces = self.pieces or self.job.pieces()
                 self.done, state = next(self.pieces), "working"
         except StopIteration as end:

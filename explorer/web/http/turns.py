@@ -10,7 +10,7 @@ from contextvars import ContextVar
 
 import anyio.from_thread
 
-from explorer.tracing.cores import CORES, sharing_cores
+from explorer.tracing.cores import CORES
 from explorer.tracing.work import Work
 
 # More only wait for each other: for cores, and for Python's lock, which a stream wants back at each of its tokens.
@@ -94,5 +94,5 @@ def in_turn(work: Work) -> Iterator[None]:
 
     if turns:
         work.give_way = give_way
-    with sharing_cores(), work.counted():
+    with work.counted():
         yield

@@ -1,12 +1,14 @@
-"""How many cores a computation takes."""
+"""How many cores a product takes."""
 
 import threading
+from dataclasses import replace
 
 import pytest
 import torch
 
 from explorer.tracing import cores
-from explorer.tracing.cores import sharing_cores
+from explorer.tracing.cores import set_threads
+from model.config import ModelConfig
 
 
 @pytest.fixture(autouse=True)
@@ -17,33 +19,17 @@ def four_cores(monkeypatch):
     torch.set_num_threads(before)
 
 
-def test_who_computes_alone_takes_all():
-    with sharing_cores():
-        assert torch.get_num_threads() == 4
-
-
-def test_two_take_half_each_and_the_next_all_again():
-    inside, end = threading.Event(), threading.Event()
-
-    def other():
-        with sharing_cores():
-            inside.set()
-            end.wait()
-
-    thread = threading.Thread(target=other)
+def threads_of_a_new_thread() -> int:
+    found = []
+    thread = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
     thread.start()
-    inside.wait()
-    with sharing_cores():
-        assert torch.get_num_threads() == 2
-    end.set()
     thread.join()
-    with pytest.raises(ZeroDivisionError), sharing_cores():
-        raise ZeroDivisionError
-    with sharing_cores():
-        assert torch.get_num_threads() == 4
+    return found[0]
 
 
-def test_nobody_takes_less_than_one(monkeypatch):
-    monkeypatch.setattr(cores, "_computing", 9)
-    with sharing_cores():
-        assert torch.get_num_threads() == 1
+def test_a_small_models_products_take_one_core_and_a_large_ones_all():
+    small = ModelConfig.llama_style(vocab_size=100, context_length=32, d_model=32, d_ff=64, num_layers=2, num_heads=2)
+    set_threads(small)
+    assert threads_of_a_new_thread() == 1
+    set_threads(replace(small, vocab_size=4_000_000))
+    assert threads_of_a_new_thread() == 4
