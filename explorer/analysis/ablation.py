@@ -44,6 +44,6 @@ def ablation(trace: Trace, position: int, token_id: int, edits: tuple[Interventi
 
 def log_probability(trace: Trace, position: int, token_id: int) -> float:
     """log₂ of the probability of a token after a position, bits."""
-    logits = trace["logits"][position].astype(np.float64)
+    logits = trace.logits.at(position).astype(np.float64)
     largest = logits.max()
     return float((logits[token_id] - largest - np.log(np.exp(logits - largest).sum())) / np.log(2))

@@ -74,11 +74,11 @@ def attribution(trace: Trace, position: int, token_id: int, rival_id: int | None
     """The parts of the logit of a token after `position`, minus those of its rival's if there is one; of a changed run,
     as the edits on the way to the logit leave them."""
     config, weights = trace.config, trace.weights
-    read, logit = unembedding(trace, token_id, position), float(trace["logits"][position, token_id])
+    read, logit = unembedding(trace, token_id, position), float(trace.logits.of(token_id, position))
     shift = unembedding_bias(trace, token_id, position)
     if rival_id is not None:
         read = read - unembedding(trace, rival_id, position)
-        logit = logit - float(trace["logits"][position, rival_id])
+        logit = logit - float(trace.logits.of(rival_id, position))
         shift -= unembedding_bias(trace, rival_id, position)
 
     def value(name: str) -> np.ndarray:

@@ -49,10 +49,10 @@ KNOWN: WeakKeyDictionary[Trace, dict[tuple[str, bool], Chance | None]] = WeakKey
 
 
 def work_out(trace: Trace, name: str, hide_first: bool) -> Chance | None:
-    layers = range(trace.config.num_layers)
     if name == "spread":
         if len(trace) < 2:
             return None
+        layers = range(trace.config.num_layers)
         return Chance(np.array([even_spread(trace, i, hide_first) for i in layers]), None, len(trace) - 1)
     targets = targets_of(trace, name)
     rows = np.flatnonzero(targets[1:].any(-1)) + 1  # the queries that count, as in `head_scores`
@@ -60,13 +60,12 @@ def work_out(trace: Trace, name: str, hide_first: bool) -> Chance | None:
         return None
     targets = targets[rows]  # (Q, T)
     targets[:, : int(hide_first)] = False
-    patterns = trace.stack("blocks.*.attn.pattern")
-    patterns = (without_first(patterns) if hide_first else patterns)[..., rows, :]  # (L, H, Q, T)
     even, within = [], []
-    for layer in layers:
+    for layer, patterns in enumerate(trace.layers("blocks.*.attn.pattern")):
+        patterns = (without_first(patterns) if hide_first else patterns)[:, rows]  # (H, Q, T)
         first = np.array([max(int(hide_first), first_visible(trace.config, layer, query)) for query in rows])[:, None]
         even.append(evenly(targets, rows, first))
-        within.append(turned_within(patterns[layer], targets, rows, first))
+        within.append(turned_within(patterns, targets, rows, first))
     return Chance(np.array(even), np.stack(within), len(rows))
 
 

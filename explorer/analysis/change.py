@@ -81,4 +81,5 @@ def stream_change(comparison: Comparison) -> np.ndarray:
 def attention_moved(comparison: Comparison) -> np.ndarray:
     """(L, H) in [0, 1], the share of each head's attention that went to other keys: ½ Σ |change|, mean over queries."""
     name = "blocks.*.attn.pattern"
-    return np.abs(comparison.trace.stack(name) - comparison.other.stack(name)).sum(-1).mean(-1) / 2
+    both = zip(comparison.trace.layers(name), comparison.other.layers(name), strict=True)
+    return np.stack([np.abs(mine - theirs).sum(-1).mean(-1) / 2 for mine, theirs in both])

@@ -67,7 +67,7 @@ def combination(comparison: Comparison, position: int, token_id: int, measure: s
 
 def captured(trace: Trace, position: int, token_id: int) -> np.ndarray:
     """(2,) logit and ln p of a token, from the captured logits."""
-    logits = trace["logits"][position].astype(np.float64)
+    logits = trace.logits.at(position).astype(np.float64)
     return np.array([logits[token_id], logits[token_id] - np.logaddexp.reduce(logits)])
 
 
@@ -75,5 +75,5 @@ def again(comparison: Comparison, position: int, token_id: int) -> Check:
     """Logit and ln p in the unchanged run, and with all changes, each run again, held against the captured logits."""
     found = [run.outcome(position, token_id, run.edits) for run in comparison.runs]
     kept = [captured(run, position, token_id) for run in comparison.runs]
-    largest = max(float(np.abs(run["logits"][position]).max()) for run in comparison.runs)
+    largest = max(float(np.abs(run.logits.at(position)).max()) for run in comparison.runs)
     return Check.of(comparison.trace.dtype, np.array(found), np.array(kept), largest)

@@ -1,5 +1,8 @@
 """What attention heads do, in numbers."""
 
+from collections.abc import Callable
+from weakref import WeakKeyDictionary
+
 import numpy as np
 
 from explorer.architecture.attention import first_visible
@@ -37,16 +40,31 @@ def head_scores(trace: Trace, name: str, hide_first: bool = False) -> np.ndarray
     Args:
         hide_first: leave attention to the first token out and let the rest sum to 1: many heads rest there.
     """
-    patterns = trace.stack("blocks.*.attn.pattern").astype(np.float64)  # (L, H, T, T)
-    if hide_first:
-        patterns = without_first(patterns)
-    if name == "spread":
-        rows = patterns[..., 1:, :]
-        logs = np.log2(rows, out=np.zeros_like(rows), where=rows > 0)
-        return mean(-(rows * logs).sum(-1) / np.log2(num_visible(trace)[:, None, 1:]))
-    targets = targets_of(trace, name)[1:]  # (T - 1, T)
+    known = KNOWN.setdefault(trace, {})
+    if (name, hide_first) not in known:
+        measure = spread if name == "spread" else paid(targets_of(trace, name)[1:])
+        seen, found = num_visible(trace)[:, 1:], []
+        for layer, patterns in enumerate(trace.layers("blocks.*.attn.pattern")):
+            rows = (without_first(patterns) if hide_first else patterns)[:, 1:].astype(np.float64)  # (H, T - 1, T)
+            found.append(measure(rows, seen[layer]))
+        known[name, hide_first] = np.stack(found)
+        known[name, hide_first].flags.writeable = False
+    return known[name, hide_first]
+
+
+KNOWN: WeakKeyDictionary[Trace, dict[tuple[str, bool], np.ndarray]] = WeakKeyDictionary()
+
+
+def spread(rows: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """(H,) of rows (H, T - 1, T), each over as many tokens as it sees."""
+    logs = np.log2(rows, out=np.zeros_like(rows), where=rows > 0)
+    return mean(-(rows * logs).sum(-1) / np.log2(seen))
+
+
+def paid(targets: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """The attention paid to targets (T - 1, T), a mean over the queries that have some."""
     counts = targets.any(-1)
-    return mean((patterns[..., 1:, :] * targets).sum(-1)[..., counts])
+    return lambda rows, seen: mean((rows[:, counts] * targets[counts]).sum(-1))
 
 
 def num_visible(trace: Trace) -> np.ndarray:

@@ -11,6 +11,7 @@ from explorer.analysis.residual import stages
 from explorer.analysis.unembedding import unembed, unembed_token
 from explorer.architecture.stream import depth_taps
 from explorer.language import N_
+from explorer.tracing.logits import CHUNK_BYTES
 from explorer.tracing.trace import Trace
 
 # name -> what the colour of a cell then is
@@ -91,9 +92,12 @@ READINGS: WeakKeyDictionary[Trace, dict[range, Readings]] = WeakKeyDictionary()
 
 
 def logits_of(trace: Trace, shown: range) -> Iterator[np.ndarray]:
-    """At every depth the logits (n, V) after the positions `shown`."""
-    for depth in streams(trace, slice(shown.start, shown.stop)):
-        yield unembed(trace, depth, np.array(shown))
+    """At every depth the logits (n, V) after the positions `shown`; of few positions several depths at once, as reading
+    the unembedding takes longer than the products do."""
+    x, at_once = streams(trace, slice(shown.start, shown.stop)), CHUNK_BYTES // (4 * trace.config.vocab_size)
+    step = max(1, at_once // len(shown))
+    for first in range(0, len(x), step):
+        yield from unembed(trace, x[first : first + step], np.array(shown))
 
 
 def tracked(trace: Trace, shown: range, token_id: int) -> np.ndarray:

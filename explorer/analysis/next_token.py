@@ -1,6 +1,5 @@
 """The model's predictions of what comes next."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,7 +78,7 @@ def next_token(
     Raises:
         ValueError: a setting is out of its range.
     """
-    logits = trace["logits"][position]  # (V,)
+    logits = trace.logits.at(position)  # (V,)
     following = position + 1
     limits = {"top_p": top_p, "min_p": min_p, "repetition_penalty": repetition_penalty}
     stages = sampling_stages(logits, temperature, top_k, **limits, previous=trace.token_ids[:following])
@@ -101,38 +100,24 @@ def ranking(trace: Trace, position: int) -> np.ndarray:
 
 def likeliest(trace: Trace, position: int) -> np.ndarray:
     """The same of the run itself, changed or not."""
-    return np.argsort(-trace["logits"][position], kind="stable")
+    return trace.logits.top(trace.config.vocab_size, position)
 
 
 def rank_of(trace: Trace, position: int, token_id: int) -> int:
     """A token's rank in the run itself, from 1."""
-    return int(np.flatnonzero(likeliest(trace, position) == token_id)[0]) + 1
+    return trace.logits.rank(token_id, position)
 
 
 def surprisal(trace: Trace) -> np.ndarray:
     """(T,) bits, -log₂ of the probability the model gave each token; NaN for the first, which nothing precedes."""
-    return np.concatenate([[np.nan], surprisal_of(trace["logits"][:-1], trace.token_ids[1:])])
-
-
-def surprisal_of(logits: np.ndarray, token_ids: Sequence[int]) -> np.ndarray:
-    """(N,) bits, -log₂ softmax(logits)[token] of N tokens, each with logits of its own (N, V)."""
-    largest = logits.max(-1)
-    log_total = largest + np.log(np.exp(logits - largest[:, None]).sum(-1))
-    return (log_total - logits[np.arange(len(logits)), token_ids]) / np.log(2)
+    return np.concatenate([[np.nan], (trace.logits.log_sum_exp[:-1] - trace.logits.summary.next_logit) / np.log(2)])
 
 
 def entropy(trace: Trace) -> np.ndarray:
     """(T,) bits, the surprisal to be expected of each token before it was seen; NaN for the first."""
-    logits = trace["logits"][:-1]  # (T - 1, V)
-    shifted = logits - logits.max(-1, keepdims=True)
-    weights = np.exp(shifted)
-    total = weights.sum(-1)
-    bits = (np.log(total) - np.einsum("tv,tv->t", weights, shifted) / total) / np.log(2)
-    return np.concatenate([[np.nan], bits.clip(0)])
+    return np.concatenate([[np.nan], trace.logits.entropy[:-1]])
 
 
 def rank(trace: Trace) -> np.ndarray:
     """(T,), each token's place among all tokens by how likely they were: 1 is the likeliest; NaN for the first."""
-    logits = trace["logits"][:-1]  # (T - 1, V)
-    actual = logits[np.arange(len(logits)), trace.token_ids[1:]]
-    return np.concatenate([[np.nan], (logits > actual[:, None]).sum(-1) + 1])
+    return np.concatenate([[np.nan], trace.logits.summary.next_rank])

@@ -1,6 +1,6 @@
 """Whether a difference is rounding: how far numbers may lie from the same numbers worked out again in float64."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,6 +56,11 @@ class Check:
             allowed = tolerance(dtype) * np.abs(sizes) + SMALLEST[dtype]
             times = np.where(np.isfinite(allowed), errors / allowed, np.nan)
         return cls(float(np.max(errors)), float(np.max(times)))  # unlike Python's, this max keeps a NaN
+
+    @classmethod
+    def worst(cls, checks: Sequence["Check"]) -> "Check":
+        """Of parts of a value, that of the whole."""
+        return cls(*(float(np.max([getattr(check, field) for check in checks])) for field in ("error", "times")))
 
     @property
     def passed(self) -> bool:

@@ -70,10 +70,14 @@ class Point:
 
 def element(values: np.ndarray, *index: int) -> float:
     """values[index]. NoSuchPoint where there is no such element, before the first too."""
-    if len(index) != values.ndim or not all(0 <= i < size for i, size in zip(index, values.shape, strict=False)):
-        told = _("there is no element {index} in a value of shape {shape}", index=list(index), shape=values.shape)
-        raise NoSuchPoint(told)
+    check_element(values.shape, *index)
     return float(values[index])
+
+
+def check_element(shape: tuple[int, ...], *index: int):
+    """NoSuchPoint where a value of that shape has no such element."""
+    if len(index) != len(shape) or not all(0 <= i < size for i, size in zip(index, shape, strict=False)):
+        raise NoSuchPoint(_("there is no element {index} in a value of shape {shape}", index=list(index), shape=shape))
 
 
 Item = TypeVar("Item")

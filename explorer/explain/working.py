@@ -74,6 +74,6 @@ def each_once(inputs: Iterable[Input]) -> tuple[Input, ...]:
 
 def take(trace: Trace, name: str, *index: int | slice | np.ndarray) -> tuple[np.ndarray, Input]:
     """Part of a captured value or a weight in float64, a copy, and where it is from."""
-    whole = trace.weights[name] if name in trace.weights else trace[name]
-    part = np.array(whole[index], dtype=np.float64)
+    found = trace.weights[name][index] if name not in trace and name in trace.weights else trace.part(name, *index)
+    part = np.array(found, dtype=np.float64)
     return part, Input(name, index, part.shape)

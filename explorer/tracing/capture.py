@@ -25,11 +25,12 @@ from explorer.tracing.on_demand import OnDemand
 from explorer.tracing.outcome import outcome
 from explorer.tracing.patching.asked import ASKED, contrast_of
 from explorer.tracing.patching_question import PatchingQuestion
-from explorer.tracing.running_again import run_again
-from explorer.tracing.tap_shapes import tap_shapes, trace_bytes
+from explorer.tracing.running_again import logits_again, run_again
+from explorer.tracing.tap_shapes import BYTES_A_NUMBER, tap_shapes, trace_bytes, worth_keeping
 from explorer.tracing.token_checks import check_tokens
 from explorer.tracing.trace import Trace
 from model.counting import num_parameters
+from model.kv_cache import KVCache
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
@@ -48,8 +49,8 @@ def capture(
 ) -> Trace:
     """Run the model once over the tokens and keep every value it names; of values that were changed, the changed ones.
 
-    Where these would take more than `most_bytes`, only what enters and leaves the blocks is kept, and a value inside
-    one is computed when it is looked at (see `explorer.tracing.on_demand`).
+    Where these would take more than `most_bytes`, what enters and leaves the blocks is kept, and of what is inside them
+    as much as there is room for; the rest is computed when it is looked at (see `explorer.tracing.on_demand`).
 
     Passes of other threads are neither seen nor changed, and the hooks are gone when this returns or raises. The trace
     does not keep the model alive: its weights can be read while somebody else does.
@@ -73,7 +74,7 @@ def capture(
     if trace_bytes(config, len(ids)) <= most_bytes:
         values, dtype = outputs_of(lm, ids, edits, lm.taps)
     else:
-        kept, dtype = outputs_of(lm, ids, edits, outside_blocks(lm), lm.final_norm)
+        kept, dtype = outputs_of(lm, ids, edits, kept_taps(lm, len(ids), most_bytes), lm.final_norm)
         values = OnDemand(kept, tap_shapes(config, len(ids)), model, ids, edits)
     vocabulary = tokenizer.vocabulary if tokenizer else ids_as_text(config.vocab_size)
     known = {"edits": edits, "model": model, "dtype": dtype, "training": asked(model)[1].training}
@@ -93,9 +94,14 @@ def outputs_of(
     edits: Sequence[Intervention],
     modules: Mapping[str, torch.nn.Module],
     last: torch.nn.Module | None = None,
+    cache: KVCache | None = None,
 ) -> tuple[dict[str, np.ndarray], str]:
     """What modules, by name, give out in a pass that ends after the `last`, as arrays without a batch axis in the order
-    they are computed; and the type of the numbers that it computed with."""
+    they are computed; and the type of the numbers that it computed with.
+
+    Args:
+        cache: with the keys and values of the tokens before these; who ends a pass advances its length.
+    """
     outputs: dict[str, torch.Tensor] = {}
     names = {module: name for name, module in modules.items()}
 
@@ -107,7 +113,7 @@ def outputs_of(
 
     ends = [last] if last else []
     with edited(lm, edits), hooked(names, keep), hooked(ends, stop), torch.inference_mode(), suppress(_Enough):
-        lm(torch.tensor([token_ids], device=lm.device))
+        lm(torch.tensor([token_ids], device=lm.device), cache)
     dtype = str(outputs[next(reversed(outputs))].dtype).removeprefix("torch.")
     return {name: as_array(output)[0] for name, output in outputs.items()}, dtype
 
@@ -115,13 +121,27 @@ def outputs_of(
 def outside_blocks(lm: TransformerLM) -> dict[str, torch.nn.Module]:
     """The taps of what enters and leaves the blocks, and of what is in none."""
     leave = {block_output(lm.config, layer) for layer in range(lm.config.num_layers)}
-    return {name: module for name, module in lm.taps.items() if name in leave or not name.startswith("blocks.")}
+    return {
+        name: module
+        for name, module in lm.taps.items()
+        if name in leave or name.endswith(".resid_pre") or not name.startswith("blocks.")
+    }
+
+
+def kept_taps(lm: TransformerLM, num_tokens: int, most_bytes: float) -> dict[str, torch.nn.Module]:
+    """Those, and as many others as there is room for."""
+    shapes, outside = tap_shapes(lm.config, num_tokens), outside_blocks(lm)
+    enter = {name for name in outside if name.endswith(".resid_pre")}  # in the memory of what leaves the block before
+    room = most_bytes - BYTES_A_NUMBER * sum(math.prod(shapes[name]) for name in outside.keys() - enter - {"logits"})
+    others = set(worth_keeping(lm.config, num_tokens, room, outside)) | outside.keys()
+    return {name: module for name, module in lm.taps.items() if name in others}
 
 
 def offered(lm: TransformerLM) -> Offer:
     weights = {name: as_array(weight.detach()) for name, weight in lm.state_dict().items()}
     patching = ASKED | {"changed": changed}
-    return Offer(weights, ablate, outcome, token_contributions_of, mean_stream, write, run_again, patching)
+    again = run_again, logits_again
+    return Offer(weights, ablate, outcome, token_contributions_of, mean_stream, write, *again, patching)
 
 
 def token_contributions_of(

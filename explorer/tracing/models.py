@@ -31,8 +31,10 @@ class Offer:
         mean_stream: (model, layer, prompts) -> (D,), see `explorer.tracing.mean_stream`.
         write: (model, token ids, edits, count, settings) -> as many ids that it goes on with (see
             `explorer.tracing.going_on`).
-        run_again: (model, token ids, edits, what was kept of the pass, layer or None) -> the values there (see
+        run_again: (model, token ids, edits, what was kept of the pass, layer) -> the values there (see
             `explorer.tracing.running_again`).
+        logits_again: (model, token ids, edits, what the unembedding reads of some positions, the first of those) ->
+            their logits.
         patching: what is asked of values of one run in another, by name (see `explorer.tracing.patching.asked`).
         training: how the model came about; None where nobody knows.
         read: (checkpoint, token ids, edits) -> another model of the same training, and what it computes.
@@ -45,9 +47,26 @@ class Offer:
     mean_stream: Callable[..., np.ndarray]
     write: Callable[..., tuple[int, ...]]
     run_again: Callable[..., Mapping[str, np.ndarray]]
+    logits_again: Callable[..., np.ndarray]
     patching: Mapping[str, Callable[..., Any]]
     training: Training | None = None
     read: Callable[..., tuple[Any, Any]] | None = None
+
+
+class ModelGone(ReferenceError):
+    """The model of a trace is asked for something, and is not there.
+
+    Attributes:
+        needs: the value or weight that is asked for; "" where it is a computation.
+    """
+
+    def __init__(self, needs: str = ""):
+        what = f"{needs!r} is asked of the model, and " if needs else ""
+        super().__init__(
+            f"{what}the model of this trace is gone: a trace holds none, so keep the model as long as its weights are "
+            "read, or load it and capture again"
+        )
+        self.needs = needs
 
 
 _LOCK = threading.RLock()
@@ -98,18 +117,18 @@ def offer(lm: Any, make: Callable[[Any], Offer]) -> Hashable:
         return identity_of(lm)
 
 
-def asked(identity: Hashable) -> tuple[Any, Offer]:
+def asked(identity: Hashable, needs: str = "") -> tuple[Any, Offer]:
     """The model and what it offers.
 
+    Args:
+        needs: what of it is asked for.
+
     Raises:
-        ReferenceError: it is gone.
+        ModelGone: it is gone.
     """
     lm = living(identity)
     if lm is None or lm not in _OFFERS:
-        raise ReferenceError(
-            "the model of this trace is gone: a trace holds none, so keep the model as long as its weights are read, "
-            "or load it and capture again"
-        )
+        raise ModelGone(needs)
     return lm, _OFFERS[lm]
 
 
@@ -139,13 +158,13 @@ def outcome_of(
 class Weights(Mapping):
     """The weights of a model by name as float32, not to be written to, for as long as the model lives.
 
-    Every access raises ReferenceError after that.
+    Every access raises ModelGone after that.
     """
 
     identity: Hashable
 
     def __getitem__(self, name: str) -> np.ndarray:
-        return asked(self.identity)[1].weights[name]
+        return asked(self.identity, name)[1].weights[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(asked(self.identity)[1].weights)

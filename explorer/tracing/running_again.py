@@ -20,32 +20,44 @@ def run_again(
     token_ids: Sequence[int],
     edits: Sequence[Intervention],
     kept: Mapping[str, np.ndarray],
-    layer: int | None,
+    layer: int,
 ) -> dict[str, np.ndarray]:
-    """Name -> value of all in one of the blocks, or of the logits, as `capture` has them.
+    """Name -> value of all in one of the blocks, as `capture` has them.
 
     Args:
-        kept: of the pass at least what entered the block, or what the unembedding read.
-        layer: of the block; None for the logits.
+        kept: of the pass at least what entered the block.
     """
     go_on()
     edited, found = Edited(lm, edits), {}
     edited.passes.ids = list(token_ids)
-    begins = f"blocks.{layer}." if layer is not None else "logits"
-    taps = {module: name for name, module in lm.taps.items() if name.startswith(begins)}
+    taps = {module: name for name, module in lm.taps.items() if name.startswith(f"blocks.{layer}.")}
 
     def keep(module, inputs, output):
         found[taps[module]] = output
 
-    def again(name: str) -> torch.Tensor:
-        return torch.tensor(kept[name], device=lm.device, dtype=lm.token_embedding.weight.dtype)[None]
-
     with edited.passing(), hooked(taps, keep), torch.inference_mode():
-        if layer is None:
-            lm.logits(softcap(lm.lm_head(again("final_norm")), lm.config.logit_cap))
-        else:
-            positions = torch.arange(len(token_ids), device=lm.device)[None]
-            rope = lm.local_rope if lm.config.turns_locally(layer) else lm.rope
-            rotation = rope(positions) if rope else None
-            lm.blocks[layer](again(block_output(lm.config, layer - 1)), rotation, layer=layer)
+        positions = torch.arange(len(token_ids), device=lm.device)[None]
+        rope = lm.local_rope if lm.config.turns_locally(layer) else lm.rope
+        rotation = rope(positions) if rope else None
+        lm.blocks[layer](again(lm, kept[block_output(lm.config, layer - 1)]), rotation, layer=layer)
     return {name: as_array(output)[0] for name, output in found.items()}
+
+
+def logits_again(
+    lm: TransformerLM, token_ids: Sequence[int], edits: Sequence[Intervention], read: np.ndarray, start: int
+) -> np.ndarray:
+    """(n, V), the logits after the positions from `start` on.
+
+    Args:
+        read: (n, D) what the unembedding reads there.
+    """
+    go_on()
+    edited = Edited(lm, edits)
+    edited.passes.ids, edited.passes.start = list(token_ids), start
+    with edited.passing(), torch.inference_mode():
+        return as_array(lm.logits(softcap(lm.lm_head(again(lm, read)), lm.config.logit_cap)))[0]
+
+
+def again(lm: TransformerLM, value: np.ndarray) -> torch.Tensor:
+    """A captured value as the model had it: (n, D) -> (1, n, D)."""
+    return torch.tensor(value, device=lm.device, dtype=lm.token_embedding.weight.dtype)[None]

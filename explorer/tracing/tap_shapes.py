@@ -1,6 +1,7 @@
 """How large the values of a pass are, before there are any."""
 
 import math
+from collections.abc import Collection
 from dataclasses import replace
 from functools import lru_cache
 
@@ -12,6 +13,7 @@ from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 
 BYTES_A_NUMBER = 4  # float32
+LOOKED_AT_FIRST = ("attn.z", "attn.out", "resid_mid", "ffn.out")  # of those of a size: what the map of the model reads
 
 
 def tap_shapes(config: ModelConfig, num_tokens: int) -> dict[str, tuple[int, ...]]:
@@ -22,6 +24,28 @@ def tap_shapes(config: ModelConfig, num_tokens: int) -> dict[str, tuple[int, ...
 def trace_bytes(config: ModelConfig, num_tokens: int) -> int:
     """What a trace with every value takes at most; where one value is another as it stands, they share memory."""
     return BYTES_A_NUMBER * sum(map(math.prod, tap_shapes(config, num_tokens).values()))
+
+
+def worth_keeping(config: ModelConfig, num_tokens: int, most_bytes: float, but: Collection[str] = ()) -> list[str]:
+    """Names of values inside blocks, but for some, that take no more than so many bytes together, the small ones first:
+    each of all layers or of none, as who looks at all layers would have all blocks run again for one that lacks.
+
+    Scores and patterns are none of them: a fused pass has none.
+    """
+    kinds: dict[str, list[str]] = {}
+    shapes = tap_shapes(config, num_tokens)
+    for name in shapes:
+        if name.startswith("blocks.") and name not in but and not name.endswith(("attn.scores", "attn.pattern")):
+            kinds.setdefault(name.split(".", 2)[2], []).append(name)
+
+    def size(kind: str) -> int:
+        return BYTES_A_NUMBER * sum(math.prod(shapes[name]) for name in kinds[kind])
+
+    found, left = [], most_bytes
+    for kind in sorted(kinds, key=lambda kind: (size(kind), kind not in LOOKED_AT_FIRST)):
+        if size(kind) <= left:
+            found, left = [*found, *kinds[kind]], left - size(kind)
+    return found
 
 
 def _of_tokens(name: str, shape: tuple[int, ...], num_tokens: int) -> tuple[int, ...]:

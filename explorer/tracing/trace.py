@@ -4,6 +4,8 @@ import difflib
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,8 @@ from explorer.state.interventions import Intervention, Prompts, Recipe
 from explorer.state.settings import GenerationSettings
 from explorer.tracing.directions import direction
 from explorer.tracing.jobs import worked_out
+from explorer.tracing.layers import Layers
+from explorer.tracing.logits import Logits, of_array
 from explorer.tracing.models import ablated, asked, outcome_of
 from explorer.tracing.on_demand import OnDemand, num_bytes
 from explorer.tracing.training import Training
@@ -71,6 +75,21 @@ class Trace:
             raise KeyError(f"nothing captured as {name!r}; the nearest names are {', '.join(near) or 'none'}")
         return self.values[name]
 
+    def part(self, name: str, *index: int | slice | np.ndarray) -> np.ndarray:
+        """`trace[name][index]`; of logits, those of the positions in it alone are worked out."""
+        if name == "logits" and self.is_on_demand and index:
+            if isinstance(index[0], (int, np.integer)):
+                return self.logits.at(index[0])[index[1:]]
+            if isinstance(index[0], slice) and index[0].step in (None, 1):
+                start, stop, _step = index[0].indices(len(self))
+                return self.logits.rows(start, stop)[(slice(None), *index[1:])]
+        return self[name][index]
+
+    @cached_property
+    def logits(self) -> Logits:
+        """What the run says of every next token, a few positions at a time."""
+        return self.values.logits if self.is_on_demand else of_array(self.token_ids, self["logits"])
+
     def shape(self, name: str) -> tuple[int, ...]:
         """Of a value; nothing is computed for it."""
         return self.values.shapes[name] if self.is_on_demand else self.values[name].shape
@@ -90,6 +109,13 @@ class Trace:
             KeyError: a layer has no such value.
         """
         return np.stack([self[pattern.replace("*", str(layer))] for layer in range(self.config.num_layers)])
+
+    def layers(self, pattern: str) -> Layers:
+        """The same a layer at a time: of a run that keeps little, all of them together may be too much."""
+        names = [pattern.replace("*", str(layer)) for layer in range(self.config.num_layers)]
+        if self.is_on_demand:
+            self[names[0]]  # where they are not to be had, this says so
+        return Layers(len(names), lambda layer: self[names[layer]], self.shape(names[0]))
 
     def has(self, pattern: str) -> bool:
         """Whether a value was captured under the name, with * for any layer."""
@@ -180,6 +206,33 @@ class Trace:
             for step, name in self.training.snapshots.items()
         }
 
+    def save(self, path: str | Path) -> Path:
+        """Write the run to a safetensors file: what is kept of it and of its baseline by name, and in the metadata its
+        tokens, the vocabulary, the model's config and the changes. The weights are not in it.
+
+        Raises:
+            UserError: it takes values of another run.
+            OSError: it cannot be written.
+        """
+        from explorer.tracing.saved import save
+
+        return save(self, path)
+
+    @staticmethod
+    def load(path: str | Path, lm: Any = None) -> "Trace":
+        """A run that was saved. What it has not kept, and weights, it asks of its model: of the one that ran, where
+        that lives in this process, or of `lm`, to be held by the caller; ModelGone names what it lacks without.
+
+        Args:
+            lm: a model with the weights of the one that ran.
+
+        Raises:
+            UserError: the file is missing, damaged or no saved run, or `lm` has other weights.
+        """
+        from explorer.tracing.saved import load
+
+        return load(path, lm)
+
     @property
     def tokens(self) -> tuple[str, ...]:
         """The texts of the input tokens."""
@@ -189,7 +242,12 @@ class Trace:
     def num_bytes(self) -> int:
         """Of its own values that are kept, those of the baseline being another trace's; memory that two of them share
         counts once."""
-        return num_bytes(self.values.kept if self.is_on_demand else self.values)
+        return num_bytes(self.kept)
+
+    @property
+    def kept(self) -> Mapping[str, np.ndarray]:
+        """The values that are there without being computed anew."""
+        return self.values.kept if self.is_on_demand else self.values
 
     @property
     def is_on_demand(self) -> bool:

@@ -183,7 +183,7 @@ def cell(template: str, *axes: str) -> Inspect:
 def filled(templates: Sequence[str], trace: Trace, selection: Selection) -> list[str]:
     """The names of those values and weights that there are."""
     names = [template.format(**selection.as_dict()) for template in templates]
-    return [name for name in names if name in trace.weights or trace.has(name)]
+    return [name for name in names if trace.has(name) or name in trace.weights]
 
 
 def checked(trace: Trace, names: Sequence[str]) -> dict[str, Check]:

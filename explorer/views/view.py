@@ -9,6 +9,7 @@ import numpy as np
 from explorer.state.interventions import Recipe
 from explorer.state.selection import Selection
 from explorer.state.settings import GenerationSettings
+from explorer.tracing.layers import Layers
 from explorer.tracing.trace import Trace
 from explorer.views.checks import Inspect, Marking
 from explorer.views.two_runs.pair import Pair
@@ -21,12 +22,12 @@ class SmallMultiples:
     """Many small square pictures of values in [0, 1]: one a layer and head.
 
     Attributes:
-        values: (L, H, T, T); row = query, column = key.
+        values: (L, H, T, T), an array or a layer at a time; row = query, column = key.
         alt: what they show, in a sentence.
         signed: whether the values are in [-1, 1] instead.
     """
 
-    values: np.ndarray
+    values: np.ndarray | Layers
     alt: str
     signed: bool = False
 

@@ -66,7 +66,7 @@ def without(trace: Trace, query: int, token_id: int, part: int, layer: int) -> D
 def run_again(trace: Trace, query: int, token_id: int) -> Check:
     """log₂ p of a token in a run again with nothing silenced, held against that of the captured logits."""
     error = ablation(trace, query, token_id).error
-    return Check.of(trace.dtype, error, 0.0, np.abs(trace["logits"][query]).max() / np.log(2))
+    return Check.of(trace.dtype, error, 0.0, np.abs(trace.logits.at(query)).max() / np.log(2))
 
 
 def probability_in(comparison: Comparison, query: int, token_id: int, changed: bool) -> Derivation:
@@ -135,5 +135,5 @@ def attention_elsewhere(comparison: Comparison, layer: int, head: int) -> Deriva
         told,
         drawn,
         mean(symbols, moved, (from_after, from_before), _("share")),
-        Source(CHANGE, "return np.abs(comparison.trace.stack(name) - comparison.other.stack(name))"),
+        Source(CHANGE, "return np.stack([np.abs(mine - theirs).sum(-1)"),
     )

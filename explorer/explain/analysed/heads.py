@@ -38,7 +38,7 @@ def head_score(trace: Trace, name: str, hide_first: bool, layer: int, head: int)
         mean(look_up(symbols), each, (read,), _("score")),
         Source(
             "explorer/analysis/heads.py",
-            "return mean(-(rows * logs)" if name == "spread" else "return mean((patterns",
+            "return mean(-(rows * logs)" if name == "spread" else "mean((rows[:, counts] * targets",
         ),
     )
 

@@ -111,4 +111,6 @@ def read_at(trace: Trace, depth: int, position: int) -> tuple[np.ndarray, list[I
 def last_depth(trace: Trace, position: int) -> Check:
     """What the lens reads at the last depth, as the model does in the end, held against the captured logits."""
     read = unembed(trace, streams(trace, slice(position, position + 1))[-1])
-    return Check.of(trace.dtype, trace["logits"][[position]], read, working_of(trace, "logits", (position, ALL)).sizes)
+    return Check.of(
+        trace.dtype, trace.logits.at(position)[None], read, working_of(trace, "logits", (position, ALL)).sizes
+    )

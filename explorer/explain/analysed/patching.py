@@ -182,7 +182,7 @@ def _captured(question: PatchingQuestion, runs: tuple[Trace, Trace]) -> np.ndarr
 def last_logits(question: PatchingQuestion, runs: tuple[Trace, Trace]) -> tuple[np.ndarray, np.ndarray]:
     """(V,) captured after the end of the clean prompt, and of the corrupted one."""
     prompts = question.clean, question.corrupted
-    return tuple(run["logits"][len(prompt) - 1] for run, prompt in zip(runs, prompts, strict=True))
+    return tuple(run.logits.at(len(prompt) - 1) for run, prompt in zip(runs, prompts, strict=True))
 
 
 def _size(question: PatchingQuestion, runs: tuple[Trace, Trace]) -> float:

@@ -10,17 +10,17 @@ from explorer.explain.working import take
 from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
 
-NEXT = "explorer/analysis/next_token.py"
-SURPRISAL = Source(NEXT, "return np.concatenate([[np.nan], surprisal_of(")
+NEXT, LOGITS = "explorer/analysis/next_token.py", "explorer/tracing/logits.py"
+SURPRISAL = Source(NEXT, "return np.concatenate([[np.nan], (trace.logits.log_sum_exp")
 # measure -> its name, the analysis, how it is worked out again, and the line of the analysis
 PREDICTED = {
     "surprisal": (N_("surprisal"), surprisal, distribution.surprisal, SURPRISAL),
-    "entropy": (N_("entropy"), entropy, distribution.entropy, Source(NEXT, "bits = (np.log(total) - np.einsum(")),
+    "entropy": (N_("entropy"), entropy, distribution.entropy, Source(LOGITS, "bits = (np.log(sums) - np.einsum(")),
     "rank": (
         N_("rank"),
         rank,
         distribution.rank,
-        Source(NEXT, "return np.concatenate([[np.nan], (logits > actual[:, None])"),
+        Source(LOGITS, "(logits > actual).sum(-1) + 1"),
     ),
 }
 

@@ -66,7 +66,7 @@ def _of_knock_out(
 
 def again(trace: Trace, position: int, token_id: int, rival_id: int | None) -> Check:
     """f of the run that the gradients were taken of, held against the captured logits."""
-    logits = trace["logits"][position].astype(float)
+    logits = trace.logits.at(position).astype(float)
     captured = logits[token_id] - (0 if rival_id is None else logits[rival_id])
     f = token_contributions(trace, position, token_id, rival_id).f
     return Check.of(trace.dtype, f, captured, abs(logits).max())

@@ -8,7 +8,7 @@ from explorer.analysis.training import loss_of_text
 from explorer.explain.analysed.arithmetic import mean
 from explorer.explain.derivation import Derivation
 from explorer.explain.source import Source
-from explorer.explain.working import take
+from explorer.explain.working import Input, take
 from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
 
@@ -18,9 +18,9 @@ def text_loss(trace: Trace) -> Derivation | None:
     value = loss_of_text(trace)
     if math.isnan(value):
         return None
-    logits, read = take(trace, "logits")
-    losses = []
-    for row, token_id in zip(logits[:-1], trace.token_ids[1:], strict=True):
+    read, losses = Input("logits", (), trace.shape("logits")), []
+    for position, token_id in enumerate(trace.token_ids[1:]):
+        row, _row = take(trace, "logits", position)
         top = row.max()
         losses.append(top + math.log(math.fsum(np.exp(row - top))) - row[token_id])
     return Derivation(

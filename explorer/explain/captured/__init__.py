@@ -10,7 +10,7 @@ from explorer.explain.captured.edits import edited, shared
 from explorer.explain.captured.taps import formula_of
 from explorer.explain.derivation import Derivation
 from explorer.explain.place import place
-from explorer.explain.point import element
+from explorer.explain.point import check_element
 from explorer.explain.working import ALL, Index, Working, subscript
 from explorer.tracing.trace import Trace
 
@@ -22,7 +22,8 @@ def derivation_of(trace: Trace, name: str, index: tuple[int, ...]) -> Derivation
         NoSuchPoint: it has no such element.
         KeyError: nothing was captured under that name, or no formula is known for it.
     """
-    value = element(trace[name], *index)
+    check_element(trace.shape(name), *index)
+    value = float(trace.part(name, *index))
     source = formula_of(trace.config, name).source
     working = working_of(trace, name, index)
     return Derivation(f"{name}{subscript(index)}", place(trace, name, index), value, working, source, "captured")
@@ -33,7 +34,7 @@ def working_of(trace: Trace, name: str, at: Index = ()) -> Working:
 
     KeyError where no formula is known by that name.
     """
-    at = at or (ALL,) * trace[name].ndim
+    at = at or (ALL,) * len(trace.shape(name))
     return edited(trace, name, at, formula_of(trace.config, name))
 
 
@@ -61,10 +62,28 @@ def _checked(trace: Trace, name: str) -> tuple[Check, tuple[str, ...]]:
     known = _CHECKED.setdefault(trace, {})
     if name not in known:
         with np.errstate(all="ignore"):
-            working = working_of(trace, name)
-            found = Check.of(trace.dtype, trace[name], working.value, working.sizes)
-        known[name] = found, tuple(read.name for read in working.inputs)
+            known[name] = _logits_checked(trace) if name == "logits" else _whole_checked(trace, name)
     return known[name]
 
 
+def _whole_checked(trace: Trace, name: str) -> tuple[Check, tuple[str, ...]]:
+    working = working_of(trace, name)
+    found = Check.of(trace.dtype, trace[name], working.value, working.sizes)
+    return found, tuple(read.name for read in working.inputs)
+
+
+def _logits_checked(trace: Trace) -> tuple[Check, tuple[str, ...]]:
+    """A part at a time: all in float64 would be several times what a run keeps."""
+    if any(edit.reaches("logits") for edit in trace.edits):  # what an edit makes of one may depend on others
+        return _whole_checked(trace, "logits")
+    found = []
+    for places, logits in trace.logits.chunks():
+        for start in range(0, trace.config.vocab_size, MOST_TOKENS):
+            tokens = slice(start, start + MOST_TOKENS)
+            working = working_of(trace, "logits", (places, tokens))
+            found.append(Check.of(trace.dtype, logits[:, tokens], working.value, working.sizes))
+    return Check.worst(found), tuple(read.name for read in working.inputs)
+
+
+MOST_TOKENS = 8192  # of the vocabulary, checked at a time
 _CHECKED: WeakKeyDictionary[Trace, dict[str, tuple[Check, tuple[str, ...]]]] = WeakKeyDictionary()

@@ -20,7 +20,7 @@ def edited(trace: Trace, name: str, at: Index, formula: Formula) -> Working:
     effects = [effect for effect in effects_at(trace, name) if effect.symbol()]
     if not effects:
         return working
-    shape = trace[name].shape
+    shape = trace.shape(name)
     whole = formula.working(trace, (ALL,) * len(shape))  # what an edit makes of one number may depend on others
     value, sizes = whole.value, np.broadcast_to(whole.sizes, shape)
     for effect in effects:

@@ -111,7 +111,7 @@ def depths(look: Look) -> str:
 
 def lead(look: Look) -> str:
     first, second = (int(token_id) for token_id in likeliest(look.trace, look.selection.query)[:2])
-    logits = look.trace["logits"][look.selection.query]
+    logits = look.trace.logits.at(look.selection.query)
     return _(
         "The logit of {first} is {lead} above that of {second}.",
         first=quoted(look.trace.vocabulary[first]),

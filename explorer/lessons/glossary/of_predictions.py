@@ -30,7 +30,7 @@ def best(look: Look) -> tuple[str, int]:
 
 def logit(look: Look) -> str:
     token, token_id = best(look)
-    value = look.trace["logits"][look.selection.query, token_id]
+    value = look.trace.logits.of(token_id, look.selection.query)
     return _(
         "The largest after {token} is that of {best}, {logit}.",
         token=quoted(look.token),

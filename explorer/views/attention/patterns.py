@@ -15,7 +15,7 @@ from explorer.views.view import SmallMultiples
 
 def all_heads(trace: Trace) -> SmallMultiples:
     """The patterns of every head of every layer."""
-    values = trace.stack("blocks.*.attn.pattern")  # (L, H, T, T)
+    values = trace.layers("blocks.*.attn.pattern")  # (L, H, T, T)
     layers, heads = values.shape[:2]
     alt = _("Attention patterns of {heads} heads in each of {layers} layers; choose one.", heads=heads, layers=layers)
     return SmallMultiples(values, alt)

@@ -27,12 +27,13 @@ def next_tokens(trace: Trace, selection: Selection) -> list[NextToken]:
     """The likeliest, and those chosen wherever they rank."""
     query = selection.query
     ranked, now = ranking(trace, query), likeliest(trace, query)
-    plain, logits = next_token(trace, query).plain, trace["logits"][query]
+    plain, logits = next_token(trace, query).plain, trace.logits.at(query)
     chosen = {ranked[rank - 1] for rank in (selection.target, selection.rival) if rank}
     listed = []
-    for place, token_id in enumerate(now):
-        if place >= MOST_LISTED and token_id not in chosen:
-            continue
+    shown = np.isin(now, list(chosen))
+    shown[:MOST_LISTED] = True
+    for place in np.flatnonzero(shown).tolist():
+        token_id = now[place]
         token = trace.vocabulary[token_id]
         told = _(
             "{token}: rank {rank:,}, probability {probability}\nlogit {logit}\nchoose it to explain it",

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from explorer.analysis.lens import Readings
 from explorer.analysis.next_token import rank, surprisal
 from explorer.analysis.rollout import rollout
 from explorer.explain.notation import number, quoted
@@ -15,10 +14,11 @@ from explorer.views.style import RESIDUAL, SELECTED, figure, label, positions, t
 def actual(trace: Trace, query: int | None = None) -> go.Figure:
     """Position by position, how likely the model found the token that does come next, and at which rank."""
     chances, places = 2 ** -surprisal(trace)[1:], rank(trace)[1:]  # (T - 1,)
-    likeliest = Readings.of(trace["logits"][:-1])
+    said = trace.logits.summary
+    shares_of = np.exp(said.likeliest_logits - said.log_sum_exp[:, None])[:-1]  # (T - 1, 3)
     names, tokens = positions(trace.tokens), [label(token) for token in trace.tokens]
     told = []
-    for i, (top, shares) in enumerate(zip(likeliest.top, likeliest.probabilities, strict=True)):
+    for i, (top, shares) in enumerate(zip(said.likeliest[:-1], shares_of, strict=True)):
         comes = _(
             "after {token} comes {next}:<br>probability {probability}, rank {rank:,.0f}<br>the likeliest:",
             token=names[i],

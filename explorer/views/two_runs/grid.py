@@ -4,6 +4,7 @@ import numpy as np
 
 from explorer.language import _
 from explorer.tracing.comparison import Comparison
+from explorer.tracing.layers import Layers
 from explorer.views.two_runs.difference import Incomparable
 from explorer.views.view import SmallMultiples
 
@@ -20,7 +21,12 @@ def grid_difference(
         raise Incomparable(_("A and B have different numbers of layers or heads: look at them in turn."))
     if not comparison.comparable:
         raise Incomparable(_("No token of B stands for one of A: look at them in turn, or put two tokens together."))
-    others = comparison.at_partners(comparison.at_partners(second.values, -2), -1)
-    values = np.nan_to_num(first.values - others)
-    alt = _("A − B of: {title}. The largest difference is {most:.2f}.", title=title, most=np.abs(values).max())
+
+    def difference(layer: int) -> np.ndarray:
+        others = comparison.at_partners(comparison.at_partners(second.values[layer], -2), -1)
+        return np.nan_to_num(first.values[layer] - others)
+
+    values = Layers(len(first.values), difference, first.values.shape[1:])
+    most = max(np.abs(layer).max() for layer in values)
+    alt = _("A − B of: {title}. The largest difference is {most:.2f}.", title=title, most=most)
     return SmallMultiples(values, alt, signed=True)

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from explorer.analysis.next_token import surprisal_of
 from explorer.state.branches import Path
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
@@ -51,6 +50,7 @@ class Continuations:
             here = starts == start
             last = int(places[here][-1])
             end = last + (last - start < context)  # where it fits, its own token, too: then this is the trace on show
-            logits = self.library.trace(run.checkpoint, tuple(ids[start:end].tolist()), run.edits)["logits"]
-            bits[here] = surprisal_of(logits[places[here] - 1 - start], ids[places[here]])
+            logits = self.library.trace(run.checkpoint, tuple(ids[start:end].tolist()), run.edits).logits
+            before = places[here] - 1 - start
+            bits[here] = (logits.log_sum_exp[before] - logits.of(ids[places[here]], before)) / np.log(2)
         return bits

@@ -1,6 +1,6 @@
 """A view of a run, looked at in one place."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ from explorer.state.selection import Selection
 from explorer.state.settings import GenerationSettings
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.jobs import Job, NotYet
+from explorer.tracing.models import ModelGone
 from explorer.tracing.runs import Runs
 from explorer.tracing.trace import Trace
 from explorer.views import VIEW_NAMED
@@ -83,11 +84,17 @@ class OpenView:
             if self.comparison is None:
                 return _("There is one run alone: choose above what to compare it with.")
             return self.view.formula(self.comparison, self.selection)
-        found = [self.view.formula(*look) if self.applies_to(look[0]) else "" for look in self.told]
+        try:
+            found = [self.view.formula(*look) if self.applies_to(look[0]) else "" for look in self.told]
+        except ModelGone as gone:
+            return lacking(gone)
         return of_each(found)
 
     def written(self, settings: GenerationSettings) -> str:
         """What is written on from the run, or from both."""
+        return known(lambda: self._written(settings), "")
+
+    def _written(self, settings: GenerationSettings) -> str:
         return of_each([self.view.written(*look, settings) if self.applies_to(look[0]) else "" for look in self.told])
 
     @property
@@ -100,17 +107,21 @@ class OpenView:
     @property
     def in_full(self) -> tuple[str, dict[str, Any]] | None:
         """Where the full page goes further than a step of the simple one."""
-        applies = self.applies_to(self.trace)
-        return self.view.in_full(self.trace, self.selection) if self.view.in_full and applies else None
+        if not (self.view.in_full and self.applies_to(self.trace)):
+            return None
+        return known(lambda: self.view.in_full(self.trace, self.selection), None)
 
     @property
     def choices(self) -> list[Choice]:
-        return choices(self.view.controls, self.trace, self.selection) if self.applies_to(self.trace) else []
+        if not self.applies_to(self.trace):
+            return []
+        each = (known(lambda name=name: choices((name,), *self.looks[0]), []) for name in self.view.controls)
+        return [choice for found in each for choice in found]
 
     @property
     def what_ifs(self) -> list[tuple[WhatIf, float]]:
         two = self.comparison if self.has_other else None
-        return offered(self.view.what_ifs, self.trace, self.selection, two)
+        return known(lambda: offered(self.view.what_ifs, self.trace, self.selection, two), [])
 
     def panels(self, newly: bool) -> Sequence[Panel]:
         """All panels of a view that is `newly` shown, else those that follow the selection."""
@@ -138,6 +149,8 @@ class OpenView:
             return self._picture(panel) if self.has(panel) else None
         except NotYet as not_yet:
             return Instead(_("This takes longer than a click."), not_yet.job)
+        except ModelGone as gone:
+            return Instead(lacking(gone))
 
     def job_of(self, panel_name: str) -> Job | None:
         """What a panel's picture waits for; None where it waits for nothing."""
@@ -160,7 +173,7 @@ class OpenView:
         """What vouches for the panel's numbers, of a difference in both runs; None where they are not there yet."""
         try:
             return self._mark(panel) if panel.mark and self.has(panel) else None
-        except (NotYet, Incomparable):
+        except (NotYet, Incomparable, ModelGone):
             return None
 
     def _mark(self, panel: Panel) -> Mark | None:
@@ -191,6 +204,8 @@ class OpenView:
             return self._derivation(panel, point)
         except (NotYet, Incomparable):
             return ""
+        except ModelGone as gone:
+            return lacking(gone)
 
     def _derivation(self, panel: Panel, point: Point) -> str:
         if panel.compares:
@@ -222,6 +237,25 @@ class OpenView:
         layer, head, config = point.index("layer"), point.index("head"), trace.config
         if (layer or 0) >= config.num_layers or (head or 0) >= config.num_heads:
             raise NoSuchPoint(_("the model has no layer {layer} head {head}", layer=layer, head=head))
+
+
+def known(work: Callable[[], Any], otherwise: Any) -> Any:
+    """What it returns; `otherwise` where it asks a model that is gone."""
+    try:
+        return work()
+    except ModelGone:
+        return otherwise
+
+
+def lacking(gone: ModelGone) -> str:
+    """Why there is no picture of a run that was kept without its model."""
+    if not gone.needs:
+        return _("This asks the model of this run, which is not here: load it, and run the text again.")
+    return _(
+        "This needs {name}, which the model of this run has and the run has not kept: load the model, and run the text "
+        "again.",
+        name=gone.needs,
+    )
 
 
 def open_view_of(runs: Runs, asked: PageState) -> OpenView:

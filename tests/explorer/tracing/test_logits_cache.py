@@ -46,7 +46,8 @@ def test_a_text_is_kept_once_and_its_beginnings_are_in_it(library, style, ids):
         assert trace.token_ids == ids[:end]
     assert [text for _, text in predictions._kept] == [ids]
     (kept,) = predictions._kept._entries.values()
-    assert predictions._kept.total == kept[0]["logits"].nbytes + kept[1].entries.nbytes
+    d_model = library.model(style)[0].config.d_model
+    assert predictions._kept.total == 4 * len(ids) * d_model + kept[1].entries.nbytes
 
 
 def test_what_another_text_shares_is_not_computed_again(library, ids, monkeypatch):

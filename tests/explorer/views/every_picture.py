@@ -2,6 +2,8 @@
 
 import json
 
+import numpy as np
+
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views import graph_objects as go
@@ -45,7 +47,8 @@ def check(drawn, panel):
     if panel.kind == "head_grid":
         assert isinstance(drawn, SmallMultiples)
         assert drawn.alt.strip()
-        assert ((drawn.values >= 0) & (drawn.values <= 1)).all()
+        values = np.asarray(drawn.values)
+        assert ((values >= 0) & (values <= 1)).all()
     elif panel.kind == "model_map":
         assert isinstance(drawn, Diagram)
         assert drawn.alt.strip()

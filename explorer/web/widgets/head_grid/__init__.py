@@ -1,6 +1,7 @@
 """Every head of every layer as a small picture."""
 
 import base64
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,8 @@ import numpy as np
 from explorer.views.view import SmallMultiples
 from explorer.web.widgets.widget import EVIDENCE, Widget, attribute
 
-MOST_PIXELS = 96
+MOST_PIXELS = 96  # a side of a picture
+MOST_BYTES = 960_000  # of all pictures as text: a little less than a megabyte with all that is said of them
 
 
 class HeadGrid(Widget):
@@ -28,25 +30,32 @@ class HeadGrid(Widget):
 
     @staticmethod
     def pack(pictures: SmallMultiples) -> dict[str, Any]:
-        """The pictures as bytes, 0 to 255 for 0 to 1, or of signed ones for −1 to 1; above 96 tokens a pixel is the
-        largest of several cells, or of signed ones that which is furthest from 0."""
+        """The pictures as bytes, 0 to 255 for 0 to 1, or of signed ones for −1 to 1; above 96 tokens, and above fewer
+        where there are many heads, a pixel is the largest of several cells, or of signed ones that which is furthest
+        from 0. All together take no more than `MOST_BYTES`."""
         layers, heads, tokens, _ = pictures.values.shape
-        block = -(-tokens // MOST_PIXELS)
-        pixels = pool(pictures.values, block)
-        if pictures.signed:
-            least = -pool(-pictures.values, block)
-            pixels = (np.where(pixels >= -least, pixels, least) + 1) / 2
-        data = np.rint(pixels * 255).astype(np.uint8).tobytes()
+        most = min(MOST_PIXELS, math.isqrt(MOST_BYTES * 3 // 4 // (layers * heads)))  # base64 makes 4 of 3
+        block = -(-tokens // max(1, most))
+        sheets = [sheet(values, block, pictures.signed) for values in pictures.values]
         return {
             "layers": layers,
             "heads": heads,
             "tokens": tokens,
             "block": block,
-            "pixels": pixels.shape[-1],
-            "data": base64.b64encode(data).decode(),
+            "pixels": sheets[0].shape[-1],
+            "data": base64.b64encode(np.stack(sheets)).decode(),
             "alt": pictures.alt,
             "signed": pictures.signed,
         }
+
+
+def sheet(values: np.ndarray, block: int, signed: bool) -> np.ndarray:
+    """A layer's heads (H, T, T) as pixels, bytes (H, n, n)."""
+    pixels = pool(values, block)
+    if signed:
+        least = -pool(-values, block)
+        pixels = (np.where(pixels >= -least, pixels, least) + 1) / 2
+    return np.rint(pixels * 255).astype(np.uint8)
 
 
 def pool(values: np.ndarray, block: int) -> np.ndarray:

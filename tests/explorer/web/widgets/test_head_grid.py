@@ -1,9 +1,12 @@
 import base64
+import json
+from weakref import ref
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from explorer.tracing.layers import Layers
 from explorer.views.view import SmallMultiples
 from explorer.web.widgets.head_grid import MOST_PIXELS, HeadGrid, pool
 
@@ -60,5 +63,23 @@ def test_captured_patterns_keep_their_places(trace):
 
 def test_many_large_patterns_are_small_enough_to_send():
     packed = HeadGrid.pack(SmallMultiples(np.zeros((12, 12, 256, 256), np.float32), "Many."))
-    assert (packed["block"], packed["pixels"]) == (3, 86)
-    assert len(packed["data"]) < 2_000_000
+    assert (packed["block"], packed["pixels"]) == (4, 64)
+    assert len(packed["data"]) < 1_000_000
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_a_thousand_heads_of_a_thousand_tokens_are_a_megabyte_and_made_a_layer_at_a_time(signed):
+    there = []
+
+    def layer(place: int) -> np.ndarray:
+        values = np.zeros((32, 1024, 1024), np.float32)
+        values[place, 1000, place] = 1
+        there.append(ref(values))
+        assert sum(each() is not None for each in there) <= 2
+        return values
+
+    packed = HeadGrid.pack(SmallMultiples(Layers(32, layer, (32, 1024, 1024)), "All.", signed=signed))
+    assert len(json.dumps(packed)) <= 1 << 20
+    shown, block = pixels(packed), packed["block"]
+    places = np.argwhere(shown > 128)
+    assert places.tolist() == [[i, i, 1000 // block, i // block] for i in range(32)]
