@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from explorer.tracing.lru import LRU
-from explorer.tracing.work import is_answering
+from explorer.tracing.work import is_answering, is_now_incomplete
 
 MOST_BYTES = 64 << 20  # of all results that are kept
 A_SECOND = 2e10  # products that a machine is taken to do in one, before any job was timed
@@ -69,6 +69,7 @@ def worked_out(job: Job) -> Any:
     """
     kept = RESULTS.peek(job.question)
     if kept is None and is_answering():
+        is_now_incomplete()
         raise NotYet(job)
     return RESULTS.get(job.question, lambda: finished(job.pieces()))
 

@@ -20,6 +20,13 @@ class LRU:
         with self._lock:
             return self._entries.get(key)
 
+    def get_kept(self, key: Hashable) -> Any:
+        """The same, and it counts as used."""
+        with self._lock:
+            if key in self._entries:
+                self._entries.move_to_end(key)
+            return self._entries.get(key)
+
     def get(self, key: Hashable, compute: Callable[[], Any]) -> Any:
         """The value kept for `key`, or else `compute()`; two threads that miss at once may both compute."""
         with self._lock:

@@ -1,8 +1,9 @@
 """What an answer may cost, and whether anybody still waits for it."""
 
 import math
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -29,11 +30,15 @@ class Work:
         most_tokens: that models read for it.
         most_seconds: that its thread computes before its last piece: on a busy machine an answer may take longer.
         given_up: whether its visitor is gone, or wants something else by now.
+        give_way: called before each piece, to let others compute in between.
+        is_incomplete: whether something in it waits for a job, so that the same question will be answered otherwise.
     """
 
     most_tokens: int
     most_seconds: float
     given_up: bool = False
+    give_way: Callable[[], None] = lambda: None
+    is_incomplete: bool = False
     tokens: int = 0
     began: float = 0.0
 
@@ -64,6 +69,12 @@ class Work:
                 most=self.most_seconds,
             )
             raise TooMuch(told)
+        self.give_way()
+
+
+def unbounded() -> Work:
+    """What is done because somebody pressed a button, or as a program asks."""
+    return Work(most_tokens=sys.maxsize, most_seconds=math.inf)
 
 
 MOST_TOKENS_AT_ONCE, MOST_PRODUCTS_AT_ONCE = 512, 8e9  # of a piece of work, which nothing interrupts
@@ -86,6 +97,18 @@ def is_answering() -> bool:
     """Whether what is done now is done for an answer that is waited for, and so may not take long."""
     work = _current.get()
     return work is not None and work.most_seconds < math.inf
+
+
+def is_now_incomplete():
+    """The answer that is being put together lacks what a job has yet to find."""
+    if work := _current.get():
+        work.is_incomplete = True
+
+
+def is_incomplete() -> bool:
+    """Whether the answer that is put together lacks such a thing."""
+    work = _current.get()
+    return work is not None and work.is_incomplete
 
 
 def go_on(tokens: int = 0):

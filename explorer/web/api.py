@@ -7,6 +7,7 @@ import numpy as np
 
 from explorer.analysis.next_token import next_token, surprisal
 from explorer.state.settings import NO_LIMITS, GenerationSettings, WritingLimits
+from explorer.tracing.work import go_on
 from explorer.web.events.opening import Opening
 from model.generation.autoregressive import generate as generate_tokens
 from model.generation.stop_strings import up_to_stop
@@ -85,6 +86,7 @@ class Api:
         ends = {"stop_tokens": tokenizer.ends, "tokenizer": tokenizer}
         end, steps = time.monotonic() + self.limits.seconds, []
         for step in generate_tokens(lm, run.prompt, num_dropped=run.dropped, **ends, **settings.as_dict()):
+            go_on()
             steps.append(step)
             if len(steps) == self.limits.tokens or time.monotonic() >= end:
                 break

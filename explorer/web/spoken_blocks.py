@@ -8,6 +8,7 @@ from typing import Any
 import gradio as gr
 
 from explorer.language import ENGLISH, speaking, spoken
+from explorer.web.http.turns import Turns
 
 _placing = Lock()  # Gradio knows one open `gr.Blocks` in the whole process
 
@@ -31,6 +32,10 @@ class SpokenBlocks(gr.Blocks):
     @config.setter
     def config(self, config: dict[str, Any]):
         self._config = config
+
+    def create_limiter(self):
+        """Gradio's way to say, when it begins to serve, how many threads compute at a time."""
+        self.limiter = Turns()
 
     def translate(self, place: Callable[[], Any]):
         """Say what the first components say in every other language, too, from when one is first asked for.

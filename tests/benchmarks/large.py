@@ -1,8 +1,8 @@
 """A model as large as Llama 3.2 1B, in bfloat16: `python -m tests.benchmarks.large`, on Linux, by hand.
 
 Random weights are written to a temporary folder (2.5 GB); then a process of its own opens them as the app does,
-captures a run, draws the first picture of the page with its mark, and then every picture. Its memory is the most that was
-resident at once, mapped files included.
+captures a run, draws the first picture of the page with its mark, and then every picture. Its memory is the most that
+was resident at once, mapped files included.
 """
 
 import argparse

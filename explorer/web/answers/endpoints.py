@@ -15,17 +15,24 @@ from explorer.tracing.runs import Runs
 from explorer.views import VIEW_NAMED
 from explorer.web.answers.around_tabs import AroundTabs
 from explorer.web.answers.job_endpoints import JobEndpoints
+from explorer.web.answers.kept_answers import KeptAnswers
 from explorer.web.answers.lesson_answers import LessonAnswers
 from explorer.web.answers.open_view import open_view_of
 from explorer.web.answers.opening_endpoints import OpeningEndpoints
 from explorer.web.answers.view_contents import lists_of_tokens, view_contents, written_on
-from explorer.web.http.server_functions import server_function
+from explorer.web.http.server_functions import as_json, server_function
+from explorer.web.http.turns import AT_ONCE, BELOW, BESIDES
 from explorer.web.protocol import ABOUT, OPEN_MODEL, PARTS, PICKER, PROBLEM, SERIES, in_tab
 from explorer.web.widgets.picker import Picker
 from explorer.web.widgets.prompt_lists import prompts_in
 from explorer.web.widgets.series import Series
 
 RENEWED = N_("The model’s files were written anew: all that is shown is computed with the new ones.")
+
+
+def waits(about: str, state: Mapping[str, Any], part: int = 0) -> float:
+    """With which patience a part of an answer is waited for."""
+    return (AT_ONCE, BELOW, BESIDES)[part] if part in PARTS else AT_ONCE
 
 
 class Endpoints:
@@ -40,13 +47,25 @@ class Endpoints:
         self.lessons = lessons
         self.runs, self.around_tabs, self.opening = runs, AroundTabs(runs), OpeningEndpoints(runs.library)
         self.jobs = JobEndpoints(runs, [self.opening.queue])
+        self.kept = KeptAnswers(runs)
         self.loading_ahead = LoadingAhead(runs.library)
 
     @property
     def functions(self) -> list[Callable]:
         """For the browser to call."""
-        own = self.answer, self.inspect, self.define, self.direction_of_lists, self.listed_lessons
-        return [server_function(function) for function in (*own, *self.jobs.functions, *self.opening.functions)]
+        own = self.inspect, self.define, self.direction_of_lists, self.listed_lessons
+        others = *own, *self.jobs.functions, *self.opening.functions
+        return [server_function(self.kept_answer, waits, name="answer"), *map(server_function, others)]
+
+    def kept_answer(self, about: str, state: Mapping[str, Any], part: int = 0) -> bytes:
+        """The same as JSON, and kept where nothing else can become of it."""
+
+        def make() -> bytes:
+            return as_json(self.answer(about, state, part))
+
+        if about not in ABOUT or part not in PARTS or self.is_renewed(asked := PageState.parse(state), state):
+            return make()
+        return self.kept.answer(about, part, asked, GenerationSettings.parse(state), make)
 
     def answer(self, about: str, state: Mapping[str, Any], part: int = 0) -> dict[str, Any]:
         """What a change of the state asks for.
@@ -71,8 +90,7 @@ class Endpoints:
             told = _("an answer is about {abouts}, in parts 0 to 2, got {about!r:.40}, {part!r:.40}")
             raise UserError(told.format(abouts=", ".join(ABOUT), about=about, part=part))
         asked, settings = PageState.parse(state), GenerationSettings.parse(state)
-        version, known = self.runs.version(asked.run.checkpoint), state.get("version")
-        renewed = isinstance(known, str) and known != version and known.partition("@")[0] == asked.run.checkpoint
+        version, renewed = self.runs.version(asked.run.checkpoint), self.is_renewed(asked, state)
         if renewed and (about != "show" or part):
             return {"contents": {}, "more": False, "ask": "show"}
         shown = {} if part else {PROBLEM: look_up(RENEWED) if renewed else ""}
@@ -101,6 +119,12 @@ class Endpoints:
             shown |= self.around_tabs.asked(asked)
             shown |= self.around_tabs.tree(asked) if about == "show" else {}
         return {"contents": shown, "more": part < 2, "version": version}
+
+    def is_renewed(self, asked: PageState, state: Mapping[str, Any]) -> bool:
+        """Whether the model's files are others than those that the browser's pictures are of."""
+        known, checkpoint = state.get("version"), asked.run.checkpoint
+        same_name = isinstance(known, str) and known.partition("@")[0] == checkpoint
+        return same_name and known != self.runs.version(checkpoint)
 
     def make_ready(self, asked: PageState):
         """What a slider of training steps asks for next."""

@@ -9,7 +9,9 @@ from functools import wraps
 import gradio as gr
 
 from explorer.language import speaking
+from explorer.tracing.work import unbounded
 from explorer.web.errors import VISITORS, told
+from explorer.web.http.turns import in_turn
 from explorer.web.visitors_language import of_state
 
 
@@ -24,7 +26,7 @@ def telling(handler: Callable) -> Callable:
 
     @wraps(handler)
     def function(*args, **kwargs):
-        with speaking(of_state(args)), _toasts():
+        with speaking(of_state(args)), _toasts(), in_turn(unbounded()):
             return handler(*args, **kwargs)
         return {}
 
@@ -34,7 +36,8 @@ def telling(handler: Callable) -> Callable:
             answer = {}
             while answer is not None:
                 answer = None
-                with speaking(of_state(args)), _toasts():  # anew each time: Gradio has any thread go on
+                # Anew each time: Gradio has any thread go on.
+                with speaking(of_state(args)), _toasts(), in_turn(unbounded()):
                     answer = next(answers, None)
                 if answer is not None:
                     yield answer

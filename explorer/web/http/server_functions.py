@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import json
 import logging
 import time
 from collections.abc import Callable, Iterator
@@ -11,11 +12,13 @@ from typing import Any
 import anyio.to_thread
 import gradio as gr
 from fastapi import HTTPException
+from starlette.responses import Response
 
 from explorer.language import _, speaking
 from explorer.state.errors import UserError
 from explorer.tracing.work import GivenUp, Work
 from explorer.web.errors import VISITORS, told
+from explorer.web.http.turns import AT_ONCE, in_turn, patience
 from explorer.web.visitors_language import of_state
 
 LOG = logging.getLogger(__name__)
@@ -24,32 +27,49 @@ LOOKING = 0.25  # seconds between two looks whether anybody waits
 REFUSED, BROKEN, NOBODY_WAITS = 422, 500, 499  # HTTP's statuses; the last is nginx's
 
 
-def server_function(function: Callable) -> Callable:
+def server_function(
+    function: Callable, waits: Callable[..., float] = lambda *arguments: AT_ONCE, name: str = ""
+) -> Callable:
     """The function as Gradio calls it: with what anybody may have sent in place of a list of its arguments.
 
     It answers with its result; with a status of 422 and a sentence where the visitor made a mistake; with 500 and a
     sentence that names an entry of the log where we did. It is left unfinished when its visitor leaves.
+
+    Args:
+        function: of values; its result is what JSON has, or JSON already, as bytes.
+        name: by which the browser asks for it; its own where none is given.
+        waits: the arguments -> with which patience it waits for its turn (see `turns`).
     """
     signature = inspect.signature(function)
 
-    async def called(given: Any, request: gr.Request) -> Any:
+    async def called(given: Any, request: gr.Request) -> Response:
         began, work = time.monotonic(), Work(MOST_TOKENS, MOST_SECONDS)
 
-        def run() -> Any:
-            with work.counted():
-                return function(*arguments.args)
+        def run() -> Response:
+            with in_turn(work):
+                answer = function(*arguments.args)
+            return Response(answer if isinstance(answer, bytes) else as_json(answer), media_type="application/json")
 
         watching = asyncio.create_task(watch(request, work))
         try:
             with speaking(of_state(given if isinstance(given, list) else ())), answered():
                 arguments = bound(signature, given)
+                patience.set(waits(*arguments.args))
                 return await anyio.to_thread.run_sync(run, limiter=request.app.get_blocks().limiter)
         finally:
             watching.cancel()
             LOG.debug("%s: %d tokens, %.3f s", function.__name__, work.tokens, time.monotonic() - began)
 
-    called.__name__ = function.__name__  # as the browser names it
+    called.__name__ = name or function.__name__
     return called
+
+
+def as_json(value: Any) -> bytes:
+    """Made on the thread that computes: of another's the server's other visitors would wait for it, too.
+
+    ValueError where a number is none that JSON has.
+    """
+    return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 @contextmanager

@@ -1,0 +1,58 @@
+"""Answers by their questions: a class looks at the same prompt, and who goes back asks again."""
+
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+
+from explorer.language import spoken
+from explorer.state.page_state import PageState
+from explorer.state.settings import GenerationSettings
+from explorer.tracing.lru import LRU
+from explorer.tracing.models import identity_of
+from explorer.tracing.runs import Runs
+from explorer.tracing.work import is_incomplete
+
+MOST_BYTES = 64 << 20
+BYTES_A_TOKEN, BYTES_BESIDES = 40, 4096  # of what a question takes
+NOT_KEPT = ("training",)  # tabs that tell of files besides the models that ran
+
+
+class KeptAnswers:
+    """JSON by all that it depends on: what is asked, in which language, of which models' files.
+
+    What anybody may still change is left out: what a job has yet to find, and a page's first part, which tells which
+    models there are.
+    """
+
+    def __init__(self, runs: Runs, most_bytes: int = MOST_BYTES):
+        self.runs = runs
+        self._kept = LRU(most_bytes, size=bytes_of)
+
+    @property
+    def num_bytes(self) -> int:
+        return self._kept.total
+
+    def answer(
+        self, about: str, part: int, asked: PageState, settings: GenerationSettings, make: Callable[[], bytes]
+    ) -> bytes:
+        """What is kept of the question, or else what `make` finds. Errors are those of `Runs.model` and `make`."""
+        if asked.selection.view in NOT_KEPT or about == "token" or (about == "show" and part == 0):
+            return make()
+        question = about, part, replace(asked, turn=0), settings, spoken(), self.models(asked)
+        if kept := self._kept.get_kept(question):
+            return kept[1]
+        answer = make()
+        if not is_incomplete():
+            self._kept.get(question, lambda: (asked, answer))
+        return answer
+
+    def models(self, asked: PageState) -> tuple[Hashable, ...]:
+        """Those that run, as their files are now."""
+        runs = [asked.run, asked.other] if asked.other else [asked.run]
+        return tuple(identity_of(self.runs.model(run.checkpoint)[0]) for run in runs)
+
+
+def bytes_of(kept: tuple[PageState, bytes]) -> int:
+    asked, answer = kept
+    tokens = len(asked.run.token_ids) + sum(len(branch.path) for branch in asked.branches)
+    tokens += len(asked.other.token_ids) if asked.other else 0
+    return len(answer) + BYTES_A_TOKEN * tokens + BYTES_BESIDES

@@ -1,0 +1,35 @@
+"""How many cores a product takes."""
+
+import threading
+from dataclasses import replace
+
+import pytest
+import torch
+
+from explorer.tracing import cores
+from explorer.tracing.cores import set_threads
+from model.config import ModelConfig
+
+
+@pytest.fixture(autouse=True)
+def four_cores(monkeypatch):
+    before = torch.get_num_threads()
+    monkeypatch.setattr(cores, "CORES", 4)
+    yield
+    torch.set_num_threads(before)
+
+
+def threads_of_a_new_thread() -> int:
+    found = []
+    thread = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def test_a_small_models_products_take_one_core_and_a_large_ones_all():
+    small = ModelConfig.llama_style(vocab_size=100, context_length=32, d_model=32, d_ff=64, num_layers=2, num_heads=2)
+    set_threads(small)
+    assert threads_of_a_new_thread() == 1
+    set_threads(replace(small, vocab_size=4_000_000))
+    assert threads_of_a_new_thread() == 4
