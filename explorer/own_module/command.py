@@ -25,28 +25,32 @@ EQUAL, APART, FAILED = 0, 1, 2  # what the command ends with
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Those that say what is loaded besides "file.py:Class" itself."""
-    parser.add_argument("--weights", metavar="FILE", help="its weights, written by torch.save or as safetensors")
+    parser.add_argument("--weights", metavar="FILE", help=_("its weights, written by torch.save or as safetensors"))
     parser.add_argument(
         "--config",
         metavar="NAME=VALUE",
         nargs="+",
         default=[],
-        help="arguments of its constructor, and settings of the reference, such as num_heads=8 or norm_eps=1e-6",
+        help=_("arguments of its constructor, and settings of the reference, such as num_heads=8 or norm_eps=1e-6"),
     )
     parser.add_argument(
         "--names",
         metavar="FILE",
-        help='a JSON table of its names, where no known spelling has them: {"layers.*.wq": "blocks.*.attn.q_proj"}',
+        help=_(
+            'a JSON table of its names, as in {"layers.*.wq": "blocks.*.attn.q_proj"}, where no known spelling has them'
+        ),
     )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m explorer.diagnose",
-        description="Say where your own TransformerLM parts from the reference with the same weights, and why. "
-        "The file is run: name only your own.",
+        description=_(
+            "Say where your own TransformerLM parts from the reference with the same weights, and why. The file is "
+            "run: name only your own."
+        ),
     )
-    parser.add_argument("module", metavar="FILE.py:CLASS", help="the class, or a function that makes the module")
+    parser.add_argument("module", metavar="FILE.py:CLASS", help=_("the class, or a function that makes the module"))
     add_arguments(parser)
     options = parser.parse_args(arguments)
     try:
@@ -54,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         module = load(options.module, options.weights, given)
         report = diagnose(module, reference_of(module, given, names), names)
     except (UserError, ModelError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(_("error: {why}", why=error), file=sys.stderr)
         return FAILED
     print(told(report))
     return EQUAL if report.is_equal else APART

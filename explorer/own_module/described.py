@@ -29,7 +29,7 @@ def configs(module: nn.Module, match: Match) -> Iterator[ModelConfig]:
         UserError: its weights are not those of a decoder-only transformer.
     """
     found = _from_shapes(module, match)
-    heads = _attribute(module, HEADS)
+    heads = attribute(module, HEADS)
     known = match.parts["blocks.0.attn.q_proj"].weight.shape[0]
     counts = [heads] if heads else [known // width for width in WIDTHS if known % width == 0 and known >= width]
     layouts = ("half_split", "adjacent") if match.spelling in ("llama", "order") else ("adjacent", "half_split")
@@ -60,7 +60,7 @@ def _from_shapes(module: nn.Module, match: Match) -> dict[str, Any]:
             )
     vocab_size, d_model = parts["token_embedding"].weight.shape
     positions = parts.get("position_embedding")
-    heads = _attribute(module, HEADS)
+    heads = attribute(module, HEADS)
     q_rows, k_rows = (parts[f"blocks.0.attn.{name}_proj"].weight.shape[0] for name in "qk")
     norm = _norm_module(module, match)
     is_layernorm = norm is not None and ("layernorm" in type(norm).__name__.lower()) and not _is_rms(norm)
@@ -96,7 +96,7 @@ def _context(module: nn.Module, positions: Part | None) -> int:
     """C: the rows of a table of positions, whether it is learned or holds cosines; or what an attribute says."""
     if positions is not None:
         return len(positions.weight)
-    if said := _attribute(module, CONTEXT):
+    if said := attribute(module, CONTEXT):
         return int(said)
     tables = [len(table) for table in module.buffers() if table.ndim == 2 and table.is_floating_point()]
     return min(tables, default=DEFAULT_CONTEXT)
@@ -131,10 +131,10 @@ def _theta(module: nn.Module) -> float:
     said = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None)
     if isinstance(said, dict) and said.get("rope_theta"):
         return float(said["rope_theta"])
-    return float(_attribute(module, THETA) or 10000.0)
+    return float(attribute(module, THETA) or 10000.0)
 
 
-def _attribute(module: nn.Module, names: Sequence[str]) -> Any:
+def attribute(module: nn.Module, names: Sequence[str]) -> Any:
     """The first positive number that the module, its config, or one of its parts has by one of the names."""
     for each in (module, getattr(module, "config", None), *module.modules()):
         if (found := _number(each, names, float("inf"))) is not None:

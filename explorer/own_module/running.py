@@ -74,7 +74,8 @@ def told(what: str):
     except UserError:
         raise
     except (Exception, SystemExit) as error:  # anything can be raised by code that is not ours
-        raise UserError(f"{what}: {type(error).__name__}: {first_line(error)}{place_of(error)}") from error
+        words = f"{what}: {type(error).__name__}: {first_line(error)}", place_of(error)
+        raise UserError(" ".join(filter(None, words))) from error
 
 
 def place_of(error: BaseException) -> str:
@@ -87,7 +88,7 @@ def place_of(error: BaseException) -> str:
     ]
     if not frames or LIBRARY in Path(frames[-1].filename).parents:
         return ""
-    return " " + _("({file}, line {line})", file=Path(frames[-1].filename).name, line=frames[-1].lineno)
+    return _("({file}, line {line})", file=Path(frames[-1].filename).name, line=frames[-1].lineno)
 
 
 def first_line(error: Any) -> str:

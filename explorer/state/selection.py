@@ -23,6 +23,7 @@ FULL_TABS = (
     "patching",
     "training",
 )
+OWN_TABS = ("own_module",)  # where the app was started with somebody's own module
 SIMPLE_TABS = ("pieces", "looks", "guesses")  # of the simple page
 TABS = FULL_TABS + SIMPLE_TABS
 FORMER_TABS = {"rope": "positions"}  # names in addresses that people saved
@@ -204,7 +205,7 @@ class Selection:
 def tab_named(name: Any) -> str | None:
     """The tab of that name or former name; None where there is none."""
     name = FORMER_TABS.get(name, name) if isinstance(name, str) else None
-    return name if name in TABS else None
+    return name if name in (*TABS, *OWN_TABS) else None
 
 
 def as_index(value: Any) -> int | None:

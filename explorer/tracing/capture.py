@@ -78,6 +78,7 @@ def capture(
         values = OnDemand(kept, tap_shapes(config, len(ids)), model, ids, edits)
     vocabulary = tokenizer.vocabulary if tokenizer else ids_as_text(config.vocab_size)
     known = {"edits": edits, "model": model, "dtype": dtype, "training": asked(model)[1].training}
+    known["diagnosis"] = asked(model)[1].diagnosis
     if tokenizer:
         reads_with(lm, tokenizer)
         known |= {"token_bytes": tokenizer.bytes_of_ids, "merge_rules": tokenizer.merge_rules}

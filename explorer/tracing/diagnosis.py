@@ -32,7 +32,7 @@ class Cause:
         return len(self.slips) == 1
 
     def __str__(self) -> str:
-        return " – or, equally: ".join(self.words)
+        return " / ".join(self.words)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import numpy as np
 
 from explorer.state.interventions import Intervention
+from explorer.tracing.diagnosis import Report
 from explorer.tracing.jobs import Job
 from explorer.tracing.matrices import Matrix
 from explorer.tracing.training import Training
@@ -36,6 +37,7 @@ class Offer:
             `explorer.tracing.running_again`).
         patching: what is asked of values of one run in another, by name (see `explorer.tracing.patching.asked`).
         training: how the model came about; None where nobody knows.
+        diagnosis: how somebody's own module differs from it; None where it was made of none.
         read: (checkpoint, token ids, edits) -> another model of the same training, and what it computes.
     """
 
@@ -48,6 +50,7 @@ class Offer:
     run_again: Callable[..., Mapping[str, np.ndarray]]
     patching: Mapping[str, Callable[..., Any]]
     training: Training | None = None
+    diagnosis: Report | None = None
     read: Callable[..., tuple[Any, Any]] | None = None
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from explorer.state.interventions import Intervention, Prompts, Recipe
 from explorer.state.settings import GenerationSettings
+from explorer.tracing.diagnosis import Report
 from explorer.tracing.directions import direction
 from explorer.tracing.jobs import worked_out
 from explorer.tracing.matrices import Matrix
@@ -41,6 +42,7 @@ class Trace:
         model: identity of the model that ran (see `explorer.tracing.models`); None where none did.
         dtype: the type of the numbers that the model computed with, which says how it rounds.
         training: how the model came about; None where nobody knows.
+        diagnosis: how somebody's own module differs from the model that was made of it; None where it was made of none.
     """
 
     config: ModelConfig
@@ -55,6 +57,7 @@ class Trace:
     model: Hashable = None
     dtype: str = "float32"
     training: Training | None = None
+    diagnosis: Report | None = None
 
     def __len__(self) -> int:
         return len(self.token_ids)
@@ -93,8 +96,15 @@ class Trace:
         """
         return np.stack([self[pattern.replace("*", str(layer))] for layer in range(self.config.num_layers)])
 
+    @property
+    def has_weights(self) -> bool:
+        """Whether weights are known: not of a module of another build."""
+        return self.model is not None or bool(self.weights)
+
     def has(self, pattern: str) -> bool:
-        """Whether a value was captured under the name, with * for any layer."""
+        """Whether a value was captured, by its name, with * for any layer; of a weight, whether weights are known."""
+        if pattern.endswith(".weight"):
+            return self.has_weights
         expression = re.compile(re.escape(pattern).replace(r"\*", r"\d+"))
         return any(expression.fullmatch(name) for name in self.values)
 

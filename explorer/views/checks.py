@@ -98,6 +98,8 @@ def recomputed(*templates: str) -> Marking:
     """For a picture of captured values: how far they are off at most when recomputed, and from what."""
 
     def mark(trace: Trace, selection: Selection) -> Mark:
+        if not trace.has_weights:
+            return of_another_build()
         shown = filled(templates, trace, selection)
         checks = checked(trace, shown)
         inputs = listed(without_layer(read) for name in checks for read in inputs_of(trace, name))
@@ -117,6 +119,8 @@ def worked_out(*templates: str, against: tuple[str, Callable[[Trace, Selection],
     """
 
     def mark(trace: Trace, selection: Selection) -> Mark:
+        if not trace.has_weights:
+            return of_another_build()
         shown = filled(templates, trace, selection)
         checks = checked(trace, shown)
         words = [inputs_recomputed(checks)] if checks else []
@@ -159,6 +163,11 @@ def compared(
         return Mark.of(checks, "; ".join(words), details, *comparison.runs)
 
     return mark
+
+
+def of_another_build() -> Mark:
+    """Of values of a module whose formulas and weights are not known here."""
+    return Mark("unchecked", _("values of a module of another build: nothing here works them out again"))
 
 
 def inputs_recomputed(checks: Mapping[str, Check]) -> str:

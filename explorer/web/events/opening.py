@@ -12,6 +12,7 @@ from explorer.language import _
 from explorer.state.errors import UserError
 from explorer.state.page_state import OF_OTHER, PageState
 from explorer.state.run import MOST_TOKENS, Run
+from explorer.state.selection import OWN_TABS, Selection
 from explorer.tracing.runs import Runs
 from explorer.tracing.translation import is_begun, without_beginning
 from explorer.views.explained import explained
@@ -64,6 +65,8 @@ class Opening:
             UserError: also where it says something of a second run that cannot be without more.
         """
         asked = PageState.parse(with_other_model(state))
+        if asked.selection.view in OWN_TABS and not self.runs.library.offered.own_module:
+            asked = replace(asked, selection=replace(asked.selection, view=Selection.view))
         look = self.within
         if not asked.run.prompt:
             run = self.run_of(asked.run.checkpoint, str(state.get("text", "")))

@@ -10,7 +10,7 @@ from explorer.lessons.examples import EXAMPLES
 from explorer.lessons.prompt_pairs import PROMPT_PAIRS
 from explorer.state.selection import SIMPLE_TABS
 from explorer.tracing.offered_models import OfferedModels
-from explorer.views import FULL, SIMPLE
+from explorer.views import FULL, OWN, SIMPLE
 from explorer.views.view import Panel, View
 from explorer.web.layout.sampling_panel import SamplingPanel
 from explorer.web.layout.writing_panel import WritingButtons, place_writing
@@ -85,7 +85,8 @@ class Layout:
             with gr.Column(scale=7, min_width=340):
                 Series(elem_id=SERIES)
                 self.tab: dict[str, gr.Tab] = {}
-                self.steps, self.tabs = self.place_views(SIMPLE, "steps"), self.place_views(FULL, "views")
+                full = (*FULL, *(OWN if offered.own_module else ()))
+                self.steps, self.tabs = self.place_views(SIMPLE, "steps"), self.place_views(full, "views")
                 Glossary(elem_id="glossary")
                 self.open_file = gr.Button(
                     _("Open a saved file"), size="sm", scale=0, min_width=90, elem_id="open-file"
