@@ -5,7 +5,6 @@ from functools import partial
 from torch import Tensor, nn
 
 from model.config import ModelConfig
-from model.kv_cache import KVCache
 from model.layers.activations import KERNELS
 from model.layers.feed_forward import FeedForward
 from model.layers.geglu import GEGLU
@@ -33,17 +32,10 @@ class TransformerBlock(nn.Module):
         self.ffn = feed_forward(config)
         self.resid_pre, self.resid_mid, self.resid_post = Tap(), Tap(), Tap()
 
-    def forward(
-        self,
-        x: Tensor,
-        rotation: tuple[Tensor, Tensor] | None = None,
-        padding: Tensor | None = None,
-        cache: KVCache | None = None,
-        layer: int = 0,
-    ) -> Tensor:
-        """(B, T, D) -> (B, T, D); the arguments are those of `MultiHeadSelfAttention`."""
+    def forward(self, x: Tensor, *given, **named) -> Tensor:
+        """(B, T, D) -> (B, T, D); what else is given is as `MultiHeadSelfAttention` takes it."""
         x = self.resid_pre(x)
-        x = self.resid_mid(x + self.attn(self.attn_norm(x), rotation, padding, cache, layer))
+        x = self.resid_mid(x + self.attn(self.attn_norm(x), *given, **named))
         return self.resid_post(x + self.ffn(self.ffn_norm(x)))
 
 
@@ -53,16 +45,9 @@ class PostNormBlock(TransformerBlock):
     "Post-norm" (Vaswani et al. 2017, §3.1; Xiong et al. 2020, fig. 1a): the next block reads the output of `ffn_norm`.
     """
 
-    def forward(
-        self,
-        x: Tensor,
-        rotation: tuple[Tensor, Tensor] | None = None,
-        padding: Tensor | None = None,
-        cache: KVCache | None = None,
-        layer: int = 0,
-    ) -> Tensor:
+    def forward(self, x: Tensor, *given, **named) -> Tensor:
         x = self.resid_pre(x)
-        x = self.attn_norm(self.resid_mid(x + self.attn(x, rotation, padding, cache, layer)))
+        x = self.attn_norm(self.resid_mid(x + self.attn(x, *given, **named)))
         return self.ffn_norm(self.resid_post(x + self.ffn(x)))
 
 
@@ -71,16 +56,9 @@ class OutputNormBlock(TransformerBlock):
     added (Liu et al. 2022, arXiv:2111.09883; OLMo 2: Walsh et al. 2025, arXiv:2501.00656).
     """
 
-    def forward(
-        self,
-        x: Tensor,
-        rotation: tuple[Tensor, Tensor] | None = None,
-        padding: Tensor | None = None,
-        cache: KVCache | None = None,
-        layer: int = 0,
-    ) -> Tensor:
+    def forward(self, x: Tensor, *given, **named) -> Tensor:
         x = self.resid_pre(x)
-        x = self.resid_mid(x + self.attn_norm(self.attn(x, rotation, padding, cache, layer)))
+        x = self.resid_mid(x + self.attn_norm(self.attn(x, *given, **named)))
         return self.resid_post(x + self.ffn_norm(self.ffn(x)))
 
 
@@ -93,16 +71,9 @@ class SandwichBlock(TransformerBlock):
         super().__init__(config, layer)
         self.attn_out_norm, self.ffn_out_norm = norm(config), norm(config)
 
-    def forward(
-        self,
-        x: Tensor,
-        rotation: tuple[Tensor, Tensor] | None = None,
-        padding: Tensor | None = None,
-        cache: KVCache | None = None,
-        layer: int = 0,
-    ) -> Tensor:
+    def forward(self, x: Tensor, *given, **named) -> Tensor:
         x = self.resid_pre(x)
-        fetched = self.attn(self.attn_norm(x), rotation, padding, cache, layer)
+        fetched = self.attn(self.attn_norm(x), *given, **named)
         x = self.resid_mid(x + self.attn_out_norm(fetched))
         return self.resid_post(x + self.ffn_out_norm(self.ffn(self.ffn_norm(x))))
 
@@ -121,16 +92,9 @@ class ParallelBlock(nn.Module):
         self.ffn = feed_forward(config)
         self.resid_pre, self.resid_post = Tap(), Tap()
 
-    def forward(
-        self,
-        x: Tensor,
-        rotation: tuple[Tensor, Tensor] | None = None,
-        padding: Tensor | None = None,
-        cache: KVCache | None = None,
-        layer: int = 0,
-    ) -> Tensor:
+    def forward(self, x: Tensor, *given, **named) -> Tensor:
         x = self.resid_pre(x)
-        fetched = self.attn(self.attn_norm(x), rotation, padding, cache, layer)
+        fetched = self.attn(self.attn_norm(x), *given, **named)
         return self.resid_post(x + fetched + self.ffn(self.ffn_norm(x)))
 
 
@@ -147,17 +111,10 @@ class SharedNormBlock(nn.Module):
         self.ffn = feed_forward(config)
         self.resid_pre, self.resid_post = Tap(), Tap()
 
-    def forward(
-        self,
-        x: Tensor,
-        rotation: tuple[Tensor, Tensor] | None = None,
-        padding: Tensor | None = None,
-        cache: KVCache | None = None,
-        layer: int = 0,
-    ) -> Tensor:
+    def forward(self, x: Tensor, *given, **named) -> Tensor:
         x = self.resid_pre(x)
         y = self.attn_norm(x)
-        fetched = self.attn(y, rotation, padding, cache, layer)
+        fetched = self.attn(y, *given, **named)
         return self.resid_post(x + fetched + self.ffn(y))
 
 
