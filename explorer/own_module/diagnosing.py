@@ -1,7 +1,8 @@
 """Where a module parts from the reference."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -82,7 +83,8 @@ def diagnose(
     lm = with_weights(config, found)
     seen = observe(student, found, ids, config.vocab_size)
     probe(student, found, seen, config)
-    report = walked(lm, seen)
+    with one_thread():
+        report = walked(lm, seen)
     name = type(module).__name__
     return replace(report, seconds=time.monotonic() - began, module=name, spelling=found.spelling, notes=tuple(notes))
 
@@ -110,6 +112,18 @@ def likeliest(student: nn.Module, found: Match, ids: Sequence[int]) -> ModelConf
     apart = {config: difference(with_weights(with_context(config, len(ids)), found), ids, known)[0] for config in tried}
     best = min(apart, key=apart.get)
     return best if found.spelling != "order" or apart[best] <= TOLERANCE * known.abs().max() else first
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """What is worked out again and again for a few tokens is too small to be shared: threads would wait for each other
+    ten times as long as they work."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @torch.no_grad()

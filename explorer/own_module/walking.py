@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import permutations, takewhile
+from itertools import combinations, takewhile
 
 from explorer.own_module.formulas import Formulas
 from explorer.own_module.off import Off
 from explorer.own_module.slips import SLIPS
 from explorer.own_module.slips.of_precision import reduced
 from explorer.own_module.slips.slip import Slip
-from explorer.own_module.steps import PROBE, Block, Scope
+from explorer.own_module.steps import PROBE, READS, Block, Scope
 from explorer.tracing.diagnosis import Cause, Difference
 
 ON_THE_WAY = "q", "k", "v", "q_rot", "k_rot", "scores", "pattern", "z"
@@ -35,10 +35,15 @@ class Walk:
 
     def __init__(self, scope: Scope, formulas: Formulas, found: Sequence[Slip] = ()):
         self.scope, self.formulas, self.found = scope, formulas, found
+        self._of_maps: dict[str, Off] = {}
         self.first_off = {tap: self.off(tap, formulas) for tap in scope.taps if tap in scope.seen}
         self.differences = list(self._explained())
 
     def off(self, tap: str, formulas: Formulas) -> Off:
+        if tap in READS and tap not in formulas.linears and READS[tap] in self.scope.seen:
+            if tap not in self._of_maps:  # a product, whatever the formulas around it are
+                self._of_maps[tap] = Off.of(self.scope.seen[tap], self.scope.expected(tap, formulas))
+            return self._of_maps[tap]
         return Off.of(self.scope.seen[tap], self.scope.expected(tap, formulas))
 
     def differing(self, formulas: Formulas) -> list[str]:
@@ -69,7 +74,7 @@ class Walk:
         slips = [slip for slip in SLIPS if set(reach) & set(slip.shows) and slip.of(self.scope.config)]
         known = [slip for slip in slips if slip in self.found]
         mended: list[Mended] = []
-        for candidates in (singly(known), permutations(known, 2), singly(slips), self._pairs(slips)):
+        for candidates in (singly(known), combinations(known, 2), singly(slips), self._pairs(slips)):
             mended = mended or list(self._mended(candidates, tap, wrong))
         mended = list({frozenset(each.slips): each for each in mended}.values())
         least = min((len(each.left) for each in mended), default=0)
@@ -83,9 +88,10 @@ class Walk:
         return [plain, *takewhile(lambda each: each not in self.scope.seen, before)]
 
     def _pairs(self, slips: Sequence[Slip]) -> Iterator[tuple[Slip, ...]]:
-        """Two slips at one place, looked for in the first block alone: in the others they are known then."""
-        first = not isinstance(self.scope, Block) or self.scope.layer == 0
-        return permutations(slips, 2) if first else iter(())
+        """Two slips behind one tap, at different places; looked for in the first block alone, and known then."""
+        if isinstance(self.scope, Block) and self.scope.layer > 0:
+            return iter(())
+        return ((one, other) for one, other in combinations(slips, 2) if one.place != other.place)
 
     def _mended(self, candidates, tap: str, wrong: list[str]) -> Iterator[Mended]:
         at, reach = tap.removesuffix(f".{PROBE}"), self._reach(tap)

@@ -3,6 +3,7 @@
 from explorer.own_module.slips.of_attention import attention_slips
 from explorer.own_module.slips.of_blocks import block_slips, end_slips
 from explorer.own_module.slips.of_feed_forward import feed_forward_slips
+from explorer.own_module.slips.of_heads import head_slips
 from explorer.own_module.slips.of_maps import map_slips
 from explorer.own_module.slips.of_norms import norm_slips
 from explorer.own_module.slips.of_rotation import rotation_slips
@@ -14,6 +15,7 @@ SLIPS: tuple[Slip, ...] = (
     *norm_slips(),
     *rotation_slips(),
     *attention_slips(),
+    *head_slips(),
     *feed_forward_slips(),
     *map_slips(),
 )
