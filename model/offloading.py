@@ -3,7 +3,7 @@
 import importlib.util
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial, wraps
 from pathlib import Path
@@ -27,11 +27,13 @@ class Offloaded:
     Attributes:
         device: on which token ids are read.
         readers: name -> what gives that weight as it is kept; one on a disk is mapped into memory, not copied.
+        in_memory: those that wait in the CPU's memory for a GPU.
         folder: where those on a disk are, as long as the model lives.
     """
 
     device: torch.device
     readers: Mapping[str, Callable[[], Tensor]]
+    in_memory: Mapping[str, Tensor]
     folder: tempfile.TemporaryDirectory
 
 
@@ -95,6 +97,14 @@ class Spread:
             part = part.rpartition(".")[0]
         return self.device_map[part]
 
+    def apart(self, name: str, module: nn.Module) -> Iterator[tuple[str, Device]]:
+        """The map without parts that have other parts of it inside, of which accelerate would move the whole."""
+        if any(part.startswith(f"{name}." if name else name) for part in self.device_map if part != name):
+            for child, part in module.named_children():
+                yield from self.apart(f"{name}.{child}" if name else child, part)
+        else:
+            yield name, self.device_of_weight(name)
+
     def keep(self, name: str, weight: Tensor) -> Tensor:
         device = self.device_of_weight(name)
         if device != "disk":
@@ -109,17 +119,17 @@ class Spread:
 
         if lm.config.tie_embeddings and "token_embedding.weight" in self.index:
             self.index["lm_head.weight"] = self.index["token_embedding.weight"]
-        readers = {name: partial(mapped, **entry) for name, entry in self.index.items()}
+        readers, waiting = {name: partial(mapped, **entry) for name, entry in self.index.items()}, {}
         computing = [device for device in self.device_map.values() if device not in ("cpu", "disk")]
         if computing:  # what is in the CPU's memory is brought to the first of them to be computed with
-            in_memory = [name for name in lm.state_dict() if lm.get_parameter(name).device.type == "cpu"]
-            readers |= {name: partial(Tensor.detach, lm.get_parameter(name)) for name in in_memory}
-        device = torch.device(computing[0] if computing else "cpu")
-        dispatch_model(lm, dict(self.device_map), device, offload_index=self.index or None)
+            waiting = {name: weight for name, weight in lm.state_dict().items() if weight.is_cpu}
+            readers |= {name: weight.detach for name, weight in waiting.items()}
+        device = computing[0] if computing else "cpu"
+        dispatch_model(lm, dict(self.apart("", lm)), device, offload_index=self.index or None)
         for module in lm.modules():
             if getattr(getattr(module, "_hf_hook", None), "offload", False):
                 one_at_a_time(module)
-        lm.offloaded = Offloaded(device, readers, self.folder)
+        lm.offloaded = Offloaded(torch.device(device), readers, waiting, self.folder)
 
 
 def mapped(safetensors_file: str, weight_name: str) -> Tensor:

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from explorer.explain.notation import number
 from explorer.language import _
 from explorer.lessons.course.lesson import NEXT_TOKEN as NEXT_TOKEN_PANEL
 from explorer.lessons.course.lesson import Lesson, Step
 from explorer.lessons.course.look import Look, Opened
+from explorer.lessons.course.questions.judged import written
 from explorer.lessons.course.shelf import Shelf
 from explorer.lessons.course.words import with_values
 from explorer.state.page_state import PageState
@@ -143,7 +143,7 @@ class LessonAnswers:
 
     @staticmethod
     def _after(step: Step, look: Look) -> list[dict[str, Any]]:
-        return with_values(step.after, lambda name: number(step.values[name].at(look)))
+        return with_values(step.after, lambda name: written(step.values[name].at(look)))
 
 
 def hidden(step: Step) -> dict[str, Any] | None:

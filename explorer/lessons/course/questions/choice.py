@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-from explorer.explain.notation import listed, number
+from explorer.explain.notation import listed
 from explorer.language import _
 from explorer.lessons.course.blocks import Fields, Items, at, taken
 from explorer.lessons.course.conditions import Condition, condition
 from explorer.lessons.course.look import Look
 from explorer.lessons.course.quantities import QUANTITY, Quantity, quantity
-from explorer.lessons.course.questions.judged import Judged
+from explorer.lessons.course.questions.judged import Judged, written
 from explorer.state.selection import as_index
 
 
@@ -34,7 +34,7 @@ class Choice:
     def judged(self, look: Look, reply: str | None) -> Judged | None:
         right = [i for i, option in enumerate(self.options, 1) if option.when.holds(look)]
         shown = [option.shows and option.shows.at(look) for option in self.options]
-        truth = {"right": right, "shown": [None if value is None else [value, number(value)] for value in shown]}
+        truth = {"right": right, "shown": [None if value is None else [value, written(value)] for value in shown]}
         is_right = None
         if reply is not None:
             chosen = as_index(reply)

@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from explorer.explain.notation import number as written
 from explorer.language import _
 from explorer.lessons.course.blocks import Fields, Items, at, taken
 from explorer.lessons.course.look import NAMES, Look
 from explorer.lessons.course.quantities import QUANTITY, Quantity, arguments_of, quantity
-from explorer.lessons.course.questions.judged import Judged, numbers_in
+from explorer.lessons.course.questions.judged import Judged, numbers_in, written
 
 MOST_POINTS = 12
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from explorer.explain.notation import number
 from explorer.lessons.course.look import Look
 
 BETWEEN = "_"  # parts of a reply that has several, which addresses leave as it is
@@ -32,6 +33,12 @@ class Question(Protocol):
 
     def judged(self, look: Look, reply: str | None) -> Judged | None:
         """What is said of a reply; None of one that is none, or where none is given, the truth alone."""
+
+
+def written(value: float) -> str:
+    """A number of a run: a count as it is, any other with three digits."""
+    is_count = float(value).is_integer() and (abs(value) >= 2 or value == 0)
+    return f"{int(value):,}".replace("-", "−") if is_count else number(value)
 
 
 def as_number(text: str) -> float | None:

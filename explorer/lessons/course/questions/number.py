@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from explorer.explain.notation import number as written
 from explorer.language import _
 from explorer.lessons.course.blocks import Fields, at, taken
 from explorer.lessons.course.look import Look
 from explorer.lessons.course.quantities import QUANTITY, Quantity, quantity
-from explorer.lessons.course.questions.judged import Judged, as_number
+from explorer.lessons.course.questions.judged import Judged, as_number, written
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,22 @@ import { _ } from "../../static/language.js";
 
 /** @type {import("./question.js").Ask} */
 export function askChoice({ options }, judged, reply) {
-  if (!judged) return [make("div", { className: "options" }, ...options.map((says, i) => button(says, () => reply(String(i + 1)), { className: "option" })))];
+  if (!judged) return [make("div", { className: "options" }, ...options.map((says, i) => optionButton(says, () => reply(String(i + 1)))))];
   const { right, shown } = judged.truth, most = Math.max(...shown.map((value) => Math.abs(value?.[0] ?? 0)));
   return [make("ol", { className: "options" }, ...options.map((says, i) => {
     const isRight = right.includes(i + 1), isYours = judged.reply === String(i + 1);
-    const row = marked(make("li", { className: "option" }, says), isRight, isYours);
+    const row = marked(make("li", { className: "option" }, span("says", says)), isRight, isYours);
     if (shown[i]) row.append(bar(Math.abs(shown[i][0]) / (most || 1)), span("number", shown[i][1]));
     row.append(...marks(isRight, isYours));
     return row;
   }))];
+}
+
+/** @param {string} says @param {() => void} act */
+export function optionButton(says, act) {
+  const made = button("", act, { className: "option" });
+  made.append(span("says", says));
+  return made;
 }
 
 /** A bar as long as a share. @param {number} share */

@@ -1,8 +1,8 @@
 // @ts-check
-import { button, make, span } from "../../static/dom.js";
+import { make, span } from "../../static/dom.js";
 import { _ } from "../../static/language.js";
 import { tokenNodes } from "../../static/token_text.js";
-import { bar, marked, marks } from "./ask_choice.js";
+import { bar, marked, marks, optionButton } from "./ask_choice.js";
 
 const LONGEST = 40; // characters of a reply (questions/token.py)
 
@@ -16,7 +16,7 @@ export function askToken({ options }, judged, reply) {
       return row;
     }))];
   }
-  if (options.length) return [make("div", { className: "options" }, ...options.map((word) => button(word, () => reply(word), { className: "option" })))];
+  if (options.length) return [make("div", { className: "options" }, ...options.map((word) => optionButton(word, () => reply(word))))];
   const box = make("input", { maxLength: LONGEST, autocomplete: "off", spellcheck: false, ariaLabel: _("your reply") });
   const form = make("form", { className: "line" }, box, make("button", { type: "submit", className: "reply" }, _("Reply")));
   form.addEventListener("submit", (event) => {

@@ -9,7 +9,7 @@ import { cover } from "./covers.js";
 import { prose } from "./prose.js";
 import { questionNodes } from "./question.js";
 
-const POINTED_OUT = "pointed-out";
+const POINTED_OUT = "pointed-out", FRAMES = 600; // until a picture is taken not to come
 
 /** @param {HTMLElement} element */
 export default function lesson(element) {
@@ -63,14 +63,24 @@ export default function lesson(element) {
   }
 
   function arrive(target) {
-    for (const former of findAll(document, `.${POINTED_OUT}`)) former.classList.remove(POINTED_OUT);
+    pointAtNothing();
     find(column, ".told").scrollTop = 0;
     if (column.contains(document.activeElement)) heading.focus({ preventScroll: true });
-    const picture = target && document.getElementById(target);
-    if (!picture) return;
+    if (target) pointAt(target, place, FRAMES);
+  }
+
+  // Its tab may be about to open. @param {string} id @param {string} here the step that points @param {number} frames to wait
+  function pointAt(id, here, frames) {
+    const picture = document.getElementById(id);
+    if (here !== place || !frames) return;
+    if (!picture) return requestAnimationFrame(() => pointAt(id, here, frames - 1));
     picture.classList.add(POINTED_OUT);
-    if (picture.closest(".panels")) reveal(target);
+    if (picture.closest(".panels")) reveal(id);
     else picture.scrollIntoView({ block: "nearest" });
+  }
+
+  function pointAtNothing() {
+    for (const former of findAll(document, `.${POINTED_OUT}`)) former.classList.remove(POINTED_OUT);
   }
 
   function follow() {
@@ -82,7 +92,7 @@ export default function lesson(element) {
     if (isOpen) return;
     cover(null);
     place = "";
-    for (const former of findAll(document, `.${POINTED_OUT}`)) former.classList.remove(POINTED_OUT);
+    pointAtNothing();
   }
 
   back.addEventListener("click", () => goToStep(state.lesson, content.step - 1));
