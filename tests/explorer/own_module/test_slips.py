@@ -4,6 +4,7 @@ import time
 
 import pytest
 import torch
+from torch import nn
 
 from explorer import diagnose
 from model.config import ModelConfig
@@ -11,6 +12,7 @@ from model.transformer_lm import TransformerLM
 from tests import raw_parameters
 from tests.course import SIZES, RMSNorm, course_model
 from tests.planted_slips import PLANTED, UNEXPLAINED, norm, planted, rms
+from tests.spelled import gpt
 
 MOST_SECONDS = 10
 
@@ -127,3 +129,12 @@ def test_what_parts_do_not_show_is_found_behind_them():
     report = diagnose(raw_parameters.TransformerLM(scale=1.0), names=raw_parameters.NAMES)
     assert (report.first, report.cause.name) == ("blocks.0.attn.scores", "no_scale")
     assert report.differences[0].seen_at == "blocks.0.attn.out"
+
+
+def test_biases_of_nothing_hide_nothing():
+    model = gpt()
+    forgetful = type("Linear", (nn.Linear,), {"forward": lambda self, x: nn.functional.linear(x, self.weight)})
+    model.transformer.h[1].mlp.c_proj.__class__ = forgetful
+    nn.init.zeros_(model.transformer.h[1].mlp.c_proj.bias)
+    report = diagnose(model)
+    assert (report.first, report.cause.name) == ("blocks.1.ffn.out", "bias_left_out")
