@@ -178,6 +178,8 @@ def test_a_reply_belongs_to_its_step_and_outlives_a_reload(page, bundled_address
     question = column(page).locator(".question")
     question.locator(".option").nth(2).click()
     expect(column(page).locator(".verdict p")).to_contain_text("✓ Right.")
+    expect(question.locator(".is-right")).to_have_text(re.compile("about 4,000.*✓ the run.*your reply"))
+    expect(question.locator(".option").nth(2)).to_contain_class("is-yours")
     page.wait_for_function("location.search.includes('reply=4')")
     page.reload()
     expect(column(page).locator(".verdict p")).to_contain_text("✓ Right.")
