@@ -6,9 +6,13 @@ import os
 import signal
 import sys
 from collections.abc import Collection
+from pathlib import Path
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 
+from explorer.lessons.course.blocks import LessonError
+from explorer.own_module.command import add_arguments
+from explorer.own_module.serving import opened
 from explorer.state.settings import WritingLimits
 from explorer.tracing.library import Library
 from explorer.tracing.offered_models import ANY_NAME
@@ -67,6 +71,13 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
         help="models of the Hugging Face Hub that visitors may have opened (default: any where only this machine is "
         "served, none where others are)",
     )
+    parser.add_argument("--lessons", metavar="DIR", type=Path, help="folder with lessons of your own, besides ours")
+    parser.add_argument(
+        "--module",
+        metavar="FILE.py:CLASS",
+        help="your own TransformerLM, shown beside the reference with the same weights; the file is run",
+    )
+    add_arguments(parser)
     parser.add_argument("--share", action="store_true", help="also open a public address, through Gradio's servers")
     return parser.parse_args(arguments)
 
@@ -95,16 +106,21 @@ def main():
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that what was to be tidied up is
     try:
         library = Library(options.device, hub_names=hub_names(options))
-        checkpoint = (
-            options.checkpoint if is_checkpoint(options.checkpoint) else library.offered.open(options.checkpoint)
-        )
+        if options.module:
+            checkpoint = opened(options, library)
+        else:
+            checkpoint = (
+                options.checkpoint if is_checkpoint(options.checkpoint) else library.offered.open(options.checkpoint)
+            )
         library.model(checkpoint)
     except (CheckpointError, ValueError) as error:
         sys.exit(f"error: {error}")
     limits = WritingLimits(min(options.most_new_tokens, WritingLimits().tokens), options.most_seconds)
-    Page(library, checkpoint, limits).launch(
-        options.allowed_hosts, server_name=options.host, server_port=options.port, share=options.share
-    )
+    try:
+        page = Page(library, checkpoint, limits, options.lessons)
+    except (LessonError, OSError) as error:
+        sys.exit(f"error: {error}")
+    page.launch(options.allowed_hosts, server_name=options.host, server_port=options.port, share=options.share)
 
 
 if __name__ == "__main__":

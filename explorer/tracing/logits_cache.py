@@ -65,7 +65,7 @@ class LogitsCache:
             cache.length, earlier = known, before[0][:known]
         else:
             earlier = np.empty((0, lm.config.d_model), np.float32)
-            cache = KVCache(lm.config, device=lm.device, dtype=lm.token_embedding.weight.dtype)
+            cache = KVCache(lm.config, device=lm.device, dtype=lm.dtype)
         go_on(tokens=len(token_ids) - len(earlier))
         new = token_ids[len(earlier) :]
         found, _dtype = outputs_of(lm, new, (), {"final_norm": lm.final_norm}, lm.final_norm, cache)

@@ -62,4 +62,4 @@ def logits_again(
 
 def again(lm: TransformerLM, value: np.ndarray) -> torch.Tensor:
     """A captured value as the model had it: (n, D) -> (1, n, D)."""
-    return torch.tensor(value, device=lm.device, dtype=lm.token_embedding.weight.dtype)[None]
+    return torch.tensor(value, device=lm.device, dtype=lm.dtype)[None]

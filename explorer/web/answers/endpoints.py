@@ -15,6 +15,7 @@ from explorer.tracing.runs import Runs
 from explorer.views import VIEW_NAMED
 from explorer.web.answers.around_tabs import AroundTabs
 from explorer.web.answers.job_endpoints import JobEndpoints
+from explorer.web.answers.lesson_answers import LessonAnswers
 from explorer.web.answers.open_view import open_view_of
 from explorer.web.answers.opening_endpoints import OpeningEndpoints
 from explorer.web.answers.view_contents import lists_of_tokens, view_contents, written_on
@@ -32,9 +33,11 @@ class Endpoints:
 
     Args:
         runs: know what the models compute.
+        lessons: what a lesson answers; None for none.
     """
 
-    def __init__(self, runs: Runs):
+    def __init__(self, runs: Runs, lessons: LessonAnswers | None = None):
+        self.lessons = lessons
         self.runs, self.around_tabs, self.opening = runs, AroundTabs(runs), OpeningEndpoints(runs.library)
         self.jobs = JobEndpoints(runs, [self.opening.queue])
         self.loading_ahead = LoadingAhead(runs.library)
@@ -42,7 +45,7 @@ class Endpoints:
     @property
     def functions(self) -> list[Callable]:
         """For the browser to call."""
-        own = self.answer, self.inspect, self.define, self.direction_of_lists
+        own = self.answer, self.inspect, self.define, self.direction_of_lists, self.listed_lessons
         return [server_function(function) for function in (*own, *self.jobs.functions, *self.opening.functions)]
 
     def answer(self, about: str, state: Mapping[str, Any], part: int = 0) -> dict[str, Any]:
@@ -74,6 +77,7 @@ class Endpoints:
             return {"contents": {}, "more": False, "ask": "show"}
         shown = {} if part else {PROBLEM: look_up(RENEWED) if renewed else ""}
         if part == 0:
+            shown |= self.lessons.contents(asked, state, about) if self.lessons else {}
             trace = self.runs.logits(asked.run) if about == "token" else self.runs.trace(asked.run)
             shown |= self.around_tabs.prediction(asked, settings, trace)
             shown |= self.around_tabs.tokens(asked, trace) if about in ("token", "show") else {}
@@ -135,6 +139,14 @@ class Endpoints:
         _lm, trace = self.runs.held(asked.run)  # the model is to stay as long as it is run again
         selection, comparison = asked.selection.within(trace), self.runs.comparison(asked)
         return entry.told(Look(trace, selection, GenerationSettings.parse(state), comparison))
+
+    def listed_lessons(self, state: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The lessons to choose from.
+
+        Args:
+            state: says in which language.
+        """
+        return self.lessons.listed() if self.lessons else []
 
     def direction_of_lists(self, state: Mapping[str, Any], towards: str, away: str) -> str:
         """The recipe of the direction between the means over two lists of prompts, after the layer that is looked at.

@@ -32,33 +32,38 @@ class HeadGrid(Widget):
     def pack(pictures: SmallMultiples) -> dict[str, Any]:
         """The pictures as bytes, 0 to 255 for 0 to 1, or of signed ones for −1 to 1; above 96 tokens, and above fewer
         where there are many heads, a pixel is the largest of several cells, or of signed ones that which is furthest
-        from 0. All together take no more than `MOST_BYTES`."""
+        from 0. All together take no more than `MOST_BYTES`. A head's rows are filled up to a multiple of 4 bytes, as in
+        a bitmap file (static/bitmap.js)."""
         layers, heads, tokens, _ = pictures.values.shape
-        most = min(MOST_PIXELS, math.isqrt(MOST_BYTES * 3 // 4 // (layers * heads)))  # base64 makes 4 of 3
-        block = -(-tokens // max(1, most))
+        of_head = MOST_BYTES // (layers * heads) * 3 // 4 - 5  # base64 makes 4 of 3, and a comma and quotes are around
+        most = min(MOST_PIXELS, max(1, math.isqrt(of_head) - 2))
+        block = -(-tokens // most)
         sheets = [sheet(values, block, pictures.signed) for values in pictures.values]
+        size = sheets[0].shape[1]
         return {
             "layers": layers,
             "heads": heads,
             "tokens": tokens,
             "block": block,
-            "pixels": sheets[0].shape[-1],
-            "data": base64.b64encode(np.stack(sheets)).decode(),
+            "pixels": size,
+            "data": [base64.b64encode(head).decode() for heads in sheets for head in heads],
             "alt": pictures.alt,
             "signed": pictures.signed,
         }
 
 
 def sheet(values: np.ndarray, block: int, signed: bool) -> np.ndarray:
-    """A layer's heads (H, T, T) as pixels, bytes (H, n, n)."""
+    """A layer's heads (H, T, T) as pixels, bytes (H, n, n filled up)."""
     pixels = pool(values, block)
     if signed:
         least = -pool(-values, block)
         pixels = (np.where(pixels >= -least, pixels, least) + 1) / 2
-    return np.rint(pixels * 255).astype(np.uint8)
+    return np.pad(np.rint(pixels * 255).astype(np.uint8), [(0, 0), (0, 0), (0, -pixels.shape[-1] % 4)])
 
 
 def pool(values: np.ndarray, block: int) -> np.ndarray:
     """The largest value of every block × block square of the last two axes, the last squares being cut short."""
+    if block == 1:
+        return values
     starts = np.arange(0, values.shape[-1], block)
     return np.maximum.reduceat(np.maximum.reduceat(values, starts, axis=-1), starts, axis=-2)
