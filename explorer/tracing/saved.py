@@ -27,7 +27,7 @@ from model.merges import MergeRules
 
 FORMAT = "a run of TransformerLM Explorer, 1"
 UNCHANGED = "unchanged/"  # before the names of values of a changed run's baseline
-SAMPLED = 64  # numbers of each weight by which the model is known again
+SAMPLED = 16  # rows of each weight, and as many numbers of each, by which the model is known again
 
 
 class OtherModel(Exception):
@@ -170,8 +170,8 @@ def fingerprint(weights: Mapping[str, np.ndarray]) -> str:
     found = hashlib.sha256()
     with suppress(ModelGone):
         for name in sorted(weights):
-            flat = weights[name].reshape(-1)
-            some = flat[:: max(1, len(flat) // SAMPLED)].astype("<f4")
+            rows = weights[name][:: max(1, len(weights[name]) // SAMPLED)].reshape(-1)
+            some = rows[:: max(1, len(rows) // SAMPLED**2)].astype("<f4")
             found.update(f"{name} {weights[name].shape} ".encode() + some.tobytes())
         return found.hexdigest()
     return ""

@@ -1,11 +1,12 @@
 // @ts-check
 // Heatmaps of more cells than Plotly draws while somebody waits: it has the axes, the marks and the scale of colours, and
 // below them an image of a pixel a cell (cells.py).
+import { bitmapBefore, rowBytes } from "./bitmap.js";
 import { along, channels } from "./colour.js";
 import { make } from "./dom.js";
 import { theme } from "./theme.js";
 
-const STEPS = 65534, HEADER = 54, COLOURS = 256;
+const STEPS = 65534, COLOURS = 256;
 
 /** The values of a heatmap, row by row; NaN where there is none. */
 function valuesOf({ rows, columns, lower, least, most, kind, data }) {
@@ -25,23 +26,18 @@ function valuesOf({ rows, columns, lower, least, most, kind, data }) {
 function imageOf(values, { rows, columns }, { zmin, zmax }) {
   const scale = zmin < 0 ? theme().diverging : theme().sequential;
   const stops = scale.map((hex, i) => [i / (scale.length - 1), channels(hex)]);
-  const wide = (columns + 3) & ~3, start = HEADER + 4 * (COLOURS + 1); // a row is whole words, a colour of the page is last
-  const file = new Uint8Array(start + wide * rows), head = new DataView(file.buffer);
-  [[0, 0x4d42]].forEach(([at, value]) => head.setUint16(at, value, true));
-  [[2, file.length], [10, start], [14, 40], [18, columns], [22, -rows], [34, wide * rows], [46, COLOURS]]
-    .forEach(([at, value]) => head.setInt32(at, value, true));
-  head.setUint16(26, 1, true), head.setUint16(28, 8, true);
-  for (let i = 0; i < COLOURS; i++) file.set(along(stops, i / (COLOURS - 1)).map(Math.round).reverse(), HEADER + 4 * i);
+  const colours = Array.from({ length: COLOURS }, (nothing, i) => along(stops, i / (COLOURS - 1)));
+  const wide = rowBytes(columns), pixels = new Uint8Array(wide * rows);
   const nothing = zmin < 0 ? COLOURS >> 1 : 0; // the scales have the page's background there
   const factor = (COLOURS - 1) / (zmax - zmin || 1);
   for (let row = 0, i = 0; row < rows; row++)
     for (let column = 0; column < columns; column++, i++) {
       const share = (values[i] - zmin) * factor;
-      file[start + row * wide + column] = share >= 0 ? Math.min(COLOURS - 1, share + 0.5) : share < 0 ? 0 : nothing;
+      pixels[row * wide + column] = share >= 0 ? Math.min(COLOURS - 1, share + 0.5) : share < 0 ? 0 : nothing;
     }
   let text = "";
-  for (let i = 0; i < file.length; i += 1 << 15) text += String.fromCharCode(...file.subarray(i, i + (1 << 15)));
-  return `data:image/bmp;base64,${btoa(text)}`;
+  for (let i = 0; i < pixels.length; i += 1 << 15) text += String.fromCharCode(...pixels.subarray(i, i + (1 << 15)));
+  return bitmapBefore(colours, columns, rows) + btoa(text);
 }
 
 /** What the first of an axis's places is, where they are numbers. */

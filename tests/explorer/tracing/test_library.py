@@ -159,8 +159,8 @@ def test_a_rewritten_checkpoint_is_another_model(tiny_checkpoint, tiny_lm, tiny_
 def test_a_checkpoint_written_while_it_is_read_is_not_kept(tiny_checkpoint, tiny_lm, tiny_tokenizer, monkeypatch):
     library, load = Library("cpu"), library_module.load_checkpoint
 
-    def slow(*args):
-        loaded = load(*args)
+    def slow(*args, **kwargs):
+        loaded = load(*args, **kwargs)
         rewrite(tiny_checkpoint, tiny_lm, tiny_tokenizer, 2)
         return loaded
 

@@ -71,19 +71,20 @@ def test_many_large_patterns_are_small_enough_to_send():
     assert sum(map(len, packed["data"])) < 1_000_000
 
 
+@pytest.mark.parametrize("tokens", [128, pytest.param(1024, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("signed", [False, True])
-def test_a_thousand_heads_of_a_thousand_tokens_are_a_megabyte_and_made_a_layer_at_a_time(signed):
+def test_a_thousand_heads_are_a_megabyte_and_made_a_layer_at_a_time(signed, tokens):
     there = []
 
     def layer(place: int) -> np.ndarray:
-        values = np.zeros((32, 1024, 1024), np.float32)
-        values[place, 1000, place] = 1
+        values = np.zeros((32, tokens, tokens), np.float32)
+        values[place, 100, place] = 1
         there.append(ref(values))
         assert sum(each() is not None for each in there) <= 2
         return values
 
-    packed = HeadGrid.pack(SmallMultiples(Layers(32, layer, (32, 1024, 1024)), "All.", signed=signed))
+    packed = HeadGrid.pack(SmallMultiples(Layers(32, layer, (32, tokens, tokens)), "All.", signed=signed))
     assert len(json.dumps(packed)) <= 1 << 20
     shown, block = pixels(packed), packed["block"]
     places = np.argwhere(shown > 128)
-    assert places.tolist() == [[i, i, 1000 // block, i // block] for i in range(32)]
+    assert places.tolist() == [[i, i, 100 // block, i // block] for i in range(32)]
