@@ -7,7 +7,8 @@ from explorer.own_module.names import Match
 from explorer.state.errors import UserError
 from model.config import ModelConfig
 from model.errors import ModelError
-from model.reading import check_weights, model_of, weight_shapes
+from model.placement import model_of
+from model.reading import check_weights, weight_shapes
 from model.transformer_lm import TransformerLM
 
 
@@ -34,7 +35,7 @@ def with_weights(config: ModelConfig, match: Match) -> TransformerLM:
         raise UserError(
             _("The module’s weights are not those of a model with {sizes}: {why}", sizes=sizes_of(config), why=error)
         ) from None
-    return model_of(config, weights).eval().requires_grad_(False)
+    return model_of(config, weights.items())
 
 
 def sizes_of(config: ModelConfig) -> str:
