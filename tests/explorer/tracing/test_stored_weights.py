@@ -56,6 +56,7 @@ def test_parts_put_together_are_the_rows_that_were_asked_for(half, monkeypatch, 
         found = list(in_parts(matrix, rows))
         np.testing.assert_array_equal(np.concatenate([*(part for _, part in found), matrix[:0]]), matrix[()][rows])
         assert [place.stop - place.start for place, _ in found] == [len(part) for _, part in found]
+        assert [place.start for place, _ in found] == [0, *(place.stop for place, _ in found)][: len(found)]
         assert all(8 * part.size <= most or len(part) == 1 for _, part in found)
     for x in (np.random.default_rng(0).normal(size=(2, 3, matrix.shape[1])), np.ones(matrix.shape[1], np.float32)):
         np.testing.assert_allclose(product(x, matrix), x @ matrix[()].T, rtol=1e-5)
