@@ -16,7 +16,16 @@ LONG = {"rope_type": "longrope", "short_factor": [1.0] * 4, "long_factor": [4.0]
 IDS = torch.arange(7, 26)[None]  # longer than windows are
 
 
-@pytest.mark.parametrize("kind", KINDS)
+def one_of_each_family() -> list:
+    """In the core suite is the first kind of each family, the others are exhaustive."""
+    families = [family for family, _config in KINDS.values()]
+    return [
+        pytest.param(kind, marks=pytest.mark.exhaustive if family in families[:place] else ())
+        for place, (kind, family) in enumerate(zip(KINDS, families, strict=True))
+    ]
+
+
+@pytest.mark.parametrize("kind", one_of_each_family())
 @torch.no_grad()
 def test_logits_streams_and_patterns_are_theirs(saved, kind):
     model, folder = saved(kind)
