@@ -17,6 +17,8 @@ BEGIN_AGAIN = """(state) => {
   document.activeElement.blur();
   scrollTo(0, 0);
   sessionStorage.clear();
+  const { own } = window.modules.history; // what other models wrote
+  for (const model of Object.keys(own)) delete own[model];
   for (const close of document.querySelectorAll(".toast-close")) close.click();
   dispatchEvent(new PopStateEvent("popstate", { state: { run: Date.now(), own: {}, state } }));
 }"""
@@ -30,7 +32,7 @@ RAN = "page.state.turn > given && document.querySelectorAll('#strip .chip').leng
 # Keeps the page's modules for expressions, which are to be no asynchronous functions: `wait_for_function` takes the
 # promise of one for its value, and that is true.
 LOAD_MODULES = """async function load() {
-  const names = ["page", "choosing", "moves", "contents", "state"];
+  const names = ["page", "choosing", "moves", "contents", "state", "history"];
   const links = names.map((name) => document.querySelector(`link[rel=modulepreload][href$="/static/${name}.js"]`));
   if (links.includes(null)) return setTimeout(load, 20);
   const modules = await Promise.all(links.map(({ href }) => import(href)));
@@ -78,6 +80,7 @@ class Person:
         if self.beginning is None:
             self.beginning = self.state
         self.page.mouse.move(0, 0)
+        self.page.wait_for_function("window.modules")
         self.page.evaluate(BEGIN_AGAIN, self.beginning)
         self.wait_until(IS_AS, self.beginning)
         expect(self.at_rest().page.locator(".stale:visible")).to_have_count(0)

@@ -5,7 +5,7 @@ import pytest
 
 from model.config import ModelConfig
 from model.config_checks import SWITCHES
-from model.rope_scaling import ROPE_SCALINGS, RopeScaling
+from model.rope_scaling import RopeScaling
 
 # A config.json from before there was a choice of anything that is not named here.
 OLD = {
@@ -98,12 +98,6 @@ def test_every_setting_survives_the_way_through_a_file(tiny_config):
     assert [f.name for f in fields(config) if getattr(config, f.name) == f.default] == []
 
 
-@pytest.mark.parametrize("kind", ROPE_SCALINGS)
-def test_a_file_may_name_only_what_a_scaling_needs(tiny_config, kind):
-    values = asdict(tiny_config) | {"rope_scaling": {"kind": kind, "factor": 2}}
-    assert ModelConfig.from_dict(values).rope_scaling == RopeScaling(kind=kind, factor=2)
-
-
 def test_files_from_before_there_were_other_kinds_mean_what_they_meant():
     config = ModelConfig.from_dict(OLD)
     assert asdict(config) == asdict(ModelConfig.llama_style(**OLD))
@@ -115,27 +109,6 @@ def test_files_from_before_there_were_other_kinds_mean_what_they_meant():
 def test_keys_and_values_have_as_many_heads_as_queries_unless_said_otherwise(tiny_config):
     assert tiny_config.num_kv_heads is None and tiny_config.kv_heads == 3
     assert replace(tiny_config, num_kv_heads=1).kv_heads == 1
-
-
-SCALING = {"kind": "linear", "factor": 2.0}
-
-
-@pytest.mark.parametrize(
-    ("scaling", "message"),
-    [
-        (SCALING | {"kind": "yarn"}, "the kind of RoPE scaling must be one of linear, ntk, llama3, got 'yarn'"),
-        (SCALING | {"factor": "2"}, "the factor of RoPE scaling must be a number of at least 1, got '2'"),
-        (SCALING | {"rope_type": "linear"}, "rope_type"),
-        ({"kind": "linear"}, "factor"),
-        ("linear", "rope_scaling must be a RopeScaling or None, got 'linear'"),
-        ([], r"rope_scaling must be a RopeScaling or None, got \[\]"),
-        (2.0, "rope_scaling must be a RopeScaling or None, got 2.0"),
-    ],
-    ids=str,
-)
-def test_a_scaling_in_a_file_that_is_none_is_refused(tiny_config, scaling, message):
-    with pytest.raises(ValueError, match=message):
-        ModelConfig.from_dict(asdict(tiny_config) | {"rope_scaling": scaling})
 
 
 @pytest.mark.parametrize(
