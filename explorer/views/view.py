@@ -114,6 +114,7 @@ class View:
         where: of which runs it has something to show, besides.
         compares: whether its formula is about two runs, a `Comparison` in the trace's place.
         alone: of such a view what is said where there is one run alone.
+        of_two_prompts: whether two runs of one prompt by one model are one to it.
         written: (trace, selection, settings of the generation panel) -> what is written on; "" for nothing.
         recipe: (trace, selection) -> which direction in the stream it is about, where lists of prompts can be written
             to make one of.
@@ -134,6 +135,7 @@ class View:
     where: Callable[[Trace], bool] = lambda trace: True
     compares: bool = False
     alone: str = N_("There is one run alone: choose above what to compare it with.")
+    of_two_prompts: bool = False
     written: Callable[[Trace, Selection, GenerationSettings], str] | None = None
     recipe: Callable[[Trace, Selection], Recipe] | None = None
     in_full: Callable[[Trace, Selection], tuple[str, dict[str, Any]]] | None = None

@@ -83,6 +83,7 @@ VIEW = View(
     formula=formula,
     compares=True,
     alone=ONE_PROMPT,
+    of_two_prompts=True,
     needs=("blocks.*.attn.z", "blocks.*.ffn.hidden", "blocks.*.resid_pre", "logits"),
     otherwise=lambda config: _("Too little was captured of this model to put values of another run into it."),
     controls=(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from explorer.analysis.next_token import ranking
 from explorer.explain.notation import quoted
-from explorer.language import N_, _, look_up
+from explorer.language import N_, _
 from explorer.state.alignment import Alignment, aligned
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
@@ -74,8 +74,6 @@ def two_prompts(runs: Comparison, selection: Selection) -> TwoPrompts:
     if trace.model != other.model:
         told = _("A and B are read by different models. Patching is between two prompts of one: compare with a prompt.")
         raise Incomparable(told)
-    if ids == other_ids:
-        raise Incomparable(look_up(ONE_PROMPT))
     texts = [tuple(trace.vocabulary[token_id] for token_id in prompt) for prompt in (ids, other_ids)]
     alignment = aligned(*texts, runs.pins)
     if alignment.kind == "none":

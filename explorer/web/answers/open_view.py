@@ -66,6 +66,14 @@ class OpenView:
         """Those of which words, numbers and marks are told."""
         return {"a": self.looks[:1], "b": self.looks[1:]}.get(self.shown, self.looks)
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether there are no two runs for the view to compare."""
+        two = self.comparison
+        if two is None or not self.view.of_two_prompts:
+            return two is None
+        return two.trace.model == two.other.model and two.prompt_ids[0] == two.prompt_ids[1]
+
     def applies_to(self, trace: Trace) -> bool:
         return self.view.applies_to(trace)
 
@@ -81,7 +89,7 @@ class OpenView:
     @property
     def formula(self) -> str:
         if self.view.compares:
-            if self.comparison is None:
+            if self.is_alone:
                 return look_up(self.view.alone)
             return self.view.formula(self.comparison, self.selection)
         try:
@@ -113,7 +121,7 @@ class OpenView:
 
     @property
     def choices(self) -> list[Choice]:
-        if not self.applies_to(self.trace) or (self.view.compares and self.comparison is None):
+        if not self.applies_to(self.trace) or (self.view.compares and self.is_alone):
             return []
         each = (known(lambda name=name: choices((name,), *self.looks[0]), []) for name in self.view.controls)
         return [choice for found in each for choice in found]
@@ -130,7 +138,7 @@ class OpenView:
     def has(self, panel: Panel) -> bool:
         """Whether the panel has a place."""
         if panel.compares:
-            compared = self.compared_in(panel)
+            compared = None if self.view.compares and self.is_alone else self.compared_in(panel)
             return compared is not None and all(self.fits(panel, trace) for trace in compared.runs)
         return any(self.fits(panel, trace) for trace, _selection in self.looks)
 

@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose
 
 from explorer import Edit, activation_patching, capture
 from explorer.explain.point import Point
-from explorer.language import look_up
 from explorer.state.interventions import parse_edit
 from explorer.state.selection import Selection
 from explorer.tracing.comparison import Comparison
@@ -136,14 +135,6 @@ def test_runs_that_measure_the_same_say_so(lms, trace_of):
         figure = panel.draw(alike, Selection())
         assert "no effect to share out" in str(figure.parts[1]["annotations"]).replace("<br>", " "), panel.name
     assert "no effect to share out" in formula(alike, Selection())
-
-
-def test_one_prompt_alone_leads_to_the_pairs(trace_of):
-    trace = trace_of("rope")
-    same = Comparison.of(trace, trace)
-    assert formula(same, Selection()) == look_up(VIEW.alone)
-    with pytest.raises(Incomparable, match="begin with one of the pairs above"):
-        PANEL["positions_denoise"].draw(same, Selection())
 
 
 def test_runs_of_two_models_say_so(lms, trace_of):
