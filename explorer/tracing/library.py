@@ -12,6 +12,7 @@ import torch
 
 from explorer.language import _
 from explorer.state.interventions import FromOther, Intervention
+from explorer.tracing import jobs
 from explorer.tracing.capture import capture, offered
 from explorer.tracing.donation import ready
 from explorer.tracing.freed_memory import give_back
@@ -19,6 +20,7 @@ from explorer.tracing.lru import LRU
 from explorer.tracing.memory_left import bytes_of_weights, check_room
 from explorer.tracing.models import Offer, identity_of, named, offer
 from explorer.tracing.offered_models import OfferedModels
+from explorer.tracing.on_demand import MOST_BYTES, MOST_BYTES_OF_BLOCKS, bytes_of_arrays, looked_at_bytes
 from explorer.tracing.trace import Trace
 from explorer.tracing.training import training_of
 from explorer.tracing.translation import translated
@@ -118,6 +120,28 @@ class Library:
     def has_room(self, size: int) -> bool:
         """Whether so many bytes of models more would have none let go."""
         return self._models.total + size <= self._models.limit
+
+    def memory(self) -> dict[str, int | dict[str, int]]:
+        """Bytes that are kept now, and how many may be: memory that two things share counts once.
+
+        Keys: `models` (by the names that they are asked by), `models_bytes`, `models_limit`; `traces`, how many,
+        `traces_bytes`, what they keep themselves, `traces_limit`; `looked_at_bytes`, what was worked out of those that
+        keep little, `looked_at_limit`; `results_bytes`, of jobs, `results_limit`.
+        """
+        models = {identity_of(lm)[0]: bytes_of(lm) for lm, _tokenizer in self._models.values()}
+        traces = self._traces.values()
+        return {
+            "models": models,
+            "models_bytes": sum(models.values()),
+            "models_limit": self._models.limit,
+            "traces": len(traces),
+            "traces_bytes": bytes_of_arrays(value for trace in traces for value in trace.kept.values()),
+            "traces_limit": self._traces.limit,
+            "looked_at_bytes": looked_at_bytes(),
+            "looked_at_limit": MOST_BYTES + MOST_BYTES_OF_BLOCKS,
+            "results_bytes": jobs.RESULTS.total,
+            "results_limit": jobs.RESULTS.limit,
+        }
 
     def _offered(self, lm: TransformerLM) -> Offer:
         """Also how the model came about, and its training's others; without keeping the library, which keeps it."""

@@ -13,7 +13,7 @@ class LRU:
         self.limit, self.size = limit, size
         self.total = 0
         self._entries: OrderedDict[Hashable, Any] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # what is let go of may let go of more, on the same thread
 
     def peek(self, key: Hashable) -> Any:
         """The value kept for `key`, or None."""
@@ -50,5 +50,11 @@ class LRU:
     def drop(self, which: Callable[[Hashable], bool]):
         """Let go of the keys for which `which` is true."""
         with self._lock:
-            for key in [key for key in self._entries if which(key)]:
-                self.total -= self.size(self._entries.pop(key))
+            for key in [key for key in list(self._entries) if which(key)]:
+                if key in self._entries:
+                    self.total -= self.size(self._entries.pop(key))
+
+    def values(self) -> list[Any]:
+        """All that is kept."""
+        with self._lock:
+            return list(self._entries.values())

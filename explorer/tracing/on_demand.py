@@ -1,6 +1,8 @@
 """Values that are computed when they are looked at: of a pass whose values all together would take too much memory."""
 
-from collections.abc import Hashable, Iterator, Mapping
+import itertools
+import weakref
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,15 +11,35 @@ from explorer.state.interventions import Intervention
 from explorer.tracing.lru import LRU
 from explorer.tracing.models import asked
 
-MOST_BYTES = 256 << 20  # of what was looked at, of all passes together; the last is kept however large it is
+MOST_BYTES = 128 << 20  # of the values that were looked at, of all passes together
+MOST_BYTES_OF_BLOCKS = 64 << 20  # of whole blocks that were run again; the last is kept however large it is
 
 
 def num_bytes(values: Mapping[str, np.ndarray]) -> int:
     """What they take; memory that two of them share counts once."""
-    return sum({value.ctypes.data: value.nbytes for value in values.values()}.values())
+    return bytes_of_arrays(values.values())
 
 
-_LOOKED_AT = LRU(MOST_BYTES, num_bytes)
+def bytes_of_arrays(arrays: Iterable[np.ndarray]) -> int:
+    """Likewise."""
+    return sum({array.ctypes.data: array.nbytes for array in arrays}.values())
+
+
+_LOOKED_AT = LRU(MOST_BYTES, lambda value: value.nbytes)
+_BLOCKS = LRU(MOST_BYTES_OF_BLOCKS, num_bytes)
+_NUMBERS = itertools.count()
+
+
+def looked_at_bytes() -> int:
+    """What is kept of all that was looked at, of all passes that live."""
+    of_blocks = (value for block in _BLOCKS.values() for value in block.values())
+    return bytes_of_arrays([*_LOOKED_AT.values(), *of_blocks])
+
+
+def _let_go(number: int):
+    """Of what was looked at of a pass that is gone."""
+    for cache in (_LOOKED_AT, _BLOCKS):
+        cache.drop(lambda key: key[0] == number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,16 +65,20 @@ class OnDemand(Mapping):
     model: Hashable
     token_ids: tuple[int, ...]
     edits: tuple[Intervention, ...] = ()
-    _own: object = field(default_factory=object, repr=False)  # by this what was looked at is found again
+    _own: int = field(default_factory=_NUMBERS.__next__, repr=False)  # by this what was looked at is found again
+
+    def __post_init__(self):
+        weakref.finalize(self, _let_go, self._own).atexit = False
+
+    def __reduce__(self):
+        return OnDemand, (self.kept, self.shapes, self.model, self.token_ids, self.edits)
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name in self.kept:
             return self.kept[name]
         if name not in self.shapes:
             raise KeyError(name)
-        block, place = name.split(".")[:2] if name.startswith("blocks.") else (name, "")
-        layer = int(place) if place else None
-        return _LOOKED_AT.get((self._own, block, layer), lambda: self._computed(layer))[name]
+        return _LOOKED_AT.get((self._own, name), lambda: self._again(name))
 
     def __contains__(self, name: object) -> bool:
         return name in self.shapes
@@ -62,6 +88,12 @@ class OnDemand(Mapping):
 
     def __len__(self) -> int:
         return len(self.shapes)
+
+    def _again(self, name: str) -> np.ndarray:
+        """A scan over layers that asks each for one value keeps that alone; who asks for more of a block finds it whole
+        for a while."""
+        layer = int(name.split(".")[1]) if name.startswith("blocks.") else None
+        return _BLOCKS.get((self._own, layer), lambda: self._computed(layer))[name]
 
     def _computed(self, layer: int | None) -> Mapping[str, np.ndarray]:
         """What is in a block, or after all of them, that was not kept."""

@@ -189,7 +189,12 @@ class Trace:
     def num_bytes(self) -> int:
         """Of its own values that are kept, those of the baseline being another trace's; memory that two of them share
         counts once."""
-        return num_bytes(self.values.kept if self.is_on_demand else self.values)
+        return num_bytes(self.kept)
+
+    @property
+    def kept(self) -> Mapping[str, np.ndarray]:
+        """The values that are there without being computed anew."""
+        return self.values.kept if self.is_on_demand else self.values
 
     @property
     def is_on_demand(self) -> bool:

@@ -1,3 +1,4 @@
+import gc
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from weakref import ref
@@ -245,3 +246,36 @@ def test_auto_takes_the_first_device_there_is(monkeypatch, cuda, mps, expected):
 def test_models_are_on_the_library_s_device(tiny_checkpoint):
     lm, _ = Library("meta").model("tiny")
     assert lm.device.type == "meta"
+
+
+def test_its_memory_is_counted(tiny_checkpoint):
+    shutil.copytree(tiny_checkpoint, tiny_checkpoint.with_name("b"))
+    library = Library("cpu", most_bytes_of_a_trace=0)
+    before = library.memory()
+    assert (before["models"], before["models_bytes"], before["traces"], before["traces_bytes"]) == ({}, 0, 0, 0)
+    traces = [library.trace(*each) for each in (("tiny", (1, 2)), ("b", (3, 4, 5)), ("tiny", (1, 2), DOUBLED))]
+    looked_at = traces[0]["blocks.0.attn.pattern"]
+    memory, size = library.memory(), bytes_of(library.model("b")[0])
+    assert memory["models"] == {"tiny": size, "b": size} and memory["models_bytes"] == 2 * size
+    assert memory["traces"] == 3 and memory["traces_bytes"] == sum(trace.num_bytes for trace in traces)
+    assert memory["looked_at_bytes"] - before["looked_at_bytes"] > looked_at.nbytes
+    assert memory["models_limit"] == library_module.MOST_MODEL_BYTES
+
+
+def test_a_model_that_is_let_go_is_gone_whatever_was_asked_of_it(tiny_checkpoint):
+    shutil.copytree(tiny_checkpoint, tiny_checkpoint.with_name("b"))
+    library = Library("cpu", most_model_bytes=0, most_bytes_of_a_trace=0)
+    lm, trace = library.held("tiny", (1, 2, 3))
+    changed = library.trace("tiny", (1, 2, 3), DOUBLED)
+    for run in (trace, changed):
+        run["blocks.1.attn.pattern"], run["logits"], run.weights["lm_head.weight"].sum()
+        run.ablate(1, 2), run.outcome(1, 2), run.token_contributions(2, 3, 4)
+    LogitsCache(library).trace("tiny", (1, 2, 3))
+    gone = ref(lm)
+    del lm
+    library.model("b")
+    gc.collect()
+    assert gone() is None and list(library.memory()["models"]) == ["b"]
+    assert trace["blocks.0.resid_post"].shape[0] == 3
+    with pytest.raises(ReferenceError, match="the model of this trace is gone"):
+        trace["blocks.0.attn.pattern"]

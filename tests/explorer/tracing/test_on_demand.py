@@ -22,9 +22,10 @@ IDS = tuple(range(3, 15))
 @pytest.fixture(autouse=True)
 def looked_at(monkeypatch):
     """Nothing was looked at before."""
-    cache = LRU(on_demand.MOST_BYTES, num_bytes)
-    monkeypatch.setattr(on_demand, "_LOOKED_AT", cache)
-    return cache
+    blocks = LRU(on_demand.MOST_BYTES_OF_BLOCKS, num_bytes)
+    monkeypatch.setattr(on_demand, "_LOOKED_AT", LRU(on_demand.MOST_BYTES, lambda value: value.nbytes))
+    monkeypatch.setattr(on_demand, "_BLOCKS", blocks)
+    return blocks
 
 
 @pytest.fixture(params=["", "STREAM_EDITS", "KINDS_EDITS", "POSITION_EDITS"], ids=lambda name: name or "plain")
@@ -95,18 +96,39 @@ def test_a_block_is_run_once_for_all_of_its_values_and_no_other_is(tiny_lm, monk
     assert runs == [1]
 
 
+def of_block(trace, layer: int) -> int:
+    """Bytes of the values of a block that were not kept."""
+    return num_bytes({name: trace[name] for name in trace.values if name not in trace.kept and f".{layer}." in name})
+
+
 def test_what_was_looked_at_is_bounded_in_bytes(tiny_lm, monkeypatch):
     some = capture(tiny_lm, IDS, most_bytes=0)
-    some["blocks.0.attn.pattern"]
-    (key,) = on_demand._LOOKED_AT
-    one = on_demand._LOOKED_AT.total
-    assert one == num_bytes(
-        {name: some[name] for name in some.values if name not in some.values.kept and ".0." in name}
-    )
-    monkeypatch.setattr(on_demand, "_LOOKED_AT", bounded := LRU(one, num_bytes))
+    block, pattern = of_block(some, 0), some["blocks.0.attn.pattern"].nbytes
+    monkeypatch.setattr(on_demand, "_BLOCKS", blocks := LRU(block, num_bytes))
+    monkeypatch.setattr(on_demand, "_LOOKED_AT", values := LRU(pattern, lambda value: value.nbytes))
     for layer in (0, 1, 0):
         some[f"blocks.{layer}.attn.pattern"]
-    assert bounded.total == one and len(list(bounded)) == 1
+        assert (blocks.total, values.total) == (block, pattern)
+        assert on_demand.looked_at_bytes() == block  # the pattern is one of the block's
+
+
+def test_a_scan_over_layers_keeps_what_it_asks_for_though_the_blocks_are_gone(tiny_lm, monkeypatch):
+    some, runs = capture(tiny_lm, IDS, most_bytes=0), []
+    monkeypatch.setattr(on_demand, "_BLOCKS", LRU(0, num_bytes))  # the last alone
+    for layer, block in enumerate(tiny_lm.blocks):
+        block.register_forward_hook(lambda *args, layer=layer: runs.append(layer))
+    for _again in range(3):
+        some.stack("blocks.*.attn.z")
+    assert runs == list(range(len(tiny_lm.blocks)))
+
+
+def test_what_was_looked_at_goes_with_the_pass(tiny_lm):
+    some, other = (capture(tiny_lm, IDS[:length], most_bytes=0) for length in (5, 7))
+    some["blocks.0.attn.pattern"], other["blocks.1.attn.pattern"]
+    both = on_demand.looked_at_bytes()
+    del some
+    gc.collect()
+    assert 0 < on_demand.looked_at_bytes() == of_block(other, 1) < both
 
 
 def test_no_hook_stays_and_no_edit(tiny_lm):
