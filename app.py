@@ -6,12 +6,13 @@ import os
 import signal
 import sys
 from collections.abc import Collection
+from dataclasses import replace
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 # Of numpy's products, which are small here: several visitors' threads would wait for each other in the midst of them.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from explorer.state.settings import WritingLimits
+from explorer.state.settings import NO_LIMITS, PUBLIC_LIMITS, WritingLimits
 from explorer.tracing.cores import set_threads
 from explorer.tracing.library import Library
 from explorer.tracing.offered_models import ANY_NAME
@@ -32,20 +33,17 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
         help="model shown first: one in checkpoints/, a folder that Hugging Face's transformers saved, a .bin file "
         "of llama2.c with its tok*.bin beside it, or owner/name on the Hugging Face Hub, which is downloaded once",
     )
-    most = WritingLimits().tokens
     parser.add_argument(
         "--most-new-tokens",
         type=at_least_one,
         metavar="N",
-        default=most,
-        help=f"that Generate writes (default: {most})",
+        help=f"that Generate writes (default: {NO_LIMITS.tokens}; {PUBLIC_LIMITS.tokens} with --public)",
     )
     parser.add_argument(
         "--most-seconds",
         type=at_least_one,
         metavar="S",
-        default=float("inf"),
-        help="of one Generate (default: no limit)",
+        help=f"of one Generate (default: no limit; {PUBLIC_LIMITS.seconds:g} with --public)",
     )
     parser.add_argument(
         "--allowed-hosts",
@@ -70,6 +68,13 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
         help="models of the Hugging Face Hub that visitors may have opened (default: any where only this machine is "
         "served, none where others are)",
     )
+    parser.add_argument(
+        "--public",
+        action="store_true",
+        help=f"everybody may come: at most {PUBLIC_LIMITS.tokens} tokens and {PUBLIC_LIMITS.seconds:g} seconds of a "
+        f"text, {PUBLIC_LIMITS.prompts} prompts a minute of a visitor, {PUBLIC_LIMITS.request_bytes >> 10} kB of a "
+        "request, no models but those here and in --models (set by itself on a Space)",
+    )
     parser.add_argument("--share", action="store_true", help="also open a public address, through Gradio's servers")
     return parser.parse_args(arguments)
 
@@ -81,8 +86,19 @@ def hub_names(options: argparse.Namespace) -> Collection[str]:
     if options.models is not None:
         return options.models
     host = options.host or os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1"
-    is_public = options.share or "SPACE_ID" in os.environ or host not in ("127.0.0.1", "localhost", "::1")
-    return () if is_public else ANY_NAME
+    has_others = is_public(options) or options.share or host not in ("127.0.0.1", "localhost", "::1")
+    return () if has_others else ANY_NAME
+
+
+def is_public(options: argparse.Namespace) -> bool:
+    return options.public or "SPACE_ID" in os.environ
+
+
+def limits(options: argparse.Namespace) -> WritingLimits:
+    """What visitors may have at most: what is said, or else what a public server lets them have, or all there is."""
+    most = PUBLIC_LIMITS if is_public(options) else NO_LIMITS
+    tokens = min(options.most_new_tokens or most.tokens, NO_LIMITS.tokens)
+    return replace(most, tokens=tokens, seconds=options.most_seconds or most.seconds)
 
 
 def at_least_one(text: str) -> int:
@@ -105,8 +121,7 @@ def main():
     except (CheckpointError, ValueError) as error:
         sys.exit(f"error: {error}")
     set_threads(lm.config)
-    limits = WritingLimits(min(options.most_new_tokens, WritingLimits().tokens), options.most_seconds)
-    page = Page(library, checkpoint, limits)
+    page = Page(library, checkpoint, limits(options))
     served = {"server_name": options.host, "server_port": options.port, "share": options.share}
     blocks = page.launch(options.allowed_hosts, prevent_thread_lock=True, **served)
     page.warm_up()

@@ -5,23 +5,40 @@ import signal
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from app import hub_names, parse_arguments
-from explorer.state.settings import LIMITS
+from app import hub_names, limits, parse_arguments
+from explorer.state.settings import LIMITS, NO_LIMITS, PUBLIC_LIMITS
 from explorer.tracing.offered_models import ANY_NAME
 
 
 def test_without_arguments_only_the_page_limits_what_is_written():
-    options = parse_arguments([])
-    assert (options.most_new_tokens, options.most_seconds) == (LIMITS["max_new_tokens"][1], float("inf"))
+    allowed = limits(parse_arguments([]))
+    assert allowed == NO_LIMITS and (allowed.tokens, allowed.seconds) == (LIMITS["max_new_tokens"][1], float("inf"))
 
 
 def test_a_public_server_may_be_limited():
-    options = parse_arguments(["--most-new-tokens", "40", "--most-seconds", "5"])
-    assert (options.most_new_tokens, options.most_seconds) == (40, 5)
+    allowed = limits(parse_arguments(["--most-new-tokens", "40", "--most-seconds", "5"]))
+    assert allowed == replace(NO_LIMITS, tokens=40, seconds=5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "allowed"),
+    [
+        (["--public"], {}, PUBLIC_LIMITS),
+        ([], {"SPACE_ID": "somebody/explorer"}, PUBLIC_LIMITS),
+        (["--public", "--most-new-tokens", "9999"], {}, replace(PUBLIC_LIMITS, tokens=NO_LIMITS.tokens)),
+        (["--public", "--most-seconds", "3"], {}, replace(PUBLIC_LIMITS, seconds=3)),
+    ],
+)
+def test_a_public_server_is_limited_by_itself(monkeypatch, arguments, environment, allowed):
+    monkeypatch.delenv("SPACE_ID", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert limits(parse_arguments(arguments)) == allowed
 
 
 @pytest.mark.parametrize("argument", ["--most-new-tokens", "--most-seconds"])
@@ -46,6 +63,7 @@ def test_a_server_may_be_given_names_and_told_what_to_tell():
         (["--no-open"], {}, ()),
         (["--host", "0.0.0.0"], {}, ()),
         (["--share"], {}, ()),
+        (["--public"], {}, ()),
         ([], {"SPACE_ID": "somebody/explorer"}, ()),
         ([], {"GRADIO_SERVER_NAME": "0.0.0.0"}, ()),
         (["--host", "0.0.0.0", "--models", "a/b,c/d"], {}, {"a/b", "c/d"}),

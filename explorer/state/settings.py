@@ -90,10 +90,20 @@ class GenerationSettings:
 
 @dataclass(frozen=True)
 class WritingLimits:
-    """What one press of a button may cost at most: tokens, and seconds of waiting and computing."""
+    """What visitors may have at most.
+
+    Attributes:
+        tokens: that one press of a button writes.
+        seconds: of waiting and computing that it may take.
+        prompts: of one visitor in a minute.
+        request_bytes: of one request.
+    """
 
     tokens: int = LIMITS["max_new_tokens"][1]
-    seconds: float = float("inf")
+    seconds: float = math.inf
+    prompts: float = math.inf
+    request_bytes: int = 1 << 20  # a state takes some 100 kB, and a prompt need not be a book
 
 
 NO_LIMITS = WritingLimits()
+PUBLIC_LIMITS = WritingLimits(tokens=120, seconds=20.0, prompts=20, request_bytes=256 << 10)

@@ -24,7 +24,9 @@ from explorer.web.events.generation_events import GenerationEvents
 from explorer.web.events.opening import Opening
 from explorer.web.events.run_events import Events
 from explorer.web.http.gate import Gate
+from explorer.web.http.health import health
 from explorer.web.http.hosts import Hosts
+from explorer.web.http.prompts_a_minute import PromptsAMinute
 from explorer.web.http.turns import in_turn
 from explorer.web.layout.page_layout import TITLE, Layout
 from explorer.web.spoken_blocks import SpokenBlocks
@@ -54,13 +56,14 @@ class Page:
         placed = self.library.offered, self.checkpoint, Endpoints(opening.runs).functions
         with SpokenBlocks(title=TITLE, analytics_enabled=False, fill_width=True) as blocks:
             self.layout = Layout(*placed)
-            self.events = Events(self.layout, opening, self.checkpoint)
+            prompts = PromptsAMinute(self.limits.prompts)
+            self.events = Events(self.layout, opening, self.checkpoint, prompts)
             outputs = self.layout.update, self.layout.written, self.layout.prompt, self.layout.sampling.seed
             self.writing = GenerationEvents(*outputs, opening, self.limits)
             connect(blocks, self.layout, self.events, self.writing)
             api = Api(opening, self.checkpoint, self.limits)
-            gr.api(told_to_programs(api.explore), api_name="explore")
-            gr.api(told_to_programs(api.generate), api_name="generate")
+            gr.api(told_to_programs(api.explore, prompts), api_name="explore")
+            gr.api(told_to_programs(api.generate, prompts), api_name="generate")
         blocks.translate(lambda: Layout(*placed))
         return blocks.queue(default_concurrency_limit=8)
 
@@ -75,7 +78,7 @@ class Page:
         gc.collect()
         gc.freeze()  # what is loaded by now stays: without it the collector walks it all again, 70 ms at a time
         bound = options.get("server_name") or os.environ.get("GRADIO_SERVER_NAME")
-        served = served_with(Hosts.of_this_machine(bound, allowed_hosts))
+        served = self.served_with(blocks, Hosts.of_this_machine(bound, allowed_hosts))
         blocks.launch(state_session_capacity=MOST_SESSIONS, **served, **options)
         return blocks
 
@@ -90,21 +93,22 @@ class Page:
         """Build and serve below a path of another app, which is left to choose by which names it is asked for."""
         blocks = self.build()
         blocks.state_session_capacity = MOST_SESSIONS
-        return gr.mount_gradio_app(app, blocks, path=path, **served_with(Hosts(hosts)))
+        return gr.mount_gradio_app(app, blocks, path=path, **self.served_with(blocks, Hosts(hosts)))
 
-
-def served_with(hosts: Hosts) -> dict[str, Any]:
-    """How Gradio serves the page, whoever asks for it."""
-    return {
-        "css": Path(__file__).with_suffix(".css").read_text(encoding="utf-8"),
-        "head": f"<style>{css_colours()}{BAR}{UNBUILT}</style>{page_scripts()}",
-        "theme": page_theme(),
-        "footer_links": ["api"],
-        "ssr_mode": False,
-        "run_history": False,  # would keep every event's data in the browser
-        "enable_monitoring": False,
-        "app_kwargs": {"middleware": [Middleware(Gate, hosts=hosts)]},
-    }
+    def served_with(self, blocks: gr.Blocks, hosts: Hosts) -> dict[str, Any]:
+        """How Gradio serves the page, whoever asks for it."""
+        admitted = {"hosts": hosts, "most_bytes": self.limits.request_bytes}
+        gate = Middleware(Gate, **admitted, health=lambda: health(self.library, blocks))
+        return {
+            "css": Path(__file__).with_suffix(".css").read_text(encoding="utf-8"),
+            "head": f"<style>{css_colours()}{BAR}{UNBUILT}</style>{page_scripts()}",
+            "theme": page_theme(),
+            "footer_links": ["api"],
+            "ssr_mode": False,
+            "run_history": False,  # would keep every event's data in the browser
+            "enable_monitoring": False,
+            "app_kwargs": {"middleware": [gate]},
+        }
 
 
 def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: GenerationEvents):
@@ -208,12 +212,14 @@ def page_theme() -> gr.themes.Base:
     return theme.set(**light, **dark, color_accent="var(--accent)")  # which has no dark variant of its own
 
 
-def told_to_programs(function: Callable) -> Callable:
-    """The function with what it raises turned into errors that a client gets to read."""
+def told_to_programs(function: Callable, prompts: PromptsAMinute | None = None) -> Callable:
+    """The function of a prompt with what it raises turned into errors that a client gets to read."""
 
     @wraps(function)
     def wrapped(*args, **kwargs):
         try:
+            if prompts:
+                prompts.ask_of_this_event()
             with in_turn(unbounded()):
                 return function(*args, **kwargs)
         except Exception as error:

@@ -18,6 +18,7 @@ from explorer.web.errors import VISITORS, told
 from explorer.web.events.opening import Opening
 from explorer.web.events.other_model import own_continuations, read_by
 from explorer.web.events.toasts import telling, warn
+from explorer.web.http.prompts_a_minute import PromptsAMinute
 from explorer.web.layout.page_layout import Layout
 from explorer.web.widgets.state_update import StateUpdate
 
@@ -45,10 +46,12 @@ class Events:
         layout: the widgets they answer with.
         opening: knows what runs compute, and where they are looked at first.
         checkpoint: name of the model a new visitor sees.
+        prompts: counts what each visitor asks about.
     """
 
-    def __init__(self, layout: Layout, opening: Opening, checkpoint: str):
+    def __init__(self, layout: Layout, opening: Opening, checkpoint: str, prompts: PromptsAMinute | None = None):
         self.layout, self.opening, self.checkpoint = layout, opening, checkpoint
+        self.prompts = prompts or PromptsAMinute()
 
     @telling
     def on_load(self, state: dict, request: gr.Request) -> dict:
@@ -96,6 +99,7 @@ class Events:
     def on_prompt(self, prompt: str, checkpoint: str, state: dict) -> dict:
         """A new run, looked at from its last token."""
         try:
+            self.prompts.ask_of_this_event()
             run = self.kept_changes(self.opening.run_of(checkpoint, prompt, self.begun(state)), state)
             asked = PageState(run, Selection.parse(state), turn=turn_of(state) + 1)
             asked = self.opening.at_end(self.kept_other(asked, state))
@@ -130,6 +134,7 @@ class Events:
         if not same:
             return self.on_prompt(prompt, checkpoint, state)
         try:
+            self.prompts.ask_of_this_event()
             asked = read_by(self.opening, checkpoint, prompt, before, own_continuations(checkpoint, state.get("own")))
             run = self.kept_changes(replace(asked.run, edits=()), state)
             asked = replace(asked, run=run, turn=before.turn + 1)

@@ -3,9 +3,11 @@
 import gzip
 import logging
 import re
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from explorer.language import _, speaking
@@ -14,8 +16,8 @@ from explorer.web.http.hosts import Hosts
 from explorer.web.visitors_language import of_request
 
 LOG = logging.getLogger(__name__)
+HEALTH = "/health"
 GZIP_LEVEL = 5  # more takes longer and saves little
-MOST_BYTES = 1 << 20  # of a request: a state takes some 100 kB, and a prompt need not be a book
 # What Gradio serves and nothing here uses: files sent to it and through it, recordings, its own editor and statistics.
 UNUSED = "upload|upload_progress|process_recording|stream|proxy=|deep_link|run-history|profiling|(undo-)?vibe-|dev/"
 CLOSED = re.compile(rf"/gradio_api/({UNUSED})|/monitoring")
@@ -35,10 +37,12 @@ class Gate:
     Args:
         app: what it stands before.
         hosts: names of the server.
+        most_bytes: of a request.
+        health: what the server tells whoever looks after it, at `/health`.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Hosts):
-        self.app, self.hosts = app, hosts
+    def __init__(self, app: ASGIApp, hosts: Hosts, most_bytes: int, health: Callable[[], Mapping[str, Any]]):
+        self.app, self.hosts, self.most_bytes, self.health = app, hosts, most_bytes, health
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send):
         if scope["type"] != "http":
@@ -48,11 +52,13 @@ class Gate:
         outgoing = Outgoing(send, lasting=bool(LASTING.match(path)), gzips=gzips)
         if refusal := self.refusal(scope, path):
             return await refusal(scope, receive, outgoing)
+        if path == HEALTH:
+            return await JSONResponse(self.health())(scope, receive, outgoing)
         try:
             with speaking(of_request(scope)):
-                return await self.app(scope, bounded(receive), outgoing)
+                return await self.app(scope, bounded(receive, self.most_bytes), outgoing)
         except TooLarge:
-            return await too_large()(scope, receive, outgoing)
+            return await too_large(self.most_bytes)(scope, receive, outgoing)
 
     def refusal(self, scope: Scope, path: str) -> PlainTextResponse | None:
         headers = Headers(scope=scope)
@@ -62,26 +68,26 @@ class Gate:
             return PlainTextResponse(_("This server has another name; --allowed-hosts gives it more."), 400)
         if CLOSED.match(path):
             return PlainTextResponse(_("There is no such thing here."), 404)
-        return too_large() if length.isdigit() and int(length) > MOST_BYTES else None
+        return too_large(self.most_bytes) if length.isdigit() and int(length) > self.most_bytes else None
 
 
 class TooLarge(Exception):
     """A request goes on for longer than it may."""
 
 
-def too_large() -> PlainTextResponse:
-    return PlainTextResponse(_("A request has at most {most:,} bytes.", most=MOST_BYTES), 413)
+def too_large(most: int) -> PlainTextResponse:
+    return PlainTextResponse(_("A request has at most {most:,} bytes.", most=most), 413)
 
 
-def bounded(receive: Receive) -> Receive:
-    """What is received, up to `MOST_BYTES`, however long it said that it is."""
+def bounded(receive: Receive, most: int) -> Receive:
+    """What is received, up to so many bytes, however long it said that it is."""
     seen = 0
 
     async def received() -> Message:
         nonlocal seen
         message = await receive()
         seen += len(message.get("body", b""))
-        if seen > MOST_BYTES:
+        if seen > most:
             raise TooLarge
         return message
 

@@ -6,8 +6,8 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from explorer.state.settings import NO_LIMITS
 from explorer.web.http.content_policy import content_policy
-from explorer.web.http.gate import MOST_BYTES
 from explorer.web.page import Page
 
 
@@ -90,7 +90,7 @@ def test_requests_are_bounded_whatever_they_say_of_their_size(client):
     def join(body):
         return client.post("/sub/gradio_api/queue/join", content=body, headers={"Content-Type": "application/json"})
 
-    assert join(b"x" * (MOST_BYTES + 1)).status_code == 413
+    assert join(b"x" * (NO_LIMITS.request_bytes + 1)).status_code == 413
     assert join(b"x" * 10).status_code == 422
     assert 400 <= join(b"x" * 1000 for _ in range(2000)).status_code < 500
     read = []

@@ -1,0 +1,84 @@
+"""What a public server tells, over HTTP, whoever asks for more than it gives; and what it tells its keeper."""
+
+import json
+from dataclasses import replace
+
+import httpx
+import pytest
+from gradio_client import Client
+from gradio_client.exceptions import AppError
+
+from explorer.state.settings import PUBLIC_LIMITS
+from explorer.tracing.library import Library
+from explorer.web.page import Page
+
+LIMITS = replace(PUBLIC_LIMITS, tokens=5, prompts=3)
+
+
+@pytest.fixture(scope="module")
+def address(built_page, style_checkpoints):
+    blocks = Page(Library("cpu"), "rope", LIMITS).launch(prevent_thread_lock=True, quiet=True)
+    yield blocks.local_url
+    blocks.close(verbose=False)
+
+
+@pytest.fixture
+def client(address):
+    client = Client(address, verbose=False)
+    yield client
+    client.close()
+
+
+def test_so_many_prompts_a_minute(client):
+    for number in range(LIMITS.prompts):
+        client.predict(f"the fox {number}", api_name="/explore")
+    with pytest.raises(AppError, match="Here 3 prompts a minute are read of a visitor"):
+        client.predict("once more", api_name="/explore")
+    with pytest.raises(AppError, match="Here 3 prompts a minute"):
+        client.predict("once more", api_name="/generate")
+
+
+def test_so_many_on_the_page_too_and_told_as_a_warning(address):
+    config = httpx.get(f"{address}config").json()
+    (on_prompt,) = (each["id"] for each in config["dependencies"] if each["api_name"] == "on_prompt")
+    told = []
+    for number in range(LIMITS.prompts + 1):
+        asked = {"fn_index": on_prompt, "data": [f"the owl {number}", "rope", {}], "session_hash": "on the page"}
+        httpx.post(f"{address}gradio_api/queue/join", json=asked).raise_for_status()
+        with httpx.stream("GET", f"{address}gradio_api/queue/data", params={"session_hash": "on the page"}) as events:
+            lines = [json.loads(line[6:]) for line in events.iter_lines() if line.startswith("data: ")]
+        told.append([line["log"] for line in lines if line["msg"] == "log"])
+    assert told[:-1] == [[]] * LIMITS.prompts
+    assert told[-1] and "3 prompts a minute" in told[-1][0]
+
+
+def test_so_many_tokens(client):
+    assert len(client.predict("the fox", 60, api_name="/generate")["tokens"]) == LIMITS.tokens
+
+
+def test_no_model_of_the_hub(client):
+    with pytest.raises(AppError, match="there is no checkpoint"):
+        client.predict("the fox", "somebody/model", api_name="/explore")
+
+
+def test_so_large_a_request(address):
+    answers = [
+        httpx.post(f"{address}gradio_api/queue/join", content=b"x" * (LIMITS.request_bytes + more)) for more in (0, 1)
+    ]
+    assert [answer.status_code == 413 for answer in answers] == [False, True]
+    assert "at most 262,144 bytes" in answers[1].text
+
+
+def test_nothing_is_taken_up(address):
+    assert httpx.post(f"{address}gradio_api/upload", files={"files": b"x"}).status_code == 404
+
+
+def test_its_keeper_is_told_how_it_is(address, client):
+    before = httpx.get(f"{address}health").json()
+    assert set(before) == {"version", "models", "traces_bytes", "sessions", "rss_bytes", "queue"}
+    client.predict("ever so many foxes and owls", api_name="/explore")
+    told = httpx.get(f"{address}health").json()
+    assert told["models"] == ["rope"] and "gradio 6." in told["version"] and "torch 2." in told["version"]
+    assert told["traces_bytes"] > before["traces_bytes"]
+    assert told["sessions"] > 0 and told["queue"] == 0
+    assert 100e6 < told["rss_bytes"] < 8e9
