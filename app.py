@@ -17,6 +17,7 @@ from explorer.tracing.cores import set_threads
 from explorer.tracing.library import Library
 from explorer.tracing.offered_models import ANY_NAME
 from explorer.web.page import Page
+from explorer.web.workers.serving import serve
 from model import CheckpointError
 from model.checkpoint import is_checkpoint
 
@@ -76,7 +77,18 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
         "request, no models but those here and in --models (set by itself on a Space)",
     )
     parser.add_argument("--share", action="store_true", help="also open a public address, through Gradio's servers")
-    return parser.parse_args(arguments)
+    parser.add_argument(
+        "--workers",
+        type=at_least_one,
+        metavar="N",
+        default=1,
+        help="processes to serve from, each with models of its own; one that dies is started anew (default: 1)",
+    )
+    options = parser.parse_args(arguments)
+    if options.share and options.workers > 1:
+        parser.error("--share opens an address of one process: leave --workers out")
+    options.port = options.port or int(os.environ.get("PORT") or 0) or None  # which other hosts than Spaces say
+    return options
 
 
 def hub_names(options: argparse.Namespace) -> Collection[str]:
@@ -107,10 +119,24 @@ def at_least_one(text: str) -> int:
     return number
 
 
+def serve_from_workers(options: argparse.Namespace):
+    host = options.host or os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1"
+    port = options.port or int(os.environ.get("GRADIO_SERVER_PORT") or 7860)
+    command = [sys.executable, *sys.argv]
+    if not hub_names(options):  # which each of them would decide by the address that it listens on itself
+        command.append("--no-open")
+    if options.host and "*" not in options.allowed_hosts:
+        command += ["--allowed-hosts", *options.allowed_hosts, options.host]
+    serve(command, options.workers, host, port, os.environ.get("GRADIO_ROOT_PATH", ""))
+
+
 def main():
     options = parse_arguments()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("explorer").setLevel(options.log_level.upper())
+    if options.workers > 1:
+        serve_from_workers(options)
+        return
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that what was to be tidied up is
     try:
         library = Library(options.device, hub_names=hub_names(options))

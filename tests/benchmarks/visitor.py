@@ -49,7 +49,7 @@ class Visitor:
     """
 
     def __init__(self, number: int, address: str, told: Told, prompt: str | None = None, tokens: int = 40):
-        self.address, self.told, self.tokens = address, told, tokens
+        self.number, self.address, self.told, self.tokens = number, address, told, tokens
         self.chance, self.prompt = random.Random(number), prompt
         self.session = f"visitor-{number}"
         self.state: dict[str, Any] = {}
@@ -68,8 +68,8 @@ class Visitor:
                     await self.come_back()
 
     async def come(self):
-        page = await self.client.get(self.address)
-        self.here = str(page.url)
+        page = (await self.client.get(self.address)).raise_for_status()
+        self.here = self.address = str(page.url)  # where it stays, as a page does
         config = (await self.client.get(self.here + "config")).raise_for_status().json()
         self.functions = {each["api_name"]: each["id"] for each in config["dependencies"]}
         (self.component,) = (each["id"] for each in config["components"] if each["props"].get("elem_id") == "state")

@@ -1,0 +1,135 @@
+"""A front before workers that are simple enough to know what they answer."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+
+import httpx
+import pytest
+
+from explorer.web.workers.front import Front
+from explorer.web.workers.processes import Worker
+
+
+class Stub:
+    """Answers with its name and what it was asked; at `/slow` a piece at a time until whoever asked is gone."""
+
+    def __init__(self, number: int):
+        self.worker = Worker(number, [])
+        self.heads, self.left = [], asyncio.Event()
+
+    async def start(self):
+        self.server = await asyncio.start_server(self.answer, "127.0.0.1", self.worker.port)
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        except asyncio.IncompleteReadError:  # somebody only looked whether it is there
+            return writer.close()
+        self.heads.append(head)
+        body = f"worker {self.worker.number}: {head.splitlines()[0]}".encode()
+        if " /slow" in head:
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
+            while not reader.at_eof():
+                writer.write(b"data: piece\n\n")
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(reader.read(1), 0.02)
+            self.left.set()
+        else:
+            writer.write(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+        writer.close()
+
+
+def with_workers(test: Callable[[SimpleNamespace], Awaitable[None]], count: int = 2):
+    async def run():
+        stubs = [Stub(number) for number in range(count)]
+        for stub in stubs:
+            await stub.start()
+        server = await Front([stub.worker for stub in stubs]).serve("127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=10) as client:
+            await test(SimpleNamespace(stubs=stubs, client=client))
+        server.close()
+        for stub in stubs:
+            stub.server.close()
+
+    asyncio.run(run())
+
+
+def kill(stub: Stub):
+    stub.server.close()
+
+
+def test_the_path_says_whose_it_is():
+    async def test(there):
+        for number in (0, 1):
+            answer = await there.client.get(f"/w{number}/config?a=b")
+            assert answer.text == f"worker {number}: GET /config?a=b HTTP/1.1"
+        assert (await there.client.get("/w7/config")).status_code == 404
+        assert (await there.client.get("/gradio_api/info")).text.startswith("worker 0")
+
+    with_workers(test)
+
+
+def test_visitors_are_led_to_who_has_fewest_with_all_that_the_address_says():
+    async def test(there):
+        answers = await asyncio.gather(*(there.client.get("/", params={"text": "a b"}) for _time in range(4)))
+        told = [answer.headers["location"] for answer in answers]
+        assert sorted(told) == ["w0/?text=a+b"] * 2 + ["w1/?text=a+b"] * 2
+        async with there.client.stream("GET", "/w0/slow") as stream:
+            pieces = stream.aiter_lines()
+            await anext(pieces)
+            assert [(await there.client.get("/")).headers["location"] for _time in range(3)] == ["w1/"] * 3
+        assert (await there.client.get("/w1?text=a")).headers["location"] == "w1/?text=a"
+
+    with_workers(test)
+
+
+def test_what_is_sent_arrives_whole():
+    async def test(there):
+        answer = await there.client.post("/w1/gradio_api/queue/join", content=b"x" * 300_000)
+        assert answer.status_code == 200
+        assert "content-length: 300000" in there.stubs[1].heads[0] and "connection: close" in there.stubs[1].heads[0]
+        assert "x-forwarded-for: 127.0.0.1" in there.stubs[1].heads[0]
+
+    with_workers(test)
+
+
+def test_a_stream_comes_piece_by_piece_and_ends_when_its_reader_leaves():
+    async def test(there):
+        async with there.client.stream("GET", "/w0/slow") as stream:
+            pieces = stream.aiter_lines()
+            assert [await anext(pieces) for _time in range(3)] == ["data: piece", "", "data: piece"]
+            assert not there.stubs[0].left.is_set() and there.stubs[0].worker.visitors == 1
+        await asyncio.wait_for(there.stubs[0].left.wait(), 5)
+        assert there.stubs[0].worker.visitors == 0
+
+    with_workers(test)
+
+
+def test_of_one_that_is_gone_the_page_leads_on_and_scripts_are_told():
+    async def test(there):
+        kill(there.stubs[1])
+        page = await there.client.get("/w1/?text=a")
+        assert (page.status_code, page.headers["location"]) == (307, "../w0/?text=a")
+        assert (await there.client.get("/w1/gradio_api/app_id")).text.startswith("worker 0")
+        answer = await there.client.post("/w1/gradio_api/component_server/", json={})
+        assert answer.status_code == 503
+        with pytest.raises(ValueError):  # by which connection.js knows that it is not Python
+            answer.json()
+        assert {(await there.client.get("/")).headers["location"] for _time in range(3)} == {"w0/"}
+
+    with_workers(test)
+
+
+def test_where_all_are_gone_it_is_said():
+    async def test(there):
+        for stub in there.stubs:
+            kill(stub)
+        for path in ("/", "/w0/", "/w0/gradio_api/app_id", "/config"):
+            answer = await there.client.get(path)
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+        assert (await there.client.get("/health")).json()["workers"] == [False, False]
+
+    with_workers(test)

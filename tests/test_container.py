@@ -1,0 +1,183 @@
+"""The app where it may write nothing but temporary files and reaches nobody, as in a container or on a Space; and what
+starts it there."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from huggingface_hub import SpaceCardData
+
+from tests.benchmarks.browser import free_port
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "explorer" / "web" / "workers" / "examples"
+# Of Python's own audit events, what a read-only file system and a machine without a network would refuse.
+CONFINED = """
+import os, sys, tempfile
+WRITES = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate"}
+ALLOWED = tuple(map(os.path.realpath, (os.environ["TMPDIR"], "/dev", "/proc/self")))
+def is_elsewhere(path):
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        return False
+    return not os.path.realpath(os.fsdecode(path)).startswith(ALLOWED)
+def refuse(event, given):
+    writes = event == "open" and isinstance(given[2], int) and given[2] & (os.O_WRONLY | os.O_RDWR)
+    if writes and is_elsewhere(given[0]):
+        raise PermissionError(30, "Read-only file system", given[0])
+    if event in WRITES and is_elsewhere(given[0]):
+        raise PermissionError(30, "Read-only file system", given[0])
+    if event == "socket.connect" and isinstance(given[1], tuple) and given[1][0] not in ("127.0.0.1", "::1"):
+        with open(os.path.join(os.environ["TMPDIR"], "asked-elsewhere"), "a") as file:
+            print(given[1], file=file)
+        raise OSError(101, "Network is unreachable")
+sys.addaudithook(refuse)
+"""
+
+
+@pytest.fixture
+def confined(tmp_path):
+    """The environment of a process that is confined so, and the folder that it may write to."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(CONFINED, "utf-8")
+    (tmp_path / "tmp").mkdir()
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GRADIO_", "HF_", "SPACE_"))}
+    return kept | {
+        "PYTHONPATH": str(tmp_path / "site"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TMPDIR": str(tmp_path / "tmp"),
+        "HOME": "/proc/nowhere",
+        "HF_HOME": "/proc/nowhere/hf",
+    }
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("at", [{"PORT": ""}, {"GRADIO_SERVER_PORT": ""}], ids=["PORT", "GRADIO_SERVER_PORT"])
+def test_it_serves_where_it_may_write_nothing_and_reaches_nobody(confined, at):
+    port = str(free_port())
+    environment = confined | dict.fromkeys(at, port) | {"SPACE_ID": "somebody/explorer", "GRADIO_ROOT_PATH": "/below"}
+    environment["GRADIO_SERVER_NAME"] = "0.0.0.0"
+    server = subprocess.Popen([sys.executable, "app.py"], cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
+    try:
+        address, end = f"http://127.0.0.1:{port}/", time.monotonic() + 120
+        while True:
+            assert server.poll() is None, server.stderr.read()
+            assert time.monotonic() < end
+            try:
+                config = httpx.get(f"{address}config").json()
+                break
+            except httpx.TransportError:
+                time.sleep(0.2)
+        assert config["root"].endswith("/below")
+        assert "window.gradio_config" in httpx.get(address).text
+        (explore,) = (each["id"] for each in config["dependencies"] if each["api_name"] == "explore")
+        asked = {"fn_index": explore, "data": ["the fox", ""], "session_hash": "a"}
+        httpx.post(f"{address}gradio_api/queue/join", json=asked).raise_for_status()
+        with httpx.stream("GET", f"{address}gradio_api/queue/data", params={"session_hash": "a"}, timeout=60) as events:
+            told = [json.loads(line[6:]) for line in events.iter_lines() if line.startswith("data: ")]
+        (answer,) = (each["output"]["data"][0] for each in told if each["msg"] == "process_completed")
+        assert "".join(answer["tokens"]) == "the fox"
+        script = re.search(r'gradio_api/file=[^"\\]+page\.js', httpx.get(address).text)[0]
+        assert httpx.get(address + script).status_code == 200
+        assert httpx.get(f"{address}health").json()["models"] == ["llama-fables"]
+        assert not Path(confined["TMPDIR"], "asked-elsewhere").exists()
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait(timeout=60)
+
+
+def test_what_confines_it_does(confined, tmp_path):
+    def status(command: str) -> str:
+        asked = [sys.executable, "-c", command]
+        run = subprocess.run(asked, env=confined, capture_output=True, text=True, cwd=tmp_path)
+        return run.stderr.strip().rpartition("\n")[2]
+
+    assert "Read-only" in status(f"open({str(ROOT / 'new')!r}, 'w')")
+    assert "Read-only" in status(f"import os; os.mkdir({str(ROOT / 'new')!r})")
+    assert "unreachable" in status("import socket; socket.create_connection(('192.0.2.1', 80))")
+    assert status(f"open({confined['TMPDIR'] + '/new'!r}, 'w')") == ""
+
+
+def test_the_hub_knows_all_that_the_front_matter_says():
+    """Those that its client names, and the rest of those that it documents (Spaces: configuration reference)."""
+    front_matter = (ROOT / "README.md").read_text("utf-8").split("---\n")[1]
+    keys = re.findall(r"^(\w+):", front_matter, re.MULTILINE)
+    known = {name for name in vars(SpaceCardData(title="")) if not name.startswith("_")}
+    documented = {"emoji", "colorFrom", "colorTo", "fullWidth", "pinned", "short_description"}
+    assert set(keys) <= known | documented
+    said = dict(re.findall(r"^(\w+): (.+)$", front_matter, re.MULTILINE))
+    colours = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}
+    assert {said["colorFrom"], said["colorTo"]} <= colours and len(said["short_description"]) <= 60
+    assert (ROOT / said["app_file"]).is_file() and said["sdk"] == "gradio"
+    required = re.search(r"^gradio==(\d+\.\d+)", (ROOT / "requirements.txt").read_text("utf-8"), re.MULTILINE)[1]
+    assert said["sdk_version"].startswith(f"{required}.")
+
+
+def instructions() -> list[tuple[str, str]]:
+    text = (ROOT / "Dockerfile").read_text("utf-8").replace("\\\n", " ")
+    return [tuple(line.split(maxsplit=1)) for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def test_the_image_is_made_of_what_is_there_and_asks_what_this_app_knows():
+    said = instructions()
+    assert [name for name, _value in said] == [
+        *("FROM", "WORKDIR", "COPY", "RUN", "COPY", "USER", "ENV", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD")
+    ]
+    values = dict(said)
+    command = json.loads(values["ENTRYPOINT"]) + json.loads(values["CMD"])
+    assert command[0] == "python" and (ROOT / command[1]).is_file()
+    help_ = subprocess.run([sys.executable, *command[1:], "--help"], cwd=ROOT, capture_output=True, text=True)
+    assert help_.returncode == 0 and all(flag in help_.stdout for flag in command[2:])
+    assert values["USER"] == "1000" and "GRADIO_SERVER_NAME=0.0.0.0" in values["ENV"]
+    (torch,) = re.findall(r'"(torch==[^"]+)"', values["RUN"])
+    assert torch in (ROOT / "requirements.txt").read_text("utf-8").splitlines()
+    assert "whl/cpu" in values["RUN"]
+
+
+def test_what_an_image_needs_is_not_left_out_of_it():
+    ignored = (ROOT / ".dockerignore").read_text("utf-8").split()
+    needed = {"app.py", "explorer", "model", "checkpoints", "requirements.txt", "LICENSE", "README.md"}
+    assert not needed & set(ignored) and all((ROOT / name).exists() for name in needed)
+
+
+def test_the_image_asks_after_its_own_health(tmp_path):
+    (check,) = (value for name, value in instructions() if name == "HEALTHCHECK")
+    command = json.loads(check[check.index("[") :])
+    (tmp_path / "health").write_text("{}", "utf-8")
+    port = str(free_port())
+    server = subprocess.Popen([sys.executable, "-m", "http.server", port, "--bind", "127.0.0.1"], cwd=tmp_path)
+    try:
+        end = time.monotonic() + 30
+        asking = [sys.executable, *command[1:]]
+        while subprocess.run(asking, env=os.environ | {"PORT": port}, capture_output=True).returncode:
+            assert time.monotonic() < end
+    finally:
+        server.terminate()
+        server.wait()
+    assert subprocess.run(asking, env=os.environ | {"PORT": port}, capture_output=True).returncode != 0
+
+
+def test_compose_starts_the_image_with_what_this_app_knows():
+    yaml = pytest.importorskip("yaml")
+    (service,) = yaml.safe_load((EXAMPLES / "compose.yaml").read_text("utf-8"))["services"].values()
+    known = {"build", "command", "ports", "read_only", "tmpfs", "restart", "mem_limit", "stop_grace_period"}
+    assert set(service) <= known  # of Compose's specification
+    assert (EXAMPLES / service["build"]).resolve() == ROOT
+    said = [sys.executable, "app.py", *service["command"], "--help"]
+    assert subprocess.run(said, cwd=ROOT, capture_output=True).returncode == 0
+    assert "/tmp" in service["tmpfs"] and service["read_only"]
+
+
+def test_nginx_reads_its_example(tmp_path):
+    if not (nginx := shutil.which("nginx")):
+        pytest.skip("needs nginx: apt-get install nginx-light")
+    command = [nginx, "-t", "-p", str(tmp_path), "-c", str(EXAMPLES / "nginx.conf"), "-g", f"pid {tmp_path}/pid;"]
+    told = subprocess.run([*command, "-e", "stderr"], capture_output=True, text=True)
+    assert "syntax is ok" in told.stderr, told.stderr
