@@ -7,11 +7,15 @@ import signal
 import sys
 from collections.abc import Collection
 from dataclasses import replace
+from pathlib import Path
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 # Of numpy's products, which are small here: several visitors' threads would wait for each other in the midst of them.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+from explorer.lessons.course.blocks import LessonError
+from explorer.own_module.command import add_arguments
+from explorer.own_module.serving import opened
 from explorer.state.settings import NO_LIMITS, PUBLIC_LIMITS, WritingLimits
 from explorer.tracing.cores import set_threads
 from explorer.tracing.library import Library
@@ -76,6 +80,13 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
         f"text, {PUBLIC_LIMITS.prompts} prompts a minute of a visitor, {PUBLIC_LIMITS.request_bytes >> 10} kB of a "
         "request, no models but those here and in --models (set by itself on a Space)",
     )
+    parser.add_argument("--lessons", metavar="DIR", type=Path, help="folder with lessons of your own, besides ours")
+    parser.add_argument(
+        "--module",
+        metavar="FILE.py:CLASS",
+        help="your own TransformerLM, shown beside the reference with the same weights; the file is run",
+    )
+    add_arguments(parser)
     parser.add_argument("--share", action="store_true", help="also open a public address, through Gradio's servers")
     parser.add_argument(
         "--workers",
@@ -140,14 +151,20 @@ def main():
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that what was to be tidied up is
     try:
         library = Library(options.device, hub_names=hub_names(options))
-        checkpoint = (
-            options.checkpoint if is_checkpoint(options.checkpoint) else library.offered.open(options.checkpoint)
-        )
+        if options.module:
+            checkpoint = opened(options, library)
+        else:
+            checkpoint = (
+                options.checkpoint if is_checkpoint(options.checkpoint) else library.offered.open(options.checkpoint)
+            )
         lm, _tokenizer = library.model(checkpoint)
     except (CheckpointError, ValueError) as error:
         sys.exit(f"error: {error}")
     set_threads(lm.config)
-    page = Page(library, checkpoint, limits(options))
+    try:
+        page = Page(library, checkpoint, limits(options), options.lessons)
+    except (LessonError, OSError) as error:
+        sys.exit(f"error: {error}")
     served = {"server_name": options.host, "server_port": options.port, "share": options.share}
     blocks = page.launch(options.allowed_hosts, prevent_thread_lock=True, **served)
     page.warm_up()

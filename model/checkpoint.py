@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -11,6 +11,8 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from model.errors import ModelError
+from model.offloading import Device, Spread
+from model.placement import OnDevice, Placement
 from model.pretrained.hub import folder_of, is_hub_name
 from model.pretrained.hugging_face import INDEX, SINGLE, is_of_transformers, load_hugging_face
 from model.pretrained.llama2c import load_llama2c
@@ -91,7 +93,12 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    name_or_path: str | Path, device: str | torch.device = "cpu", dtype: torch.dtype | None = None
+    name_or_path: str | Path,
+    device: str | torch.device = "cpu",
+    dtype: torch.dtype | None = None,
+    *,
+    device_map: str | Mapping[str, Device] | None = None,
+    max_memory: Mapping[Device, int | str] | None = None,
 ) -> tuple[TransformerLM, Tokenizer | PretrainedTokenizer]:
     """The model, in eval mode on `device`, and its tokenizer.
 
@@ -100,11 +107,15 @@ def load_checkpoint(
             Face's transformers saved, or to a model of llama2.c, `x.bin` with its `tok*.bin` beside it; or the name of
             a model on the Hugging Face Hub, "owner/name", which is downloaded once.
         dtype: of the weights; None: float32 of ours, and those of others as they are stored.
+        device_map: "auto", or which part is where, of a model that is to be spread over several devices, in place of
+            `device` (see `model.offloading.Spread`); takes the package accelerate.
+        max_memory: how much each of them may take, as in {"cpu": "2GiB"}.
 
     Raises:
         CheckpointError: it does not exist, or a file of it is missing, damaged, does not fit the others, or says what
             is not understood.
     """
+    placement = spread(device_map, max_memory) if device_map else OnDevice(device)
     folder = checkpoint_folder(name_or_path)
     if is_of_hub(name_or_path):
         folder = fetched(str(name_or_path))
@@ -116,14 +127,21 @@ def load_checkpoint(
         )
     try:
         if is_llama2c(folder):
-            lm, tokenizer = load_llama2c(folder)
+            lm, tokenizer = load_llama2c(folder, dtype or torch.float32, placement)
         elif is_of_transformers(folder):
-            lm, tokenizer = load_hugging_face(folder, dtype)
+            lm, tokenizer = load_hugging_face(folder, dtype, placement)
         else:
-            lm, tokenizer = read_checkpoint(folder)
+            lm, tokenizer = read_checkpoint(folder, dtype or torch.float32, placement)
     except (OSError, ValueError, TypeError, OverflowError, RuntimeError, MemoryError, SafetensorError) as error:
         raise CheckpointError("checkpoint {name!r} cannot be loaded: {why}", name=folder.name, why=error) from error
-    return lm.to(device, dtype).eval().requires_grad_(False), tokenizer
+    return lm, tokenizer
+
+
+def spread(device_map: str | Mapping[str, Device], max_memory: Mapping[Device, int | str] | None) -> Placement:
+    try:
+        return Spread(device_map, max_memory)
+    except ModelError as error:
+        raise CheckpointError("{why}", why=error) from error
 
 
 def is_of_hub(name_or_path: str | Path) -> bool:

@@ -3,7 +3,7 @@
 import json
 import math
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from safetensors import safe_open
 
 from model.config import ModelConfig
 from model.errors import ModelError
-from model.layers.position_table import PositionTable
+from model.placement import Placement, model_of
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
@@ -20,10 +20,11 @@ TOKENIZER = "tokenizer.tiktoken"
 
 # What is larger is damaged or somebody's mistake, and not read into memory.
 MOST_CONFIG_BYTES, MOST_TOKENIZER_BYTES = 1 << 20, 1 << 26
-MOST_TABLE = 1 << 26  # numbers of a table of positions: a million positions of heads 128 wide
 
 
-def read_checkpoint(folder: Path) -> tuple[TransformerLM, Tokenizer]:
+def read_checkpoint(
+    folder: Path, dtype: torch.dtype = torch.float32, placement: Placement | None = None
+) -> tuple[TransformerLM, Tokenizer]:
     """The model and tokenizer of a folder; whatever is wrong with its files raises the error that met it."""
     config = read_config(readable(folder / "config.json", MOST_CONFIG_BYTES))
     shared = is_missing(folder / TOKENIZER) and not is_missing(folder.parent / TOKENIZER)
@@ -33,7 +34,7 @@ def read_checkpoint(folder: Path) -> tuple[TransformerLM, Tokenizer]:
             "the tokenizer has {tokens} tokens, the model {known}", tokens=tokenizer.vocab_size, known=config.vocab_size
         )
     with safe_open(readable(folder / "model.safetensors"), framework="pt") as weights:
-        return read_model(config, weights), tokenizer
+        return read_model(config, weights, dtype, placement), tokenizer
 
 
 def readable(path: Path, most_bytes: float = math.inf) -> Path:
@@ -82,38 +83,22 @@ def read_config(path: Path) -> ModelConfig:
     return ModelConfig.from_dict(values)
 
 
-def read_model(config: ModelConfig, weights: safe_open) -> TransformerLM:
+def read_model(
+    config: ModelConfig, weights: safe_open, dtype: torch.dtype, placement: Placement | None
+) -> TransformerLM:
     """The model of a config with the weights of a file, whose names and shapes are compared before it takes memory."""
     names = weights.keys()
     check_weights(config, {name: tuple(weights.get_slice(name).get_shape()) for name in names})
-    return model_of(config, {name: read_weight(name, weights) for name in names})
+    found = ((name, converted(name, weights.get_tensor(name), dtype)) for name in names)
+    return model_of(config, found, dtype, placement)
 
 
-def model_of(config: ModelConfig, weights: Mapping[str, torch.Tensor]) -> TransformerLM:
-    """The model of a config with these weights, which are all that `weight_shapes` names."""
-    with torch.device("meta"):  # nothing is drawn at random: every weight is given
-        lm = TransformerLM(config)
-    tables = [module for module in lm.modules() if isinstance(module, PositionTable)]
-    for table in tables:
-        if table.table.numel() > MOST_TABLE:
-            raise ModelError(
-                "positions up to {most:,} need a table of {numbers:,} numbers",
-                most=config.context_length,
-                numbers=table.table.numel(),
-            )
-        table.fill(torch.device("cpu"))
-    lm.load_state_dict(weights, strict=False, assign=True)
-    if config.tie_embeddings:
-        lm.lm_head.weight = lm.token_embedding.weight
-    return lm
-
-
-def read_weight(name: str, weights: safe_open) -> torch.Tensor:
-    """A weight in float32; ModelError unless it holds finite numbers."""
-    stored = weights.get_tensor(name)
+def converted(name: str, stored: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """A weight in memory of its own, not the file's, which others can change; ModelError unless it holds finite
+    numbers."""
     if not stored.is_floating_point():
         raise ModelError("{name} should hold floating-point numbers, got {got}", name=name, got=stored.dtype)
-    weight = stored.to(torch.float32, copy=True)  # not the file's own memory, which others can change
+    weight = stored.to(dtype, copy=True)
     if not all(map(math.isfinite, weight.aminmax())):
         raise ModelError(
             "{name} holds numbers that are not finite: the file is damaged, or its training went wrong", name=name
@@ -121,18 +106,35 @@ def read_weight(name: str, weights: safe_open) -> torch.Tensor:
     return weight
 
 
-def check_weights(config: ModelConfig, found: dict[str, tuple[int, ...]]) -> None:
+def check_weights(config: ModelConfig, found: Mapping[str, tuple[int, ...]]) -> None:
     """Raise ModelError unless the shapes, by name, are those of the config's weights."""
     left = dict(found)
     for name, shape in weight_shapes(config):
         if name not in left:
             raise ModelError("its weights lack {name}", name=name)
-        if left.pop(name) != shape:
-            raise ModelError(
-                "{name} should be {wanted} by its config, got {got}", name=name, wanted=shape, got=found[name]
-            )
+        check_shape(name, left.pop(name), shape)
     if left:
-        raise ModelError("its weights hold {name}, which its config has no place for", name=min(left))
+        check_shape(min(left), left[min(left)], None)
+
+
+def check_shape(name: str, found: tuple[int, ...], wanted: tuple[int, ...] | None) -> None:
+    """Raise ModelError unless a weight has the shape that its config wants; None where that knows no such weight."""
+    if wanted is None:
+        raise ModelError("its weights hold {name}, which its config has no place for", name=name)
+    if found != wanted:
+        raise ModelError("{name} should be {wanted} by its config, got {got}", name=name, wanted=wanted, got=found)
+
+
+def checked(config: ModelConfig, weights: Iterable[tuple[str, torch.Tensor]]) -> Iterator[tuple[str, torch.Tensor]]:
+    """Weights as they come; ModelError at the first that does not fit the config, or at the end if one is missing."""
+    shapes, found = shapes_of_one_block(config), {}
+    for name, weight in weights:
+        layer, _dot, place = name.removeprefix("blocks.").partition(".")
+        known = name.startswith("blocks.") and layer.isdecimal() and int(layer) < config.num_layers
+        check_shape(name, tuple(weight.shape), shapes.get(f"blocks.0.{place}" if known else name))
+        found[name] = tuple(weight.shape)
+        yield name, weight
+    check_weights(config, found)
 
 
 def weight_shapes(config: ModelConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -140,17 +142,19 @@ def weight_shapes(config: ModelConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
 
     All blocks are alike, so that one is built: nobody knows how many a config may claim.
     """
-    with torch.device("meta"):
-        shapes = {
-            name: tuple(weight.shape)
-            for name, weight in stored_weights(TransformerLM(replace(config, num_layers=1))).items()
-        }
-    first = "blocks.0."
+    shapes, first = shapes_of_one_block(config), "blocks.0."
     yield from ((name, shape) for name, shape in shapes.items() if not name.startswith(first))
     for layer in range(config.num_layers):
         for name, shape in shapes.items():
             if name.startswith(first):
                 yield f"blocks.{layer}.{name.removeprefix(first)}", shape
+
+
+def shapes_of_one_block(config: ModelConfig) -> dict[str, tuple[int, ...]]:
+    """The same of a model with a single block."""
+    with torch.device("meta"):
+        weights = stored_weights(TransformerLM(replace(config, num_layers=1)))
+    return {name: tuple(weight.shape) for name, weight in weights.items()}
 
 
 def stored_weights(lm: TransformerLM) -> dict[str, torch.Tensor]:

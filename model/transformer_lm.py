@@ -5,7 +5,10 @@ Shapes, here and in every layer:
     F neurons of the feed-forward (in RoPE: pairs of dimensions, d / 2), V vocabulary.
 """
 
+from __future__ import annotations
+
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +25,9 @@ from model.layers.softcap import softcap
 from model.layers.transformer_block import BLOCKS
 from model.tap import Tap
 
+if TYPE_CHECKING:
+    from model.offloading import Offloaded
+
 POSITION_EMBEDDINGS = {"sinusoidal": SinusoidalPositionalEmbedding, "learned": Embedding}
 
 
@@ -31,6 +37,7 @@ class TransformerLM(nn.Module):
     def __init__(self, config: ModelConfig):
         super().__init__()
         self.config = config
+        self.offloaded: Offloaded | None = None  # of a model whose weights are on several devices
         self.token_embedding = Embedding(config.vocab_size, config.d_model)
         self.position_embedding = self.rope = self.local_rope = None
         if config.position == "rope":
@@ -120,4 +127,10 @@ class TransformerLM(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        return self.token_embedding.weight.device
+        """Where token ids are read."""
+        return self.offloaded.device if self.offloaded else self.token_embedding.weight.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the residual stream, and of all matrices."""
+        return self.token_embedding.weight.dtype

@@ -109,7 +109,7 @@ def attribution(trace: Trace, position: int, token_id: int, rival_id: int | None
 
     def of_attention(layer: int, read: np.ndarray) -> None:
         block = f"blocks.{layer}.attn"
-        z, table = value(f"{block}.z"), weights[f"{block}.o_proj.weight"]  # (H, d), (D, H d)
+        z, table = value(f"{block}.z"), weights[f"{block}.o_proj.weight"][:]  # (H, d), (D, H d)
         bias = weights.get(f"{block}.o_proj.bias", np.zeros_like(read))
         written = table @ z.reshape(-1) + bias
         out = before(f"{block}.out", read, lambda: written)  # (D,)

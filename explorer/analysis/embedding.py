@@ -6,6 +6,7 @@ import numpy as np
 
 from explorer.analysis.edits import after_edits
 from explorer.architecture.stream import block_output
+from explorer.tracing.matrices import in_parts, product
 from explorer.tracing.trace import Trace
 
 
@@ -45,8 +46,8 @@ def nearest_tokens(trace: Trace, token_id: int, most: int) -> tuple[np.ndarray, 
     Nearest first, at most `most`; of equal ones the lower id first. A row of zeros points nowhere: its cosines are 0.
     """
     table = trace.weights["token_embedding.weight"]  # (V, D)
-    lengths = np.sqrt(np.einsum("vd,vd->v", table, table))
-    products = table @ table[token_id]
+    lengths = np.concatenate([np.sqrt(np.einsum("vd,vd->v", rows, rows)) for _rows, rows in in_parts(table)])
+    products = product(table[token_id], table)
     scale = lengths * lengths[token_id]
     cosines = np.divide(products, scale, out=np.zeros_like(products), where=scale > 0)
     others = np.delete(np.arange(len(table)), token_id)

@@ -62,7 +62,7 @@ def neurons(trace: Trace, layer: int, query: int) -> Neurons:
     block = f"blocks.{layer}.ffn"
     up, hidden = trace[f"{block}.up"][query], trace[f"{block}.hidden"][query]
     gated = f"{block}.gate" in trace
-    columns = added_of(trace, layer, "ffn", trace.weights[f"{block}.down_proj.weight"].T, query)  # (F, D)
+    columns = added_of(trace, layer, "ffn", trace.weights[f"{block}.down_proj.weight"][:].T, query)  # (F, D)
     written = np.abs(hidden) * np.linalg.norm(columns, axis=-1)
     if gated:
         return Neurons(trace[f"{block}.gate_pre"][query], trace[f"{block}.gate"][query], up, hidden, written)

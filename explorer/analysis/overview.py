@@ -49,7 +49,7 @@ def overview(trace: Trace, position: int, token_id: int, rival_id: int | None = 
 
     def head_lengths(layer: int) -> np.ndarray:
         z = trace[f"blocks.{layer}.attn.z"][:, position].astype(np.float64)  # (H, d)
-        output = trace.weights[f"blocks.{layer}.attn.o_proj.weight"]
+        output = trace.weights[f"blocks.{layer}.attn.o_proj.weight"][:]
         parts = np.einsum("hd,khd->hk", z, output.reshape(-1, *z.shape))  # (H, D)
         return np.linalg.norm(added_of(trace, layer, "attn", parts, position), axis=-1)
 

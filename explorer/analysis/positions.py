@@ -12,7 +12,7 @@ def context_vectors(trace: Trace) -> np.ndarray:
     """(C, D) what the model adds at each position of its context: the rows of its table, or the waves."""
     config = trace.config
     if config.position == "learned":
-        return trace.weights["position_embedding.weight"]
+        return trace.weights["position_embedding.weight"][:]
     return waves(np.arange(config.context_length), config.d_model)
 
 

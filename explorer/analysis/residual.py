@@ -52,6 +52,11 @@ def stages(trace: Trace, normed: bool = True) -> list[Stage]:
     return [Stage(_("embedding"), "blocks.0.resid_pre", 0), *blocks]
 
 
+def has_stages(trace: Trace) -> bool:
+    """Whether the stream is there at all of them."""
+    return all(stage.tap in trace for stage in stages(trace))
+
+
 def stream(trace: Trace, normed: bool = True) -> np.ndarray:
     """(S, T, D), the stream at its `stages`."""
     return np.stack([trace[stage.tap] for stage in stages(trace, normed)])

@@ -4,6 +4,7 @@ import numpy as np
 
 from explorer.analysis.edits import as_edited
 from explorer.architecture.caps import capped, share
+from explorer.tracing.matrices import product
 from explorer.tracing.trace import Trace
 
 
@@ -21,7 +22,7 @@ def unembed_token(trace: Trace, x: np.ndarray, token_id: int, positions: np.ndar
 def unembed_part(trace: Trace, x: np.ndarray, position: int) -> np.ndarray:
     """What a part of the normalised vector at a position has in the logits, (D,) -> (V,): without the bias, which is no
     part's, and times what a cap multiplies each whole logit by."""
-    part, cap = x.astype(np.float32) @ trace.weights["lm_head.weight"].T, trace.config.logit_cap
+    part, cap = product(x.astype(np.float32), trace.weights["lm_head.weight"]), trace.config.logit_cap
     if cap:
         part = part * share(uncapped(trace, trace["final_norm"][position].astype(np.float64)), cap)
     return as_edited(trace, "logits", part, position)
@@ -55,7 +56,7 @@ def edits_share(trace: Trace, token_id: int, position: int | np.ndarray) -> np.n
 
 def uncapped(trace: Trace, x: np.ndarray) -> np.ndarray:
     """(..., D) -> (..., V)."""
-    logits = x @ trace.weights["lm_head.weight"].T
+    logits = product(x, trace.weights["lm_head.weight"])
     return logits + trace.weights["lm_head.bias"] if trace.config.unembedding_bias else logits
 
 

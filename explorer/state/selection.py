@@ -23,6 +23,7 @@ FULL_TABS = (
     "patching",
     "training",
 )
+OWN_TABS = ("own_module",)  # where the app was started with somebody's own module
 SIMPLE_TABS = ("pieces", "looks", "guesses")  # of the simple page
 TABS = FULL_TABS + SIMPLE_TABS
 FORMER_TABS = {"rope": "positions"}  # names in addresses that people saved
@@ -43,7 +44,7 @@ WORDS = {
     "patch_head": ("attn.z", "attn.q", "attn.k", "attn.v", "attn.pattern"),
     "receiver": ("logits", "q", "k", "v"),
 }
-MOST_FOUND_BY = 40  # characters
+MOST_FOUND_BY, MOST_LESSON, MOST_REPLY = 40, 60, 200  # characters
 BETWEEN, HEAD, MOST_HEADS = "~", re.compile(r"([0-9]{1,4})\.([0-9]{1,4})"), 256
 LAYER = re.compile(r"^blocks\.\d+\.")
 
@@ -92,6 +93,9 @@ class Selection:
         patch_direction: which way values go in estimates and along paths: "denoise" or "noise".
         patch_position, patch_head: which values the maps by position and by head are about.
         receiver: what reads what heads send: "logits", or "q", "k" or "v" of the chosen head.
+        lesson: name of the lesson that the page goes through; "" for none.
+        step: of it, from 1.
+        reply: to the question of a step, as "3:0.25" is to that of step 3.
     """
 
     view: str = "overview"
@@ -126,6 +130,9 @@ class Selection:
     patch_position: str = "resid_pre"
     patch_head: str = "attn.z"
     receiver: str = "logits"
+    lesson: str = ""
+    step: int = 0
+    reply: str = ""
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> "Selection":
@@ -168,8 +175,17 @@ class Selection:
             guess=self.guess[:MOST_FOUND_BY],
             answer=self.answer[:MOST_FOUND_BY],
             wrong=self.wrong[:MOST_FOUND_BY],
+            lesson=self.lesson[:MOST_LESSON],
+            step=self.step if self.lesson else 0,
+            reply=self.reply[:MOST_REPLY] if self.lesson else "",
             **{name: self.known(name, words) for name, words in WORDS.items()},
         )
+
+    @property
+    def reply_here(self) -> str | None:
+        """The reply to the question of this very step; None for none."""
+        step, is_one, reply = self.reply.partition(":")
+        return reply if is_one and step == str(self.step) else None
 
     @property
     def chosen_heads(self) -> tuple[tuple[int, int], ...]:
@@ -189,7 +205,7 @@ class Selection:
 def tab_named(name: Any) -> str | None:
     """The tab of that name or former name; None where there is none."""
     name = FORMER_TABS.get(name, name) if isinstance(name, str) else None
-    return name if name in TABS else None
+    return name if name in (*TABS, *OWN_TABS) else None
 
 
 def as_index(value: Any) -> int | None:

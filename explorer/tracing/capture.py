@@ -26,6 +26,7 @@ from explorer.tracing.outcome import outcome
 from explorer.tracing.patching.asked import ASKED, contrast_of
 from explorer.tracing.patching_question import PatchingQuestion
 from explorer.tracing.running_again import run_again
+from explorer.tracing.stored_weights import StoredWeights
 from explorer.tracing.tap_shapes import tap_shapes, trace_bytes
 from explorer.tracing.token_checks import check_tokens
 from explorer.tracing.trace import Trace
@@ -77,6 +78,7 @@ def capture(
         values = OnDemand(kept, tap_shapes(config, len(ids)), model, ids, edits)
     vocabulary = tokenizer.vocabulary if tokenizer else ids_as_text(config.vocab_size)
     known = {"edits": edits, "model": model, "dtype": dtype, "training": asked(model)[1].training}
+    known["diagnosis"] = asked(model)[1].diagnosis
     if tokenizer:
         reads_with(lm, tokenizer)
         known |= {"token_bytes": tokenizer.bytes_of_ids, "merge_rules": tokenizer.merge_rules}
@@ -119,9 +121,8 @@ def outside_blocks(lm: TransformerLM) -> dict[str, torch.nn.Module]:
 
 
 def offered(lm: TransformerLM) -> Offer:
-    weights = {name: as_array(weight.detach()) for name, weight in lm.state_dict().items()}
     patching = ASKED | {"changed": changed}
-    return Offer(weights, ablate, outcome, token_contributions_of, mean_stream, write, run_again, patching)
+    return Offer(StoredWeights(lm), ablate, outcome, token_contributions_of, mean_stream, write, run_again, patching)
 
 
 def token_contributions_of(

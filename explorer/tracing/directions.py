@@ -8,10 +8,11 @@ from explorer.architecture.stream import output_norm
 from explorer.language import _
 from explorer.state.errors import UserError
 from explorer.state.interventions import Prompts, Recipe
+from explorer.tracing.matrices import Matrix
 from model.config import ModelConfig
 
 MeanStream = Callable[[int, Prompts], np.ndarray]  # layer, prompts -> (D,), see `explorer.tracing.mean_stream`
-Weights = Callable[[str], np.ndarray]  # name -> float64
+Weights = Callable[[str], Matrix]
 
 
 def direction(config: ModelConfig, weights: Weights, recipe: Recipe, mean_stream: MeanStream) -> np.ndarray:
@@ -30,18 +31,18 @@ def direction(config: ModelConfig, weights: Weights, recipe: Recipe, mean_stream
 
 def unembedding(config: ModelConfig, weights: Weights, token_id: int) -> np.ndarray:
     """(D,) the row of the unembedding, whose product with what the final norm gives out is the token's logit."""
-    return weights("lm_head.weight")[token_id]
+    return weights("lm_head.weight")[token_id].astype(np.float64)
 
 
 def difference(config: ModelConfig, weights: Weights, token_id: int, other_id: int) -> np.ndarray:
     """(D,) the first token's row less the second's."""
-    table = weights("lm_head.weight")
-    return table[token_id] - table[other_id]
+    return unembedding(config, weights, token_id) - unembedding(config, weights, other_id)
 
 
 def written_by_neuron(config: ModelConfig, weights: Weights, layer: int, neuron: int) -> np.ndarray:
     """(D,) the neuron's column of W_down, or what a norm adds to the stream of it, but for the length."""
-    return added_of(config, weights, layer, "ffn", weights(f"blocks.{layer}.ffn.down_proj.weight")[:, [neuron]])[:, 0]
+    column = weights(f"blocks.{layer}.ffn.down_proj.weight")[:, [neuron]].astype(np.float64)
+    return added_of(config, weights, layer, "ffn", column)[:, 0]
 
 
 def written_by_head(config: ModelConfig, weights: Weights, layer: int, head: int, rank: int) -> np.ndarray:
@@ -50,9 +51,9 @@ def written_by_head(config: ModelConfig, weights: Weights, layer: int, head: int
     stands between W_O and the stream, it goes through that, but for the divisor."""
     d, block = config.d_head, f"blocks.{layer}.attn"
     group = head * config.kv_heads // config.num_heads  # the head of values that serves this one
-    output = weights(f"{block}.o_proj.weight")[:, head * d : (head + 1) * d]  # (D, d)
+    output = weights(f"{block}.o_proj.weight")[:, head * d : (head + 1) * d].astype(np.float64)  # (D, d)
     output = added_of(config, weights, layer, "attn", output)
-    values = weights(f"{block}.v_proj.weight")[group * d : (group + 1) * d]  # (d, D)
+    values = weights(f"{block}.v_proj.weight")[group * d : (group + 1) * d].astype(np.float64)  # (d, D)
     basis, rest = np.linalg.qr(output)  # W_O W_V = Q (R W_V): the small factor has the singular values of the product
     left, _sizes, _right = np.linalg.svd(rest @ values, full_matrices=False)
     vector = basis @ left[:, rank]

@@ -12,6 +12,7 @@ from explorer.tracing.intervening import edited
 from explorer.tracing.jobs import Pieces
 from explorer.tracing.outcome import logits_after
 from explorer.tracing.work import go_on, tokens_at_once
+from model.offloading import weight_of
 from model.transformer_lm import TransformerLM
 
 STEPS = 50  # of the path from the baseline to the embeddings
@@ -50,7 +51,8 @@ def slopes(
 def mean_embedding(lm: TransformerLM, x: Tensor, length: int) -> Tensor:
     """(T, D) at `embed`, of tokens that say nothing: the mean of all the vocabulary's embeddings, where the model adds
     positions with those of the tokens."""
-    mean = lm.token_embedding.weight.detach().float().mean(0) * lm.config.embedding_scale
+    table = weight_of(lm, "token_embedding.weight")
+    mean = table.mean(0, dtype=torch.float32).to(x.device) * lm.config.embedding_scale
     rows = mean.expand(length, -1)
     if "position_embed" not in lm.taps:
         return rows.to(x.dtype)

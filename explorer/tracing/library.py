@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import replace
 from typing import Any
 from weakref import WeakMethod
@@ -14,6 +14,7 @@ from explorer.language import _
 from explorer.state.interventions import FromOther, Intervention
 from explorer.tracing import jobs
 from explorer.tracing.capture import capture, offered
+from explorer.tracing.diagnosis import load_report
 from explorer.tracing.donation import ready
 from explorer.tracing.freed_memory import give_back
 from explorer.tracing.lru import LRU
@@ -26,6 +27,7 @@ from explorer.tracing.training import training_of
 from explorer.tracing.translation import translated
 from explorer.tracing.work import go_on
 from model.checkpoint import CheckpointError, checkpoint_folder, load_checkpoint, version
+from model.offloading import Device
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
@@ -46,6 +48,8 @@ class Library:
         most_trace_bytes: likewise for traces.
         most_bytes_of_a_trace: beyond which its values are computed when they are looked at (see `capture`).
         hub_names: of models of the Hugging Face Hub that may be asked for.
+        device_map, max_memory: of models that are spread over several devices, in place of `device` (see
+            `load_checkpoint`).
 
     Attributes:
         offered: which models there are.
@@ -58,9 +62,12 @@ class Library:
         most_trace_bytes: int = MOST_TRACE_BYTES,
         most_bytes_of_a_trace: int = MOST_BYTES_OF_A_TRACE,
         hub_names: Collection[str] = (),
+        device_map: str | None = None,
+        max_memory: Mapping[Device, int | str] | None = None,
     ):
         self.offered = OfferedModels(hub_names)
         self.device = pick_device() if device == "auto" else device
+        self.device_map, self.max_memory = device_map, max_memory
         self._models = LRU(most_model_bytes, size=lambda model: bytes_of(model[0]))
         self._traces = LRU(most_trace_bytes, size=lambda trace: trace.num_bytes)
         self.most_bytes_of_a_trace = most_bytes_of_a_trace
@@ -73,7 +80,7 @@ class Library:
         return self.offered.names
 
     def model(self, checkpoint: str) -> tuple[TransformerLM, Tokenizer]:
-        """The model, in float32, and the tokenizer of a checkpoint, as its files are now.
+        """The model and the tokenizer of a checkpoint, as its files are now.
 
         Raises:
             CheckpointError: there is none of that name (see `OfferedModels.place`), or it cannot be loaded.
@@ -87,11 +94,11 @@ class Library:
     def _load(self, identity: tuple) -> tuple[TransformerLM, Tokenizer]:
         (checkpoint, as_asked, device), began = identity, time.monotonic()
         place = self.offered.place(checkpoint)
-        if self.offered.is_from_elsewhere(checkpoint):
+        if self.offered.is_from_elsewhere(checkpoint) and not self.device_map:
             takes, _left = check_room(checkpoint, bytes_of_weights(place), self.device)
             LOG.info("loading %s: its weights take up to %.0f MB of memory", checkpoint, takes / 1e6)
         try:
-            lm, tokenizer = load_checkpoint(place, device, torch.float32)
+            lm, tokenizer = load_checkpoint(place, device, device_map=self.device_map, max_memory=self.max_memory)
         finally:
             if version(place) != as_asked:
                 told = _("checkpoint {name!r} is being written: ask again in a moment", name=checkpoint)
@@ -146,7 +153,8 @@ class Library:
     def _offered(self, lm: TransformerLM) -> Offer:
         """Also how the model came about, and its training's others; without keeping the library, which keeps it."""
         checkpoint, *_rest = identity_of(lm)
-        training = training_of(checkpoint, self.checkpoints, checkpoint_folder(self.offered.place(checkpoint)))
+        folder = checkpoint_folder(self.offered.place(checkpoint))
+        training = training_of(checkpoint, self.checkpoints, folder)
         held = WeakMethod(self.held)
 
         def read(*question: Any) -> tuple[TransformerLM, Trace]:
@@ -154,7 +162,7 @@ class Library:
                 raise ReferenceError("the library that this model came from is gone, and with it its training's others")
             return ask(*question)
 
-        return replace(offered(lm), training=training, read=read)
+        return replace(offered(lm), training=training, diagnosis=load_report(folder), read=read)
 
     def held(
         self, checkpoint: str, token_ids: tuple[int, ...], edits: tuple[Intervention, ...] = ()
@@ -218,8 +226,9 @@ class Library:
 
 
 def bytes_of(lm: TransformerLM) -> int:
-    """Of a model's weights and tables; memory that two of them share counts once."""
-    tensors = (*lm.parameters(), *lm.buffers())
+    """Of a model's weights and tables; memory that two of them share counts once, and what is on a disk not at all."""
+    tensors = [tensor for tensor in (*lm.parameters(), *lm.buffers()) if not tensor.is_meta]
+    tensors += lm.offloaded.in_memory.values() if lm.offloaded else ()
     return sum({tensor.data_ptr(): tensor.nbytes for tensor in tensors}.values())
 
 

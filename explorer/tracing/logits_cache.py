@@ -59,7 +59,7 @@ class LogitsCache:
             cache.length, earlier = known, before[0]["logits"][:known]
         else:
             earlier = np.empty((0, lm.config.vocab_size), np.float32)
-            cache = KVCache(lm.config, device=lm.device, dtype=lm.token_embedding.weight.dtype)
+            cache = KVCache(lm.config, device=lm.device, dtype=lm.dtype)
         go_on(tokens=len(token_ids) - len(earlier))
         new = torch.tensor([token_ids[len(earlier) :]], device=lm.device)
         values = {"logits": np.concatenate([earlier, as_array(lm(new, cache)[0])])}  # (T, V)

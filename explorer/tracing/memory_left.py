@@ -9,8 +9,9 @@ import torch
 
 from explorer.language import _
 from model.checkpoint import CheckpointError
+from model.pretrained.hugging_face import is_of_transformers
 
-FLOAT32_OVER_STORED = 2  # weights are stored in 16 bits by most, and kept in 32
+FLOAT32_OVER_STORED = 2  # ours are stored in 16 bits, and kept in 32
 ROOM = 1.3  # times the weights, for what is computed with them
 MEMINFO = Path("/proc/meminfo")
 LIMITS = (  # of a container: the file that says how much it may use, and that of what it uses
@@ -23,21 +24,23 @@ LIMITS = (  # of a container: the file that says how much it may use, and that o
 
 
 def bytes_of_weights(place: Path) -> int:
-    """In the type that they are stored in, of a folder or a file."""
-    files = [place] if place.is_file() else place.glob("*.safetensors")
-    return sum(file.stat().st_size for file in files)
+    """What those of a folder or a file take in memory, at most."""
+    if place.is_file():
+        return place.stat().st_size
+    stored = sum(file.stat().st_size for file in place.glob("*.safetensors"))
+    return stored if is_of_transformers(place) else FLOAT32_OVER_STORED * stored
 
 
-def check_room(name: str, stored: int, device: str) -> tuple[int, int | None]:
-    """How many bytes a model's weights take at most, in float32, and how many are free: None where nobody can tell.
+def check_room(name: str, memory: int, device: str) -> tuple[int, int | None]:
+    """How many bytes a model's weights take, and how many are free: None where nobody can tell.
 
     Args:
-        stored: bytes of the weights in the type that they are stored in.
+        memory: bytes of the weights.
 
     Raises:
         CheckpointError: it does not fit.
     """
-    memory, left = FLOAT32_OVER_STORED * stored, bytes_left(device)
+    left = bytes_left(device)
     if left is not None and ROOM * memory > left:
         raise CheckpointError(
             _(

@@ -11,7 +11,9 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import numpy as np
 
 from explorer.state.interventions import Intervention
+from explorer.tracing.diagnosis import Report
 from explorer.tracing.jobs import Job
+from explorer.tracing.matrices import Matrix
 from explorer.tracing.training import Training
 
 MOST_KEPT = 512  # ablations, and outcomes, of all models together; each is at most a number a part of the model
@@ -22,7 +24,7 @@ class Offer:
     """What a trace may ask of its model; holds the memory of the weights, and is let go with the model.
 
     Attributes:
-        weights: name -> float32 array, not to be written to.
+        weights: name -> weight, not to be written to (see `explorer.tracing.matrices`).
         ablate: (model, token ids, edits, position, token id) -> how probable the token is without each part (see
             `explorer.tracing.ablation`).
         outcome: (model, token ids, edits, position, token id) -> its logit and ln p (see `explorer.tracing.outcome`).
@@ -35,10 +37,11 @@ class Offer:
             `explorer.tracing.running_again`).
         patching: what is asked of values of one run in another, by name (see `explorer.tracing.patching.asked`).
         training: how the model came about; None where nobody knows.
+        diagnosis: how somebody's own module differs from it; None where it was made of none.
         read: (checkpoint, token ids, edits) -> another model of the same training, and what it computes.
     """
 
-    weights: Mapping[str, np.ndarray]
+    weights: Mapping[str, Matrix]
     ablate: Callable[..., np.ndarray]
     outcome: Callable[..., np.ndarray]
     token_contributions: Callable[..., Job]
@@ -47,6 +50,7 @@ class Offer:
     run_again: Callable[..., Mapping[str, np.ndarray]]
     patching: Mapping[str, Callable[..., Any]]
     training: Training | None = None
+    diagnosis: Report | None = None
     read: Callable[..., tuple[Any, Any]] | None = None
 
 
@@ -137,14 +141,15 @@ def outcome_of(
 
 @dataclass(frozen=True)
 class Weights(Mapping):
-    """The weights of a model by name as float32, not to be written to, for as long as the model lives.
+    """The weights of a model by name, not to be written to, for as long as the model lives: each a float32 array, or a
+    matrix that is stored otherwise, of which any part is one (see `explorer.tracing.matrices`).
 
     Every access raises ReferenceError after that.
     """
 
     identity: Hashable
 
-    def __getitem__(self, name: str) -> np.ndarray:
+    def __getitem__(self, name: str) -> Matrix:
         return asked(self.identity)[1].weights[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -22,11 +22,15 @@ class OfferedModels:
 
     Args:
         hub_names: which names of the hub may be asked for, and opened in the page.
+
+    Attributes:
+        own_module: the name of what was made of the owner's own module; "" where none was.
     """
 
     def __init__(self, hub_names: Collection[str] | _AnyName = ()):
         self.hub_names = hub_names
         self._opened: dict[str, Path] = {}
+        self.own_module = ""
 
     @property
     def names(self) -> list[str]:

@@ -62,8 +62,8 @@ class OpeningModels:
             CheckpointError: the hub has no such model, or is out of reach, or the weights do not fit into memory.
         """
         found = self._listing(name)
-        stored = found.weight_bytes if found else bytes_of_weights(on_disk(name))
-        return Needs(found.num_bytes if found else 0, *check_room(name, stored, self.library.device))
+        memory = found.weight_bytes if found else bytes_of_weights(on_disk(name))
+        return Needs(found.num_bytes if found else 0, *check_room(name, memory, self.library.device))
 
     def job(self, name: str) -> Job:
         """Downloads a model, unless it is there, and loads it; errors as of `needs`."""

@@ -1,5 +1,6 @@
 """Two prompts that are to have different answers, as the page asks about them: what is worked out once a question."""
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
@@ -58,7 +59,7 @@ class PatchingQuestion:
 
     def _job(self, name: str, *what, nodes: int, passes: float) -> Job:
         """A job of so many nodes, which takes as much as so many passes over the prompt."""
-        weights = sum(weight.size for weight in asked(self.model)[1].weights.values())
+        weights = sum(math.prod(weight.shape) for weight in asked(self.model)[1].weights.values())
         return Job(
             (name, self, *what),
             lambda: self._ask(name, *what),

@@ -38,7 +38,7 @@ def run_again(
         found[taps[module]] = output
 
     def again(name: str) -> torch.Tensor:
-        return torch.tensor(kept[name], device=lm.device, dtype=lm.token_embedding.weight.dtype)[None]
+        return torch.tensor(kept[name], device=lm.device, dtype=lm.dtype)[None]
 
     with edited.passing(), hooked(taps, keep), torch.inference_mode():
         if layer is None:

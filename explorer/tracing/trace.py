@@ -10,8 +10,10 @@ import numpy as np
 
 from explorer.state.interventions import Intervention, Prompts, Recipe
 from explorer.state.settings import GenerationSettings
+from explorer.tracing.diagnosis import Report
 from explorer.tracing.directions import direction
 from explorer.tracing.jobs import worked_out
+from explorer.tracing.matrices import Matrix
 from explorer.tracing.models import ablated, asked, outcome_of
 from explorer.tracing.on_demand import OnDemand, num_bytes
 from explorer.tracing.training import Training
@@ -31,7 +33,8 @@ class Trace:
         vocabulary: the text of every token id, as shown.
         values: name -> float32 array without a batch axis, in the order they were computed; of large runs those inside
             blocks are computed when they are looked at, and ask for the model then.
-        weights: name -> float32 array of the model that ran, not to be written to, for as long as that lives.
+        weights: name -> weight of the model that ran, not to be written to, for as long as that lives: a float32
+            array, or a `StoredMatrix`, of which any part is one.
         token_bytes: the bytes of every token id, None of a special token; none where the tokenizer is unknown.
         merge_rules: how the tokenizer builds tokens; None where it has no merges, or is unknown.
         edits: changes that the run followed.
@@ -39,13 +42,14 @@ class Trace:
         model: identity of the model that ran (see `explorer.tracing.models`); None where none did.
         dtype: the type of the numbers that the model computed with, which says how it rounds.
         training: how the model came about; None where nobody knows.
+        diagnosis: how somebody's own module differs from the model that was made of it; None where it was made of none.
     """
 
     config: ModelConfig
     token_ids: tuple[int, ...]
     vocabulary: Sequence[str]
     values: Mapping[str, np.ndarray]
-    weights: Mapping[str, np.ndarray] = field(default_factory=dict)
+    weights: Mapping[str, Matrix] = field(default_factory=dict)
     token_bytes: Sequence[bytes | None] = ()
     merge_rules: MergeRules | None = None
     edits: tuple[Intervention, ...] = ()
@@ -53,6 +57,7 @@ class Trace:
     model: Hashable = None
     dtype: str = "float32"
     training: Training | None = None
+    diagnosis: Report | None = None
 
     def __len__(self) -> int:
         return len(self.token_ids)
@@ -91,8 +96,15 @@ class Trace:
         """
         return np.stack([self[pattern.replace("*", str(layer))] for layer in range(self.config.num_layers)])
 
+    @property
+    def has_weights(self) -> bool:
+        """Whether weights are known: not of a module of another build."""
+        return self.model is not None or bool(self.weights)
+
     def has(self, pattern: str) -> bool:
-        """Whether a value was captured under the name, with * for any layer."""
+        """Whether a value was captured, by its name, with * for any layer; of a weight, whether weights are known."""
+        if pattern.endswith(".weight"):
+            return self.has_weights
         expression = re.compile(re.escape(pattern).replace(r"\*", r"\d+"))
         return any(expression.fullmatch(name) for name in self.values)
 
@@ -150,7 +162,7 @@ class Trace:
             lm, offered = asked(self.model)
             return offered.mean_stream(lm, layer, prompts)
 
-        return direction(self.config, lambda name: self.weights[name].astype(np.float64), recipe, mean_stream)
+        return direction(self.config, lambda name: self.weights[name], recipe, mean_stream)
 
     def written(self, count: int, settings: GenerationSettings) -> tuple[int, ...]:
         """The ids of tokens that this run's model goes on with, see `explorer.tracing.going_on`."""

@@ -13,6 +13,7 @@ from explorer.views import (
     kv_cache,
     looks,
     overview,
+    own_module,
     patching,
     pieces,
     positions,
@@ -40,7 +41,8 @@ FULL = (
 )
 SIMPLE = (pieces.VIEW, looks.VIEW, guesses.VIEW)  # one connected story in everyday words
 VIEWS = FULL + SIMPLE
-VIEW_NAMED = {view.name: view for view in VIEWS}
+OWN = (own_module.VIEW,)  # where the app was started with somebody's own module
+VIEW_NAMED = {view.name: view for view in VIEWS + OWN}
 
 
 def unknown_view(name: str | None) -> str:

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from explorer.analysis.rounding import largest_error
+from explorer.analysis.rounding import largest_error, tolerance
 from explorer.explain.captured import Check, check, derivation_of, inputs_of
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import listed, number
@@ -42,6 +42,13 @@ class Mark:
         if checks and any(run.is_on_demand for run in runs):
             again = _("values inside a block were computed anew when looked at, from what entered it")
             details = f"{details} · {again}"
+        if checks and runs[0].dtype != "float32":
+            told = _(
+                "held to what {dtype} can tell: off by at most {percent}% of the terms that a number is made of",
+                dtype=runs[0].dtype,
+                percent=number(100 * tolerance(runs[0].dtype)),
+            )
+            details = f"{details} · {told}"
         if not all(check.passed for check in checks.values()):
             return cls("off", failures(checks, runs[0].dtype), details)
         return cls("recomputed" if checks else "unchecked", words, details)
@@ -91,6 +98,8 @@ def recomputed(*templates: str) -> Marking:
     """For a picture of captured values: how far they are off at most when recomputed, and from what."""
 
     def mark(trace: Trace, selection: Selection) -> Mark:
+        if not trace.has_weights:
+            return of_another_build()
         shown = filled(templates, trace, selection)
         checks = checked(trace, shown)
         inputs = listed(without_layer(read) for name in checks for read in inputs_of(trace, name))
@@ -110,6 +119,8 @@ def worked_out(*templates: str, against: tuple[str, Callable[[Trace, Selection],
     """
 
     def mark(trace: Trace, selection: Selection) -> Mark:
+        if not trace.has_weights:
+            return of_another_build()
         shown = filled(templates, trace, selection)
         checks = checked(trace, shown)
         words = [inputs_recomputed(checks)] if checks else []
@@ -152,6 +163,11 @@ def compared(
         return Mark.of(checks, "; ".join(words), details, *comparison.runs)
 
     return mark
+
+
+def of_another_build() -> Mark:
+    """Of values of a module whose formulas and weights are not known here."""
+    return Mark("unchecked", _("values of a module of another build: nothing here works them out again"))
 
 
 def inputs_recomputed(checks: Mapping[str, Check]) -> str:

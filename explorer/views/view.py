@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from explorer.explain.notation import listed
+from explorer.language import _
 from explorer.state.interventions import Recipe
 from explorer.state.selection import Selection
 from explorer.state.settings import GenerationSettings
@@ -108,6 +110,7 @@ class View:
         controls: fields of the selection that get a chooser.
         what_ifs: what of the run can be changed here.
         needs_one_of: more such values, of which one suffices.
+        where: of which runs it has something to show, besides.
         compares: whether its formula is about two runs, a `Comparison` in the trace's place.
         written: (trace, selection, settings of the generation panel) -> what is written on; "" for nothing.
         recipe: (trace, selection) -> which direction in the stream it is about, where lists of prompts can be written
@@ -126,11 +129,23 @@ class View:
     controls: tuple[str, ...] = ()
     what_ifs: tuple[WhatIf, ...] = ()
     needs_one_of: tuple[str, ...] = ()
+    where: Callable[[Trace], bool] = lambda trace: True
     compares: bool = False
     written: Callable[[Trace, Selection, GenerationSettings], str] | None = None
     recipe: Callable[[Trace, Selection], Recipe] | None = None
     in_full: Callable[[Trace, Selection], tuple[str, dict[str, Any]]] | None = None
 
     def applies_to(self, trace: Trace) -> bool:
-        one = not self.needs_one_of or any(trace.has(name) for name in self.needs_one_of)
-        return one and all(trace.has(name) for name in self.needs)
+        return not self.lacks(trace) and self.where(trace)
+
+    def lacks(self, trace: Trace) -> tuple[str, ...]:
+        """Which of the values that it needs are not there."""
+        has_one = not self.needs_one_of or any(trace.has(name) for name in self.needs_one_of)
+        return (*(name for name in self.needs if not trace.has(name)), *(() if has_one else self.needs_one_of))
+
+    def why_not(self, trace: Trace) -> str:
+        """Of a run that it does not apply to, why; of a module of another build, which values were not taken of it."""
+        if trace.has_weights:
+            return self.otherwise(trace.config)
+        names = listed(self.lacks(trace)) or _("every stage of the stream")
+        return _("This needs what was not taken from the module: {names}.", names=names)

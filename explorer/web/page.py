@@ -11,16 +11,19 @@ import gradio as gr
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
+from explorer.lessons.course.shelf import Shelf
 from explorer.state.settings import NO_LIMITS, WritingLimits
 from explorer.tracing.library import Library
 from explorer.tracing.runs import Runs
 from explorer.tracing.work import unbounded
 from explorer.views.style import DARK, LIGHT, MONO_FONTS, SANS_FONTS, css_colours
 from explorer.web.answers.endpoints import Endpoints
+from explorer.web.answers.lesson_answers import PICTURES, LessonAnswers
 from explorer.web.api import Api
 from explorer.web.assets import page_script, page_scripts
 from explorer.web.errors import told
 from explorer.web.events.generation_events import GenerationEvents
+from explorer.web.events.lesson_events import LessonEvents
 from explorer.web.events.opening import Opening
 from explorer.web.events.run_events import Events
 from explorer.web.http.gate import Gate
@@ -46,20 +49,30 @@ class Page:
         library: the models.
         checkpoint: name of the one a new visitor sees.
         limits: of what a visitor may have written at a time.
+        lessons: folder with a teacher's own lessons; None for none.
+
+    Raises:
+        LessonError: a file there is no lesson.
     """
 
-    def __init__(self, library: Library, checkpoint: str, limits: WritingLimits = NO_LIMITS):
+    def __init__(
+        self, library: Library, checkpoint: str, limits: WritingLimits = NO_LIMITS, lessons: Path | None = None
+    ):
         self.library, self.checkpoint, self.limits = library, checkpoint, limits
+        self.shelf = Shelf(lessons, PICTURES)
+        if lessons:  # what is wrong with them is told before anybody is served
+            self.shelf.check()
 
     def build(self) -> gr.Blocks:
         opening = Opening(Runs(self.library))
-        placed = self.library.offered, self.checkpoint, Endpoints(opening.runs).functions
+        lessons = LessonAnswers(self.shelf, opening.runs, opening.restored)
+        placed = self.library.offered, self.checkpoint, Endpoints(opening.runs, lessons).functions
         with SpokenBlocks(title=TITLE, analytics_enabled=False, fill_width=True) as blocks:
             self.layout = Layout(*placed)
-            prompts = PromptsAMinute(self.limits.prompts)
-            self.events = Events(self.layout, opening, self.checkpoint, prompts)
+            prompts, steps = PromptsAMinute(self.limits.prompts), LessonEvents(lessons)
+            self.events = Events(self.layout, opening, self.checkpoint, steps, prompts)
             outputs = self.layout.update, self.layout.written, self.layout.prompt, self.layout.sampling.seed
-            self.writing = GenerationEvents(*outputs, opening, self.limits)
+            self.writing = GenerationEvents(*outputs, opening, self.limits, steps)
             connect(blocks, self.layout, self.events, self.writing)
             api = Api(opening, self.checkpoint, self.limits)
             gr.api(told_to_programs(api.explore, prompts), api_name="explore")

@@ -13,6 +13,7 @@ PARTS = range(3)  # of an answer: what is seen at once, the rest, what vouches f
 
 ADVICE, BRANCHES, BRIEF, CHANGES, PICKER, PLAYBACK = "advice", "branches", "brief", "changes", "picker", "playback"
 GUESS, IN_FULL, OPEN_MODEL, PROBLEM, STORY, STRIP = "guess", "in-full", "open-model", "problem", "story", "strip"
+LESSON = "lesson"
 WHY, STAND_INS = "why-token", "stand-ins"
 RUNS, SERIES, STRIP_B = "runs", "series", "strip-b"
 NEXT_TOKEN, NEXT_TOKEN_WORDS = "next-token", "next-token-words"
@@ -34,6 +35,7 @@ def for_script() -> dict[str, Any]:
         "ADVICE": ADVICE,
         "FORMULA": FORMULA,
         "FULL_TABS": FULL_TABS,
+        "LESSON": LESSON,
         "MARK": MARK,
         "NEXT_TOKEN": NEXT_TOKEN,
         "PROBLEM": PROBLEM,

@@ -122,7 +122,7 @@ class CachedLogits:
     def __call__(self, ids: list[int]) -> np.ndarray:
         start = window_start(len(ids), self.lm.config.context_length)
         if self.cache is None or start != self.start:
-            self.cache = KVCache(self.lm.config, device=self.lm.device, dtype=self.lm.token_embedding.weight.dtype)
+            self.cache = KVCache(self.lm.config, device=self.lm.device, dtype=self.lm.dtype)
             self.start = self.end = start
         new = ids[self.end :]
         self.end = len(ids)
@@ -137,4 +137,5 @@ class CachedLogits:
     def can_decode(self) -> bool:
         """Whether the decoder would compute what the model does: asked at each step, as hooks come and go."""
         dropout = self.lm.training and self.lm.config.dropout
-        return not (any(self.hooks) or dropout) and self.lm.token_embedding.weight.dtype == torch.float32
+        plain = self.lm.dtype == torch.float32 and not self.lm.offloaded
+        return plain and not (any(self.hooks) or dropout)

@@ -68,7 +68,7 @@ def beam_search(
             f"{len(token_ids)} prompt and {max_new_tokens} new tokens do not fit the model's context of {context}"
         )
     running, finished = [Hypothesis()], []
-    cache = KVCache(lm.config, device=lm.device, dtype=lm.token_embedding.weight.dtype)
+    cache = KVCache(lm.config, device=lm.device, dtype=lm.dtype)
     logits = lm(torch.tensor([list(token_ids)], device=lm.device), cache)[:, -1]  # (R, V), of the R running ones
     for length in range(1, max_new_tokens + 1):
         running, stopped, parents = extended(running, logits.float().log_softmax(-1).cpu(), num_beams, stop_tokens)

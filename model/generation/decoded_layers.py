@@ -17,11 +17,14 @@ from model.layers.rmsnorm import RMSNorm
 from model.layers.softcap import softcap
 from model.layers.transformer_block import TransformerBlock
 
+Reader = Callable[[Tensor], Tensor]  # (D,) -> (d_out,)
+MakeReader = Callable[..., Reader]  # `copying` or `in_place`
+
 
 class Attention:
     """z of one position, in the memory of its own query, key and value."""
 
-    def __init__(self, norm: nn.Module, block: TransformerBlock, config: ModelConfig, layer: int):
+    def __init__(self, norm: nn.Module, block: TransformerBlock, config: ModelConfig, layer: int, reader: MakeReader):
         attn, heads, kv_heads = block.attn, config.num_heads, config.kv_heads
         qkv = torch.empty(heads + 2 * kv_heads, config.d_head, device=attn.q_proj.weight.device)
         self.read = reader(norm, attn.q_proj, attn.k_proj, attn.v_proj, out=qkv.view(-1))
@@ -60,7 +63,9 @@ class Attention:
         return torch.bmm(softcap(scores, self.cap).softmax(-1), values).flatten()
 
 
-def hidden_layer(norm: nn.Module, block: TransformerBlock, config: ModelConfig) -> Callable[[Tensor], Tensor]:
+def hidden_layer(
+    norm: nn.Module, block: TransformerBlock, config: ModelConfig, reader: MakeReader
+) -> Callable[[Tensor], Tensor]:
     """(D,) -> (F,): the feed-forward up to its last projection."""
     ffn, device = block.ffn, block.ffn.up_proj.weight.device
     if not config.is_gated:
@@ -77,7 +82,7 @@ def hidden_layer(norm: nn.Module, block: TransformerBlock, config: ModelConfig) 
     return hidden
 
 
-def reader(norm: nn.Module, *layers: Linear, out: Tensor) -> Callable[[Tensor], Tensor]:
+def copying(norm: nn.Module, *layers: Linear, out: Tensor) -> Reader:
     """x -> W norm(x) + b, written into `out`, for the W and b of all layers that read the same vector, stacked.
 
     W is a copy: in one piece, holding the gain of an RMSNorm, and laid out column after column. The columns of stacked
@@ -98,6 +103,24 @@ def reader(norm: nn.Module, *layers: Linear, out: Tensor) -> Callable[[Tensor], 
         return read
     weight, normalise = by_columns(weight), normaliser(norm)
     return lambda x: torch.addmv(bias, weight, normalise(x), beta=beta, out=out)
+
+
+def in_place(norm: nn.Module, *layers: Linear, out: Tensor) -> Reader:
+    """The same with the layers' own matrices, of which a large model has no memory for copies."""
+    parts = out.split([layer.weight.shape[0] for layer in layers])
+    products = []
+    for layer, part in zip(layers, parts, strict=True):
+        bias, beta = (part, 0) if layer.bias is None else (layer.bias.detach(), 1)
+        products.append(partial(torch.addmv, bias, layer.weight.detach(), beta=beta, out=part))
+    normalise = normaliser(norm)
+
+    def read(x: Tensor) -> Tensor:
+        normalised = normalise(x)
+        for product in products:
+            product(normalised)
+        return out
+
+    return read
 
 
 def by_columns(matrix: Tensor) -> Tensor:

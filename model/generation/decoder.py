@@ -4,10 +4,14 @@ import torch
 from torch import Tensor
 
 from model.generation.decoded_block import DECODED
-from model.generation.decoded_layers import reader
+from model.generation.decoded_layers import copying, in_place
 from model.kv_cache import KVCache
 from model.layers.softcap import softcap
 from model.transformer_lm import TransformerLM
+
+# Bytes of a model whose matrices are: every text that is being written has copies of its own, and of however many bytes
+# they take as long to make as they save on some 40 tokens.
+MOST_COPIED = 128 << 20
 
 
 class IncrementalDecoder:
@@ -19,13 +23,15 @@ class IncrementalDecoder:
     `TransformerLM` for every choice a `ModelConfig` offers.
 
     Args:
-        lm: the model, in float32. Most of its matrices are copied, in the order that suits a single token (see
-            `reader`), which takes some milliseconds: after a change of weights, make a new decoder. Any number of
-            decoders may share a model; one decoder is for one thread, since each step writes into the same memory.
+        lm: the model, in float32. Most matrices of a small one on the CPU are copied, in the order that suits a single
+            token (see `copying`), which takes some milliseconds: after a change of weights, make a new decoder. Any
+            number of decoders may share a model; one is for one thread, since each step writes into the same memory.
     """
 
     def __init__(self, lm: TransformerLM):
         config, device = lm.config, lm.device
+        small = sum(weight.nbytes for weight in lm.parameters()) <= MOST_COPIED
+        reader = copying if small and device.type == "cpu" else in_place
         self.embedding = lm.token_embedding.weight.detach()  # (V, D)
         self.embedding_scale, self.logit_cap = config.embedding_scale, config.logit_cap
         self.positions = None
@@ -36,7 +42,9 @@ class IncrementalDecoder:
         tables = [rope.table for rope in (lm.rope, lm.local_rope) if rope is not None]
         self.rotations = [torch.polar(torch.ones_like(table), table) for table in tables]  # (C, F) each
         self.local = [config.turns_locally(layer) for layer in range(config.num_layers)]
-        self.blocks = [DECODED[config.norm_placement](block, config, layer) for layer, block in enumerate(lm.blocks)]
+        self.blocks = [
+            DECODED[config.norm_placement](block, config, layer, reader) for layer, block in enumerate(lm.blocks)
+        ]
         self.logits = torch.empty(config.vocab_size, device=device)
         self.unembed = reader(lm.final_norm, lm.lm_head, out=self.logits)
 

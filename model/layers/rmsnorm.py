@@ -7,7 +7,8 @@ from torch import Tensor, nn
 class RMSNorm(nn.Module):
     """x / √(mean(x²) + ε) · g, over the last axis (Zhang & Sennrich 2019, eq. 4).
 
-    `weight` is the gain g, (d_model,), initially 1. The mean is taken in float32 whatever the input's precision.
+    `weight` is the gain g, (d_model,), initially 1. The mean is taken in float32 whatever the input's precision; the
+    product with g is one of numbers of g's type, which may be a finer one than x's.
     """
 
     def __init__(self, d_model: int, eps: float = 1e-5):
@@ -18,4 +19,4 @@ class RMSNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         x32 = x.float()
         inverse_rms = torch.rsqrt(x32.square().mean(-1, keepdim=True) + self.eps)  # (..., 1)
-        return (x32 * inverse_rms).to(x.dtype) * self.weight
+        return ((x32 * inverse_rms).to(self.weight.dtype) * self.weight).to(x.dtype)

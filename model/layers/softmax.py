@@ -8,8 +8,9 @@ def softmax(x: Tensor, dim: int = -1) -> Tensor:
     """softmax(x)ᵢ = exp(xᵢ - max x) / Σⱼ exp(xⱼ - max x) along `dim`; same shape as `x`.
 
     Subtracting the maximum changes nothing in the quotient and keeps exp from overflowing. Where everything is -∞, as
-    in a row that is masked throughout, the result is 0.
+    in a row that is masked throughout, the result is 0. Of x in fewer bits than float32 only the result is rounded.
     """
-    limits = torch.finfo(x.dtype)
-    exps = torch.exp(x - x.amax(dim, keepdim=True).clamp(min=limits.min))
-    return exps / exps.sum(dim, keepdim=True).clamp(min=limits.tiny)
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    limits = torch.finfo(wide.dtype)
+    exps = torch.exp(wide - wide.amax(dim, keepdim=True).clamp(min=limits.min))
+    return (exps / exps.sum(dim, keepdim=True).clamp(min=limits.tiny)).to(x.dtype)

@@ -3,8 +3,8 @@
 Two are choices of our models: that of the embeddings, and that of the scores, which is 1 over what we divide by. The
 other two are held by the weights, which say the same then: what a sublayer writes, r (W x + b) = (r W) x + r b, is all
 that the stream ever gets of it, and logits (W x) / s are (W / s) x. Where the unembedding is the embedding table, the
-rows are W / s, and embeddings are multiplied by s more. The products are made in float32, and kept so unless another
-type is asked for: each is off by no more than 6e-8 of itself, as are the products of activations that they stand for.
+rows are W / s, and embeddings are multiplied by s more. The products are made in float32 and then rounded to the type
+of the weights, as are the products of activations that they stand for.
 """
 
 import math

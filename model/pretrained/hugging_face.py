@@ -1,12 +1,11 @@
 """Models of Hugging Face's transformers, from a folder: `config.json`, weights as safetensors, `tokenizer.json`."""
 
-import math
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import chain
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import torch
 from safetensors import safe_open
@@ -14,6 +13,7 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.errors import ModelError
+from model.placement import Placement, model_of
 from model.pretrained import (
     gemma2,
     gemma3,
@@ -31,7 +31,7 @@ from model.pretrained import (
 )
 from model.pretrained.settings import Settings
 from model.pretrained.tokenizer import PretrainedTokenizer, read_tokenizer
-from model.reading import check_weights, model_of, read_json, readable
+from model.reading import checked, converted, read_json, readable
 from model.transformer_lm import TransformerLM
 
 FAMILIES: dict[str, ModuleType] = {  # model_type -> how its config and weights are read
@@ -53,14 +53,19 @@ FAMILIES: dict[str, ModuleType] = {  # model_type -> how its config and weights 
     "gpt_neox": gpt_neox,
 }
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}  # that are computed with, by safetensors
 PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
 
-def load_hugging_face(folder: Path, dtype: torch.dtype | None = None) -> tuple[TransformerLM, PretrainedTokenizer]:
+def load_hugging_face(
+    folder: Path, dtype: torch.dtype | None = None, placement: Placement | None = None
+) -> tuple[TransformerLM, PretrainedTokenizer]:
     """The model and tokenizer of a folder that transformers saved.
 
     Args:
-        dtype: of the weights; None leaves them as they are stored.
+        dtype: of the weights; None leaves them as they are stored, or in float32 where they are of several types or of
+            one that is not computed with here. Gains of RMSNorms may be of a finer type than the rest.
+        placement: where they are kept; None: in the memory of the CPU.
 
     Raises:
         ModelError: a file is missing or damaged, or says what is not understood.
@@ -70,16 +75,47 @@ def load_hugging_face(folder: Path, dtype: torch.dtype | None = None) -> tuple[T
     settings = Settings(fields)
     config = family.config_of(settings)
     settings.finish()
-    held = getattr(family, "held", lambda name, settings, config: 1.0)
-    given = getattr(family, "given", lambda config: {})
-    found = chain(weights_of(folder, family, config), given(config).items())
-    weights = {name: multiplied(weight, held(name, settings, config)) for name, weight in found}
-    check_weights(config, {name: tuple(weight.shape) for name, weight in weights.items()})
-    dtypes = {weight.dtype for weight in weights.values()}
-    if len(dtypes) > 1 and dtype is None:
-        dtype = torch.float32
-    lm = model_of(config, {name: converted(name, weight, dtype) for name, weight in weights.items()})
+    dtype = dtype or stored_dtype(folder, family, config)
+    found = checked(config, weights_of(folder, family, settings, config))
+
+    def of_type(name: str, weight: Tensor) -> torch.dtype:
+        return torch.promote_types(dtype, weight.dtype) if is_gain(name, config) else dtype
+
+    weights = ((name, converted(name, weight, of_type(name, weight))) for name, weight in found)
+    lm = model_of(config, weights, dtype, placement)
     return lm, read_tokenizer(folder, config.vocab_size, ends_of(folder, fields))
+
+
+def stored_dtype(folder: Path, family: ModuleType, config: ModelConfig) -> torch.dtype:
+    """Of all weights but gains of RMSNorms; float32 where there are several, or one of another size.
+
+    Raises:
+        ModelError: there is nothing of a layer.
+    """
+    kinds, layers = set(), set()
+    for theirs, weight in listed(folder, family):
+        name = our_name(theirs, family)
+        layers.add(name.split(".")[1])
+        if not is_gain(name, config):
+            kinds.add(weight.get_dtype())
+    for layer in range(config.num_layers):  # before there is a model of as many as the config claims
+        if str(layer) not in layers:
+            raise ModelError("its weights lack {name}", name=f"blocks.{layer}.attn.q_proj.weight")
+    return DTYPES.get(*kinds, torch.float32) if len(kinds) == 1 else torch.float32
+
+
+def listed(folder: Path, family: ModuleType) -> Iterator[tuple[str, Any]]:
+    """Names in the files of all weights, and what is known of each before it is read."""
+    for path in files_of(folder):
+        with safe_open(readable(path), framework="pt") as file:
+            for theirs in file.keys():  # noqa: SIM118  it is no dictionary
+                if not theirs.endswith(family.COMPUTED):
+                    yield theirs, file.get_slice(theirs)
+
+
+def is_gain(name: str, config: ModelConfig) -> bool:
+    """Whether a weight is the gain of an RMSNorm, which multiplies numbers of its own type (see `RMSNorm`)."""
+    return config.norm == "rmsnorm" and name.endswith("norm.weight")
 
 
 def is_of_transformers(folder: Path) -> bool:
@@ -98,18 +134,25 @@ def family_of(fields: dict) -> ModuleType:
     return FAMILIES[kind]
 
 
-def weights_of(folder: Path, family: ModuleType, config: ModelConfig) -> Iterator[tuple[str, Tensor]]:
-    """All weights under our names, a tied unembedding once."""
+def weights_of(
+    folder: Path, family: ModuleType, settings: Settings, config: ModelConfig
+) -> Iterator[tuple[str, Tensor]]:
+    """All weights under our names, a tied unembedding once; each read when it is asked for, into memory that is the
+    file's."""
+    move = getattr(family, "moved", lambda name, weight, config: {name: weight})
+    held = getattr(family, "held", lambda name, settings, config: 1.0)
     for path in files_of(folder):
         with safe_open(readable(path), framework="pt") as file:
-            for theirs in file.keys():  # noqa: SIM118  it is no dictionary
-                if theirs.endswith(family.COMPUTED):
-                    continue
-                name = our_name(theirs, family)
-                if name == "lm_head.weight" and config.tie_embeddings:
-                    continue
-                move = getattr(family, "moved", lambda name, weight, config: {name: weight})
-                yield from move(name, file.get_tensor(theirs), config).items()
+            names = [name for name in file.keys() if not name.endswith(family.COMPUTED)]  # noqa: SIM118
+        for theirs in names:
+            name = our_name(theirs, family)
+            if name == "lm_head.weight" and config.tie_embeddings:
+                continue
+            with safe_open(path, framework="pt") as file:  # anew, as it keeps in memory what was read of it
+                stored = file.get_tensor(theirs)
+            for ours, weight in move(name, stored, config).items():
+                yield ours, multiplied(weight, held(ours, settings, config))
+    yield from getattr(family, "given", lambda config: {})(config).items()
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -142,20 +185,8 @@ def our_name(theirs: str, family: ModuleType) -> str:
 
 
 def multiplied(weight: Tensor, factor: float) -> Tensor:
-    """The weight times a number, in float32: in the fewer bits that it may be stored in, more would be lost."""
+    """The weight times a number, in float32: in the fewer bits that it may be stored in, it would be rounded twice."""
     return weight if factor == 1 else weight.float() * factor
-
-
-def converted(name: str, stored: Tensor, dtype: torch.dtype | None) -> Tensor:
-    """A weight in memory of its own; ModelError unless it holds finite numbers."""
-    if not stored.is_floating_point():
-        raise ModelError("{name} should hold floating-point numbers, got {got}", name=name, got=stored.dtype)
-    weight = stored.to(dtype or stored.dtype, copy=True)
-    if not all(math.isfinite(end) for end in weight.float().aminmax()):
-        raise ModelError(
-            "{name} holds numbers that are not finite: the file is damaged, or its training went wrong", name=name
-        )
-    return weight
 
 
 def ends_of(folder: Path, fields: dict) -> list[int]:

@@ -12,8 +12,9 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.errors import ModelError
+from model.placement import Placement, model_of
 from model.pretrained.tokenizer import SPACE, PretrainedTokenizer, of_marked_spaces
-from model.reading import model_of, readable, weight_shapes
+from model.reading import readable, weight_shapes
 from model.transformer_lm import TransformerLM
 
 HEADER = struct.Struct("<7i")  # D, F, L, H, G, V (negative where the unembedding is a table of its own), C
@@ -40,7 +41,9 @@ NAMES = (
 )
 
 
-def load_llama2c(path: Path) -> tuple[TransformerLM, PretrainedTokenizer]:
+def load_llama2c(
+    path: Path, dtype: torch.dtype = torch.float32, placement: Placement | None = None
+) -> tuple[TransformerLM, PretrainedTokenizer]:
     """The model of a `.bin` file and the tokenizer of the only `tok*.bin` beside it.
 
     Raises:
@@ -61,7 +64,8 @@ def load_llama2c(path: Path) -> tuple[TransformerLM, PretrainedTokenizer]:
             "{file} should have {wanted:,} bytes by its header, got {got:,}", file=path.name, wanted=wanted, got=size
         )
     tokenizer = read_tokenizer(readable(beside[0]), config.vocab_size)
-    return model_of(config, weights_of(path, places)), tokenizer
+    weights = ((name, weight.to(dtype)) for name, weight in weights_of(path, places).items())
+    return model_of(config, weights, dtype, placement), tokenizer
 
 
 def config_of(header: bytes, name: str) -> ModelConfig:

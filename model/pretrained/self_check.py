@@ -17,7 +17,9 @@ from model.transformer_lm import TransformerLM
 
 KNOWN_LOGITS = "known_logits.safetensors"  # `token_ids` (T,) and `logits` (T, V) of whoever wrote the folder
 TEXT, MOST_TOKENS = "Once upon a time there was a fox who wanted the moon. It said: 1 + 1 = 2.", 16
-TOLERANCE = 1e-4  # of the largest logit; float32 rounds to 6e-8 of it, and every layer adds to that
+# Of the largest logit: float32 rounds to 6e-8 of it, and every layer adds to that; 16 bits to 5e-4 or 4e-3, and small
+# models of every family lie up to 29 times that from transformers' numbers, which are as far from the exact ones.
+TOLERANCES = {torch.float32: 1e-4, torch.float16: 32 * 2.0**-11, torch.bfloat16: 32 * 2.0**-8}
 
 
 @dataclass(frozen=True)
@@ -28,16 +30,18 @@ class Agreement:
         reference: whose these are: "transformers", or "stored" for logits that lay beside the weights.
         largest: of |logit here − logit there| over all positions and tokens.
         scale: the largest |logit| there.
+        dtype: of the model here.
     """
 
     reference: str
     largest: float
     scale: float
+    dtype: torch.dtype = torch.float32
 
     @property
     def holds(self) -> bool:
         """Whether rounding explains the difference; not where it is no number."""
-        return self.largest <= TOLERANCE * max(1.0, self.scale)
+        return self.largest <= TOLERANCES.get(self.dtype, 1e-4) * max(1.0, self.scale)
 
 
 def self_check(folder: Path, lm: TransformerLM, tokenizer: Tokenizer | PretrainedTokenizer) -> Agreement | None:
@@ -52,7 +56,7 @@ def self_check(folder: Path, lm: TransformerLM, tokenizer: Tokenizer | Pretraine
         return agreement("stored", lm, token_ids, known)
     if folder.is_dir() and importlib.util.find_spec("transformers"):
         token_ids = ids_of(tokenizer)
-        return agreement("transformers", lm, token_ids, logits_of_transformers(folder, token_ids, lm.device))
+        return agreement("transformers", lm, token_ids, logits_of_transformers(folder, token_ids, lm))
     return None
 
 
@@ -65,7 +69,7 @@ def agreement(reference: str, lm: TransformerLM, token_ids: list[int], known: to
         own = lm(torch.tensor([token_ids], device=lm.device))[0].float().cpu()  # (T, V)
     if known.shape != own.shape:
         raise ModelError("the logits beside it are {got}, its own {own}", got=tuple(known.shape), own=tuple(own.shape))
-    return Agreement(reference, (own - known).abs().max().item(), known.abs().max().item())
+    return Agreement(reference, (own - known).abs().max().item(), known.abs().max().item(), lm.dtype)
 
 
 def ids_of(tokenizer: Tokenizer | PretrainedTokenizer) -> list[int]:
@@ -73,17 +77,18 @@ def ids_of(tokenizer: Tokenizer | PretrainedTokenizer) -> list[int]:
     return [*tokenizer.beginning, *tokenizer.encode(TEXT)][:MOST_TOKENS]
 
 
-def logits_of_transformers(folder: Path, token_ids: list[int], device: torch.device) -> torch.Tensor:
-    """(T, V) in float32, computed from the same files; no code of theirs is run, and no pickled weights are read."""
+def logits_of_transformers(folder: Path, token_ids: list[int], lm: TransformerLM) -> torch.Tensor:
+    """(T, V) as float32, computed from the same files in the type of our model; no code of theirs is run, no pickled
+    weights are read."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     from transformers import AutoModelForCausalLM  # takes seconds, and most visitors have it not
 
     safe = {"local_files_only": True, "trust_remote_code": False, "use_safetensors": True}
     try:
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **safe).to(device).eval()
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=lm.dtype, **safe).to(lm.device).eval()
         with torch.inference_mode():
-            return model(torch.tensor([token_ids], device=device)).logits[0].float().cpu()
+            return model(torch.tensor([token_ids], device=lm.device)).logits[0].float().cpu()
     except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
         raise ModelError("transformers cannot open it: {why}", why=error) from None
 

@@ -1,11 +1,11 @@
 """A person at the page: what they see and what they do."""
 
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, TimeoutError, expect
 
 CELL = """(plot, [x, y]) => {
   const { xaxis, yaxis } = plot._fullLayout, box = plot.getBoundingClientRect();
@@ -17,9 +17,15 @@ BEGIN_AGAIN = """(state) => {
   document.activeElement.blur();
   scrollTo(0, 0);
   sessionStorage.clear();
+  for (const close of document.querySelectorAll(".toast-close")) close.click();
   dispatchEvent(new PopStateEvent("popstate", { state: { run: Date.now(), own: {}, state } }));
 }"""
 IS_AS = "Object.keys(given).every((name) => name === 'turn' || String(page.state[name]) === String(given[name]))"
+IN_ADDRESS = """(fields) => {
+  const query = new URLSearchParams(location.search);
+  return Object.keys(fields).every((name) => query.get(name) === fields[name]);
+}"""
+AT_REST = "document.querySelector('#views')?.getAttribute('aria-busy') === 'false'"
 RAN = "page.state.turn > given && document.querySelectorAll('#strip .chip').length === page.state.prompt.length"
 # Keeps the page's modules for expressions, which are to be no asynchronous functions: `wait_for_function` takes the
 # promise of one for its value, and that is true.
@@ -78,7 +84,7 @@ class Person:
 
     def at_rest(self) -> "Person":
         """Once nothing that was asked of Python is still to be answered."""
-        expect(self.page.locator("#views")).to_have_attribute("aria-busy", "false")
+        self.page.wait_for_function(AT_REST)
         return self
 
     def all_marked(self):
@@ -166,8 +172,10 @@ class Person:
 
     def expect_selected(self, **fields):
         """The state and, in time, the URL have these values."""
-        for name, value in fields.items():
-            expect(self.page).to_have_url(re.compile(rf"[?&]{name}={re.escape(str(value))}(&|$)"))
+        given = {name: str(value) for name, value in fields.items()}
+        with suppress(TimeoutError):  # where it is not so, what there is instead is told
+            self.page.wait_for_function(IN_ADDRESS, arg=given)
+        assert {name: self.url.get(name) for name in fields} == given
         state = self.state
         assert {name: state[name] for name in fields} == fields
 
@@ -191,7 +199,9 @@ class Person:
 
     @property
     def url(self) -> dict[str, str]:
-        return {name: values[0] for name, values in parse_qs(urlsplit(self.page.url).query).items()}
+        return {
+            name: values[0] for name, values in parse_qs(urlsplit(self.page.url).query, keep_blank_values=True).items()
+        }
 
 
 def draws(drawing: Locator) -> int:

@@ -3,8 +3,8 @@
 from playwright.sync_api import expect
 
 
-def test_a_visitor_leaves_out_what_the_model_expects_before_a_text(person):
-    person.open("attention", checkpoint="stories260K", text="Once upon a time")
+def test_a_visitor_leaves_out_what_the_model_expects_before_a_text(newcomer):
+    person = newcomer().open(checkpoint="stories260K", text="Once upon a time")
     chips, begun = person.page.locator("#strip .chip"), person.page.get_by_label("begins with <s>")
     expect(chips).to_have_text(["<s>", " Once", " upon", " a", " time"])
     expect(begun).to_be_checked()

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from .conftest import DESK, PATIENCE
+from .conftest import DESK, PATIENCE, leave
 from .person import Person
 
 ROOT = Path(__file__).parents[2]
@@ -67,9 +67,12 @@ def server(checkpoints):
 
 
 @pytest.fixture
-def somebody(profile, address):
-    """Makes a person whose page may fail to load what it asks for, and nothing else."""
+def somebody(profile, address, kept_page):
+    """Makes a person whose page may fail to load what it asks for, and nothing else. Nobody else's page is open: what
+    happens to the profile, as going offline, happens to all its pages."""
     pages, errors = [], []
+    while kept_page:
+        leave(kept_page.pop())
 
     def arrive(address=address, **query) -> Person:
         page = profile.new_page()

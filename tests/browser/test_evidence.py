@@ -5,13 +5,6 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from .person import Person
-
-
-@pytest.fixture
-def person(regular) -> Person:
-    return regular
-
 
 @pytest.mark.exhaustive
 def test_no_figure_offers_to_upload_itself(person):

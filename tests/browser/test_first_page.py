@@ -59,6 +59,7 @@ def test_the_page_is_seen_once_it_is_put_together_and_does_not_jump_then(newcome
     guess = person.page.locator("#guess")
     expect(guess).to_be_visible()
     assert person.page.evaluate("seenAtFirst") is False
+    expect(person.page.locator("#steps")).to_be_hidden()  # as it is until the guess is made
     before = guess.bounding_box()
     held[0].continue_()
     expect(guess.locator(".see")).to_be_visible()

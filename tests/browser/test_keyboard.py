@@ -5,13 +5,6 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from .person import Person
-
-
-@pytest.fixture
-def person(regular) -> Person:
-    return regular
-
 
 def test_arrow_keys_walk_along_the_strip(person):
     last = person.chips.count() - 1

@@ -24,9 +24,8 @@ SELECTED_TAB = """() => {
 OVERFLOW = "document.scrollingElement.scrollWidth - innerWidth"
 
 
-def test_the_theme_changes_page_and_figures(person):
-    colours = []
-    person.page.emulate_media(reduced_motion="reduce")  # colours change at once
+def test_the_theme_changes_page_and_figures(newcomer):
+    person, colours = newcomer(reduced_motion="reduce").open(), []  # colours change at once
     for theme in (LIGHT, DARK, LIGHT):
         assert (person.pattern.evaluate(FONT), person.prediction.evaluate(ACCENT)) == (theme.text, theme.accent)
         accent, selected_tab = person.page.evaluate(SELECTED_TAB)
@@ -61,7 +60,8 @@ def test_no_mark_between_links_stands_beside_a_single_one(person):
 
 
 @pytest.mark.exhaustive
-def test_figures_take_the_width_they_are_given(person):
+def test_figures_take_the_width_they_are_given(newcomer):
+    person = newcomer().open()
     person.page.set_viewport_size({"width": 1100, "height": 900})
     person.page.wait_for_function(FITS)
     assert person.page.evaluate(OVERFLOW) <= 0

@@ -158,7 +158,8 @@ def test_what_cannot_be_run_is_refused_and_the_page_keeps_what_it_had(person):
 
 
 @pytest.mark.exhaustive
-def test_a_model_that_appears_can_be_chosen_and_is_told_to_be_another_once_it_is(person, checkpoints):
+def test_a_model_that_appears_can_be_chosen_and_is_told_to_be_another_once_it_is(newcomer, checkpoints):
+    person = newcomer().open()
     later = checkpoints / "later"
     later.symlink_to(checkpoints / "tiny")
     try:

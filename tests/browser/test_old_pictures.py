@@ -36,6 +36,7 @@ def held(person, about: str):
     over = True
     for route in waiting:
         route.continue_()
+    person.page.unroute("**/component_server/**", hold)
 
 
 @pytest.mark.exhaustive

@@ -5,8 +5,8 @@ import time
 from playwright.sync_api import expect
 
 
-def test_a_visitor_opens_a_model_by_its_name(person, hub):
-    person.open("attention", text="Once upon a time")
+def test_a_visitor_opens_a_model_by_its_name(newcomer, hub):
+    person = newcomer().open(text="Once upon a time")
     row, models = person.page.locator("#open-model"), person.page.get_by_label("model", exact=True)
     models.select_option(label="Open a model…")
     name = row.locator("input")

@@ -7,19 +7,12 @@ from playwright.sync_api import expect
 
 from explorer.lessons.examples import EXAMPLES
 
-from .person import Person
-
 OPEN_AND_CHOOSE = """(async ([view, layer]) => {
   document.querySelector(`[role=tab][data-tab-id=${view}]`).click();
   while (page.state.view !== view) await new Promise((done) => setTimeout(done));
   choosing.pick({ layer, head: layer });
 })(given)"""
 SHAPES = "plot => plot._fullLayout.shapes.filter(s => s.type === 'rect').map(s => [s.x0, s.x1, s.y0, s.y1])"
-
-
-@pytest.fixture
-def person(regular) -> Person:
-    return regular
 
 
 def test_a_small_head_becomes_the_large_one(person):

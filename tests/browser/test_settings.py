@@ -9,11 +9,6 @@ from .person import Person, draws
 
 
 @pytest.fixture
-def person(regular) -> Person:
-    return regular
-
-
-@pytest.fixture
 def undrawn(person):
     """Fails where the strip or the story was drawn anew, or has other text."""
     drawings = (person.strip, person.story)

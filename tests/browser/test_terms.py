@@ -64,7 +64,8 @@ def test_hover_focus_and_a_tap_tell_of_this_run(person):
 
 
 @pytest.mark.exhaustive
-def test_a_meaning_is_told_where_nobody_answers(person):
+def test_a_meaning_is_told_where_nobody_answers(newcomer):
+    person = newcomer().open()
     term = person.page.locator("[role=tabpanel]:visible .term").first
     expect(term).to_be_visible()
     person.page.route("**/component_server/", lambda _route: None)

@@ -7,11 +7,12 @@ import pytest
 from playwright.sync_api import expect
 
 from explorer.state.alignment import aligned
+from explorer.state.interventions import parse_edits
 from explorer.tracing.capture import capture
 from explorer.views.style import LIGHT
 from explorer.web.events.run_events import FIRST_PROMPT
 
-from .painted import cell_colours, model, on_scale, pixels, run_on_show
+from .painted import cell_colours, model, on_scale, pixels
 
 OTHER = "Once upon a time there was an old owl who wanted the sun."
 
@@ -60,31 +61,61 @@ def test_another_prompt_stands_beside_this_one(person):
     expect(person.page.locator("#attention-stages .plot")).to_be_visible()
 
 
-def test_what_is_painted_is_the_difference_of_two_runs_of_the_model(person):
-    """Of the large pattern, at tokens that stand beside each other, in the colours of either side of zero."""
-    compare(person)
-    trace, state = run_on_show(person), person.state
-    lm, tokenizer = model(state["checkpoint"])
-    other = capture(lm, tokenizer.encode(OTHER), tokenizer=tokenizer)
-    mine, theirs = (run[f"blocks.{state['layer']}.attn.pattern"][state["head"]] for run in (trace, other))
-    partners = aligned(trace.tokens, other.tokens).partners
-    less = np.full_like(mine, np.nan)
+def expect_painted(person):
+    """Of the large pattern what the switch says, worked out from two runs of the models, in its colours: a difference
+    at tokens that stand beside each other, and on either side of zero."""
+    state = person.state
+    mine, theirs = (
+        capture(lm, state[f"{of}prompt"], parse_edits(state[f"{of}edits"]), tokenizer=tokenizer)
+        for of in ("", "b.")
+        for lm, tokenizer in (model(state[f"{of}checkpoint"]),)
+    )
+    partners = aligned(mine.tokens, theirs.tokens).partners
+    first, second = (run[f"blocks.{state['layer']}.attn.pattern"][state["head"]] for run in (mine, theirs))
+    if state["shown"] != "difference":
+        shown = first if state["shown"] == "a" else second
+        painted = cell_colours(person.pattern, shown.shape)
+        assert np.abs(painted - on_scale(LIGHT.sequential, shown))[np.tri(len(shown), dtype=bool)].max() <= 2
+        return
+    less = np.full_like(first, np.nan)
     for query, there in enumerate(partners):
         for key, beside in enumerate(partners[: query + 1]):
             if None not in (there, beside):
-                less[query, key] = mine[query, key] - theirs[there, beside]
+                less[query, key] = first[query, key] - second[there, beside]
     seen = ~np.isnan(less)
     largest = np.abs(less[seen]).max()
     assert largest > 0.01 and seen.sum() > len(less)
     painted = cell_colours(person.pattern, less.shape)
     expected = on_scale(LIGHT.diverging, (np.nan_to_num(less) / largest + 1) / 2)
     assert np.abs(painted - expected)[seen].max() <= 2
-    shown(person, "A")
-    painted = cell_colours(person.pattern, mine.shape)
-    assert np.abs(painted - on_scale(LIGHT.sequential, mine))[np.tri(len(mine), dtype=bool)].max() <= 2
-    shown(person, "B")
-    painted = cell_colours(person.pattern, theirs.shape)
-    assert np.abs(painted - on_scale(LIGHT.sequential, theirs))[np.tri(len(theirs), dtype=bool)].max() <= 2
+
+
+def test_what_is_painted_is_the_difference_of_two_runs_of_the_model(person):
+    compare(person)
+    for name in ("A − B", "A", "B"):
+        if name != "A − B":
+            shown(person, name)
+        expect_painted(person)
+
+
+def test_pictures_are_never_those_of_what_was_asked_before(person):
+    """Whatever is changed between two presses of the switch, and however soon."""
+    compare(person)
+    changes = {
+        "head": lambda: person.evaluate("choosing.pick({ layer: 1, head: 0 })"),
+        "change": lambda: person.evaluate("choosing.setEdits(['blocks.0.attn.z.1*zero'])"),
+        "change of B": lambda: person.evaluate("choosing.setEdits(['blocks.0.attn.z.0*zero'], 'b.edits')"),
+        "prompt": lambda: person.run("Once upon a time there was a red hen who wanted the moon."),
+    }
+    others = {"B": ("A", "A − B"), "A − B": ("A", "B"), "A": ("A − B", "B")}
+    for change, last in zip(changes.values(), ("A", "B", "A − B", "A"), strict=True):
+        for name in others[last]:
+            switch(person, name).click()
+        change()
+        with person.redrawn(person.pattern):
+            switch(person, last).click()
+        expect(person.at_rest().page.locator(".stale:visible")).to_have_count(0)
+        expect_painted(person)
 
 
 @pytest.mark.exhaustive

@@ -61,7 +61,7 @@ def test_a_picture_that_is_led_to_stays_in_sight_when_more_is_drawn_above_it(new
     with person.page.expect_request("**/component_server/**"):
         link.click()
     person.page.locator(f"#{picture}").evaluate(
-        "(picture) => picture.parentElement.prepend(Object.assign(document.createElement('div'), { style: 'min-height: 3000px' }))"
+        "({ parentElement }) => { parentElement.style.paddingTop = '3000px'; }",
     )
     expect(person.page.locator(f"#{picture}")).not_to_be_in_viewport()
     held[0].continue_()

@@ -20,6 +20,7 @@ from explorer.explain.source import Source
 from explorer.explain.working import ALL, Input, take
 from explorer.language import N_, _, look_up
 from explorer.state.errors import NoSuchPoint
+from explorer.tracing.matrices import product
 from explorer.tracing.trace import Trace
 
 MEASURES = {
@@ -55,10 +56,11 @@ def lens_cell(trace: Trace, depth: int, position: int, token_id: int, kind: str)
         "entropy": (lambda: read.entropy[depth, 0], "entropy = np.maximum(0, log_total"),
     }[kind]
     x, inputs = read_at(trace, depth, position)
-    table, from_table = take(trace, "lm_head.weight")
+    table = trace.weights["lm_head.weight"]
+    from_table = Input("lm_head.weight", (), table.shape)
     biases, from_biases = take(trace, "lm_head.bias") if trace.config.unembedding_bias else (None, None)
     inputs = [*inputs, from_biases] if from_biases else inputs
-    plain = table @ x if biases is None else table @ x + biases
+    plain = product(x, table) if biases is None else product(x, table) + biases
     cap = trace.config.logit_cap
     within = plain if cap is None else cap * np.tanh(plain / cap)
     logits = shared(trace, "logits", within, position)  # (V,)
@@ -70,7 +72,8 @@ def lens_cell(trace: Trace, depth: int, position: int, token_id: int, kind: str)
             symbols = _("{symbols}, logit = {capped}", symbols=symbols, capped=written("u", cap))
 
         def numbers() -> str:
-            total = products(table[token_id], x) + ("" if biases is None else f" + {factor(biases[token_id])}")
+            total = products(take(trace, "lm_head.weight", token_id)[0], x)
+            total += "" if biases is None else f" + {factor(biases[token_id])}"
             if cap:
                 return _(
                     "u = {sum} = {plain}, logit = {capped} = {logit}; {rest}",

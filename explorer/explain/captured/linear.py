@@ -6,8 +6,9 @@ import numpy as np
 
 from explorer.explain.notation import factor, number, products
 from explorer.explain.source import Source
-from explorer.explain.working import ALL, Index, Working, take
+from explorer.explain.working import ALL, Index, Input, Working, take
 from explorer.language import N_, look_up
+from explorer.tracing.matrices import in_parts
 from explorer.tracing.trace import Trace
 
 
@@ -89,15 +90,15 @@ class Linear:
         of_heads, rows = trace[self.x].ndim == 3, self.rows(trace, at)
         x, read = take(trace, self.x, *[ALL] * of_heads, at[-2])
         x = side_by_side(x) if of_heads else x
-        weight, from_weight = take(trace, f"{self.map}.weight", rows)
-        value, sizes, inputs = dots(x, weight), dots(lengths(x), lengths(weight)), (read, from_weight)
-        bias = None
+        value, sizes, from_weight = mapped(x, trace, f"{self.map}.weight", rows)
+        inputs, bias = (read, from_weight), None
         if f"{self.map}.bias" in trace.weights:
             bias, from_bias = take(trace, f"{self.map}.bias", rows)
             value, sizes, inputs = value + bias, sizes + np.abs(bias), (*inputs, from_bias)
 
         def numbers() -> str:
             plus = "" if bias is None else f" + {factor(bias)}"
+            weight, _from_weight = take(trace, f"{self.map}.weight", rows)
             return f"{self.symbol} = {products(weight, x)}{plus} = {number(value)}"
 
         symbols = look_up(WITHOUT_BIAS if bias is None else WITH_BIAS, symbol=self.symbol, x=short(self.x))
@@ -114,6 +115,22 @@ class Linear:
 
     def split(self, y: np.ndarray) -> np.ndarray:
         return y.reshape(len(y), self.heads, -1).swapaxes(0, 1) if self.heads and y.ndim == 2 else y
+
+
+def mapped(x: np.ndarray, trace: Trace, name: str, rows: int | slice) -> tuple[np.ndarray, np.ndarray, Input]:
+    """Products of each vector of x, (…, D), with some rows of a weight, and how large their terms are, (…, m), or (…)
+    of one row: in float64, of which there is never more than a part of the weight."""
+    if not isinstance(rows, slice):
+        row, read = take(trace, name, rows)
+        return x @ row, lengths(x)[..., 0] * np.linalg.norm(row), read
+    weight = trace.weights[name]
+    count = len(range(*rows.indices(len(weight))))
+    value, of_rows = np.empty((*x.shape[:-1], count)), np.empty(count)
+    for place, part in in_parts(weight, rows):
+        wide = part.astype(np.float64)
+        np.matmul(x, wide.T, out=value[..., place])
+        of_rows[place] = np.linalg.norm(wide, axis=-1)
+    return value, lengths(x) * of_rows, Input(name, (rows,), (count, *weight.shape[1:]))
 
 
 def side_by_side(x: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from explorer.language import N_, look_up
 from explorer.tracing.trace import Trace
 
 NORM_LINES = {
-    "rmsnorm": Source("model/layers/rmsnorm.py", "return (x32 * inverse_rms)"),
+    "rmsnorm": Source("model/layers/rmsnorm.py", "return ((x32 * inverse_rms)"),
     "layernorm": Source("model/layers/layernorm.py", "return F.layer_norm("),
 }
 

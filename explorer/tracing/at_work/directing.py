@@ -2,13 +2,13 @@
 
 from functools import partial
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from explorer.tracing.at_work.work import Change, Passes, Work
 from explorer.tracing.directions import direction
 from explorer.tracing.mean_stream import mean_stream
+from explorer.tracing.stored_weights import StoredWeights
 from model.transformer_lm import TransformerLM
 
 
@@ -16,12 +16,7 @@ class Directing(Work):
     """Vectors x (…, D) and the direction u (D,), of length 1."""
 
     def changes(self, lm: TransformerLM, passes: Passes) -> list[Change]:
-        weights = lm.state_dict()
-
-        def read(name: str) -> np.ndarray:
-            return weights[name].detach().double().cpu().numpy()
-
-        unit = direction(lm.config, read, self.edit.recipe, partial(mean_stream, lm))
+        unit = direction(lm.config, StoredWeights(lm).__getitem__, self.edit.recipe, partial(mean_stream, lm))
         unit = torch.tensor(unit, dtype=torch.float32, device=lm.device)
 
         def change(module, inputs, output):

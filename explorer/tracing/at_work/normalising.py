@@ -1,9 +1,10 @@
 """Another kind of norm in the place of the model's."""
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from explorer.tracing.at_work.work import Change, Passes, Work
+from model.offloading import weight_reader
 from model.transformer_lm import TransformerLM
 
 
@@ -11,19 +12,22 @@ class Normalising(Work):
     """Of `Norm`; the formulas of norms ask `analysis.norms.kinds` which they are."""
 
     def changes(self, lm: TransformerLM, passes: Passes) -> list[Change]:
+        module, names = lm.taps[self.edit.tap], ("weight", "bias")
+        kept = {name: weight_reader(lm, f"{self.edit.tap}.{name}") for name in names if hasattr(module, name)}
+
         def normalise(module, inputs, output):
             (x,) = inputs
-            return torch.where(passes.rows(self.edit, output), self.normalised(module, x.float(), output), output)
+            gain, shift = (kept[name]().to(x.device) if name in kept else None for name in names)
+            changed = self.normalised(x.float(), gain, shift, module.eps)
+            return torch.where(passes.rows(self.edit, output), changed.to(output.dtype), output)
 
-        return [(lm.taps[self.edit.tap], normalise)]
+        return [(module, normalise)]
 
-    def normalised(self, module: nn.Module, x: Tensor, output: Tensor) -> Tensor:
-        """What the norm would make of float32 vectors, in the dtype of what it made of them."""
-        shift = getattr(module, "bias", None)
+    def normalised(self, x: Tensor, gain: Tensor, shift: Tensor | None, eps: float) -> Tensor:
+        """What the norm would make of float32 vectors."""
         if self.edit.by == "none":
-            return (x * module.weight).to(output.dtype)
+            return x * gain
         if self.edit.by == "layernorm":
             x = x - x.mean(-1, keepdim=True)
-        x = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + module.eps)
-        x = x.to(output.dtype) * module.weight
+        x = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps) * gain
         return x if shift is None else x + shift

@@ -16,6 +16,7 @@ from explorer.tracing.patching.contrast import METRICS, Contrast
 from explorer.tracing.patching.parts import taps_of
 from explorer.tracing.patching_question import Receiver
 from explorer.tracing.work import go_on, tokens_at_once
+from model.offloading import weight_of
 from model.transformer_lm import TransformerLM
 
 
@@ -97,7 +98,8 @@ def _before(lm: TransformerLM, receiver: Receiver) -> int:
 
 def _written(lm: TransformerLM, layer: int, heads: Tensor, z: Tensor) -> Tensor:
     """What each of some heads alone writes to the stream, without the bias: z (1, H, T, d) -> (N, T, D)."""
-    weight = lm.blocks[layer].attn.o_proj.weight.unflatten(1, (lm.config.num_heads, -1))  # (D, H, d)
+    weight = weight_of(lm, f"blocks.{layer}.attn.o_proj.weight").to(z.device)
+    weight = weight.unflatten(1, (lm.config.num_heads, -1))  # (D, H, d)
     return torch.einsum("nti,oni->nto", z[0, heads], weight[:, heads])
 
 

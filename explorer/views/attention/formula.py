@@ -28,6 +28,15 @@ CELL = {  # whether scores are capped -> from the products to a weight
 
 def formula(trace: Trace, selection: Selection) -> str:
     layer, head, query, key = selection.layer, selection.head, selection.query, selection.key
+    if not (trace.has("blocks.*.attn.scores") and trace.has("blocks.*.attn.q") and trace.has("blocks.*.attn.k")):
+        return _(
+            "layer {layer} head {head}, query {query} → key {key}: weight = {weight}",
+            layer=layer,
+            head=head,
+            query=query,
+            key=key,
+            weight=number(trace[f"blocks.{layer}.attn.pattern"][head, query, key]),
+        )
     cell = attention_cell(trace, layer, head, query, key)
     whose = _("layer {layer} head {head}", layer=layer, head=head)
     if shared := shared_head(trace.config, head):

@@ -107,7 +107,7 @@ VIEW = View(
         "is what that list says before any layer has worked."
     ),
     formula=formula,
-    needs=("blocks.*.resid_post", "logits"),
+    needs=("blocks.*.resid_post", "logits", "lm_head.weight"),
     otherwise=lambda config: _("Too little was captured of this model to follow its prediction."),
     panels=(
         Panel(

@@ -115,7 +115,10 @@ VIEW = View(
         "another token above to see where it looks from there."
     ),
     formula=formula,
-    needs=("embed", "blocks.*.attn.pattern", "blocks.*.attn.z", "blocks.*.ffn.out", "blocks.*.resid_post", "logits"),
+    needs=(
+        *("embed", "blocks.*.attn.pattern", "blocks.*.attn.z", "blocks.*.ffn.out", "blocks.*.resid_post", "logits"),
+        "lm_head.weight",
+    ),
     otherwise=otherwise,
     panels=(
         Panel(

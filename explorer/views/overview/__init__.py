@@ -127,7 +127,7 @@ VIEW = View(
         "logit: choose a part to open it."
     ),
     formula=formula,
-    needs=("embed", "blocks.*.attn.z", "blocks.*.ffn.out", "blocks.*.resid_post", "logits"),
+    needs=("embed", "blocks.*.attn.z", "blocks.*.ffn.out", "blocks.*.resid_post", "logits", "lm_head.weight"),
     otherwise=lambda config: _("Too little was captured of this model to draw its map."),
     controls=("query", "target", "rival"),
     panels=(

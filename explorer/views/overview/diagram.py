@@ -52,7 +52,7 @@ class Word:
         x, y: where it is, in the middle of its height.
         text: plain.
         kind: "title", "token" or "name" and "number" of something; "heading" of numbers, "sum" for what is
-            added, "tick" for ends of the colours.
+            added, "tick" for ends of the colours, "apart" for the sign at what differs.
         side: what of the text is at x: its "start", "middle" or "end".
     """
 

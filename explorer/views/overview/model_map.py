@@ -10,6 +10,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.overview.diagram import Diagram, Sheet, Word
 from explorer.views.overview.flow import flows, rotations, wires
+from explorer.views.overview.parting import with_parting
 from explorer.views.overview.parts import Parts
 from explorer.views.overview.plan import Box, Plan
 from explorer.views.overview.words import DISCS, beside_blocks, beside_rows, explanations, of_next_tokens
@@ -33,7 +34,7 @@ def draw(trace: Trace, selection: Selection, found: Overview, score: str, alt: s
         return Sheet(plan.size, lines, said, plan.written, legend, plan.scale)
 
     sheets = sheet(wide, beside_rows(wide, found, adds), longest=7), sheet(tall, beside_blocks(tall, found), longest=24)
-    return Diagram(drawn, sheets, largest, alt)
+    return with_parting(Diagram(drawn, sheets, largest, alt), trace.diagnosis)
 
 
 def explained(plan: Plan, row: int) -> Box:

@@ -125,7 +125,10 @@ VIEW = View(
         "Choose which token to explain, and against which other: what they differ by decides which is likelier."
     ),
     formula=formula,
-    needs=("embed", "blocks.*.resid_post", "blocks.*.attn.pattern", "blocks.*.attn.z", "blocks.*.ffn.out", "logits"),
+    needs=(
+        *("embed", "blocks.*.resid_post", "blocks.*.attn.pattern", "blocks.*.attn.z", "blocks.*.ffn.out", "logits"),
+        "lm_head.weight",
+    ),
     otherwise=lambda config: _("Too little was captured of this model to follow its prediction."),
     controls=("query", "target", "rival", "lens"),
     panels=(

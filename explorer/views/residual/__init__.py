@@ -1,6 +1,8 @@
 """Residual stream: the vector of a token that every layer reads and adds to."""
 
-from explorer.analysis.residual import norm_readings, updates
+import numpy as np
+
+from explorer.analysis.residual import has_stages, norm_readings, updates
 from explorer.architecture.layout import layout
 from explorer.architecture.stream import all_sums, norms_of, stream_norms
 from explorer.explain.analysed.residual import (
@@ -35,6 +37,10 @@ def formula(trace: Trace, selection: Selection) -> str:
     layernorm = trace.config.norm == "layernorm"
     whole = _("LayerNorm(x) = (x − mean x) / σ · γ + β") if layernorm else "RMSNorm(x) = x / RMS · g"
     token = quoted(trace.tokens[query])
+    if not trace.has_weights:
+        size = number(np.linalg.norm(trace[f"blocks.{layer}.resid_post"][query]))
+        told = N_("layer {layer}, {token} ({position}): ‖x‖₂ = {length}")
+        return look_up(told, layer=layer, token=token, position=query, length=size)
     lines = [_("layer {layer}, {token} ({position}); {norm}", layer=layer, token=token, position=query, norm=whole)]
     for reading in norm_readings(trace, layer):
         scale = float(reading.scales[query])
@@ -115,6 +121,10 @@ def inspect_normalised(trace: Trace, s: Selection, point: Point) -> Derivation:
     return derivation_of(trace, reading.name if is_after else reading.before, (s.query, point.of("item")))
 
 
+def has_norms(trace: Trace) -> bool:
+    return trace.has_weights
+
+
 VIEW = View(
     name="residual",
     title=N_("Residual stream"),
@@ -126,6 +136,7 @@ VIEW = View(
     ),
     formula=formula,
     needs=("blocks.*.resid_post",),
+    where=has_stages,
     otherwise=lambda config: _("Nothing was captured from this model."),
     controls=("layer", "query"),
     what_ifs=(TOWARDS, WITHOUT, TAKEN_STREAM, *NORMS),
@@ -143,6 +154,7 @@ VIEW = View(
             name="norms",
             title=N_("The chosen token: its length, and what each sublayer adds"),
             draw=lambda trace, s: norms(trace, s.query),
+            needs=("blocks.*.attn.out", "blocks.*.ffn.out"),
             inspect=inspect_length,
             mark=mark_of_updates,
             height=340,
@@ -152,6 +164,7 @@ VIEW = View(
             name="directions",
             title=N_("Which way it adds: along the stream, across it or against it"),
             draw=lambda trace, s: directions(trace, s.query),
+            needs=("blocks.*.attn.out", "blocks.*.ffn.out"),
             inspect=lambda trace, s, point: direction(trace, point.of("item"), s.query),
             selects={"customdata": "layer"},
             mark=mark_of_updates,
@@ -162,6 +175,7 @@ VIEW = View(
             name="scales",
             title=N_("The chosen layer's norms: what they divide each token by"),
             draw=lambda trace, s: norm_scales(trace, s.layer, s.query),
+            where=has_norms,
             inspect=inspect_scale,
             selects={"x": "query"},
             mark=mark_of_norms,
@@ -172,6 +186,7 @@ VIEW = View(
             name="gains",
             title=N_("And what they multiply each dimension by after: the gains"),
             draw=lambda trace, s: gains(trace, s.layer),
+            where=has_norms,
             no_inspection=N_("weights as they were learned: no other number gives them"),
             mark=mark_of_gains,
             height=340,
@@ -181,6 +196,7 @@ VIEW = View(
             name="normalised",
             title=N_("The chosen token's numbers before and after the chosen layer's norms"),
             draw=lambda trace, s: before_and_after(trace, s.layer, s.query),
+            where=has_norms,
             inspect=inspect_normalised,
             mark=mark_of_norms,
             height=420,

@@ -110,7 +110,7 @@ VIEW = View(
         "Choose a token to see how it was built, how well it was predicted, and which tokens have vectors like its own."
     ),
     formula=formula,
-    needs=("embed", "blocks.*.resid_pre", "blocks.*.resid_post", "logits"),
+    needs=("embed", "blocks.*.resid_pre", "blocks.*.resid_post", "logits", "token_embedding.weight"),
     otherwise=lambda config: _("Nothing was captured from this model."),
     controls=("query", "depth", "first_token"),
     panels=(

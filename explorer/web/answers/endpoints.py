@@ -16,6 +16,7 @@ from explorer.views import VIEW_NAMED
 from explorer.web.answers.around_tabs import AroundTabs
 from explorer.web.answers.job_endpoints import JobEndpoints
 from explorer.web.answers.kept_answers import KeptAnswers
+from explorer.web.answers.lesson_answers import LessonAnswers
 from explorer.web.answers.open_view import open_view_of
 from explorer.web.answers.opening_endpoints import OpeningEndpoints
 from explorer.web.answers.view_contents import lists_of_tokens, view_contents, written_on
@@ -39,9 +40,11 @@ class Endpoints:
 
     Args:
         runs: know what the models compute.
+        lessons: what a lesson answers; None for none.
     """
 
-    def __init__(self, runs: Runs):
+    def __init__(self, runs: Runs, lessons: LessonAnswers | None = None):
+        self.lessons = lessons
         self.runs, self.around_tabs, self.opening = runs, AroundTabs(runs), OpeningEndpoints(runs.library)
         self.jobs = JobEndpoints(runs, [self.opening.queue])
         self.kept = KeptAnswers(runs)
@@ -50,8 +53,9 @@ class Endpoints:
     @property
     def functions(self) -> list[Callable]:
         """For the browser to call."""
-        others = self.inspect, self.define, self.direction_of_lists, *self.jobs.functions, *self.opening.functions
-        return [server_function(self.kept_answer, waits, name="answer"), *map(server_function, others)]
+        own = self.inspect, self.define, self.direction_of_lists, self.listed_lessons
+        others = map(server_function, (*own, *self.jobs.functions, *self.opening.functions))
+        return [server_function(self.kept_answer, waits, name="answer"), *others]
 
     def kept_answer(self, about: str, state: Mapping[str, Any], part: int = 0) -> bytes:
         """The same as JSON, and kept where nothing else can become of it."""
@@ -91,6 +95,7 @@ class Endpoints:
             return {"contents": {}, "more": False, "ask": "show"}
         shown = {} if part else {PROBLEM: look_up(RENEWED) if renewed else ""}
         if part == 0:
+            shown |= self.lessons.contents(asked, state, about) if self.lessons else {}
             trace = self.runs.logits(asked.run) if about == "token" else self.runs.trace(asked.run)
             shown |= self.around_tabs.prediction(asked, settings, trace)
             shown |= self.around_tabs.tokens(asked, trace) if about in ("token", "show") else {}
@@ -158,6 +163,14 @@ class Endpoints:
         _lm, trace = self.runs.held(asked.run)  # the model is to stay as long as it is run again
         selection, comparison = asked.selection.within(trace), self.runs.comparison(asked)
         return entry.told(Look(trace, selection, GenerationSettings.parse(state), comparison))
+
+    def listed_lessons(self, state: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The lessons to choose from.
+
+        Args:
+            state: says in which language.
+        """
+        return self.lessons.listed() if self.lessons else []
 
     def direction_of_lists(self, state: Mapping[str, Any], towards: str, away: str) -> str:
         """The recipe of the direction between the means over two lists of prompts, after the layer that is looked at.

@@ -70,9 +70,9 @@ class OpenView:
 
     @property
     def words(self) -> str:
-        missing = [trace.config for trace, _selection in self.told if not self.applies_to(trace)]
+        missing = [trace for trace, _selection in self.told if not self.applies_to(trace)]
         if missing:
-            return self.view.otherwise(missing[0])
+            return self.view.why_not(missing[0])
         subtracts = self.has_other and (self.view.compares or self.shown == "difference")
         bases = bases_told(self.comparison) if subtracts else ""
         return f"{look_up(self.view.words)} {bases}".rstrip()

@@ -15,6 +15,7 @@ from explorer.state.run import MOST_TOKENS
 from explorer.state.settings import LIMITS, GenerationSettings, WritingLimits
 from explorer.state.tree_commands import after, rewritten
 from explorer.tracing.intervening import edited, edited_steps
+from explorer.web.events.lesson_events import LessonEvents
 from explorer.web.events.opening import Opening
 from explorer.web.events.second_run import SecondRun
 from explorer.web.events.toasts import telling, warn
@@ -61,6 +62,7 @@ class GenerationEvents:
         seed: the number box of the seed, which Regenerate counts on.
         opening: knows what runs compute, and where they are looked at.
         limits: of one generation.
+        lessons: know what a step of a lesson asks; None where there are none.
     """
 
     def __init__(
@@ -71,10 +73,11 @@ class GenerationEvents:
         seed: gr.Number,
         opening: Opening,
         limits: WritingLimits,
+        lessons: LessonEvents | None = None,
     ):
         self.update, self.written = update, written
         self.prompt, self.seed, self.opening, self.limits = prompt, seed, opening, limits
-        self.second_run = SecondRun(opening)
+        self.second_run, self.lessons = SecondRun(opening), lessons
 
     @telling
     def on_step(self, state: dict) -> Iterator[dict]:
@@ -110,6 +113,12 @@ class GenerationEvents:
             return {
                 self.update: StateUpdate.pack(asked, {name: getattr(asked.selection, name) for name in OF_TWO_RUNS})
             } | box
+
+        if kind == "lesson" and self.lessons:
+            asked, settings = self.lessons.gone_to(state, move)
+            asked = replace(asked, turn=self.next_turn(state).turn)
+            change = StateUpdate.pack(asked, asked.selection.as_dict() | settings.as_dict())
+            return {self.update: change, self.prompt: self.text_of(asked)}
 
         if kind == "beginning":
             return self.answered(state, self.opening.other_beginning)

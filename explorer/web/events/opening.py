@@ -10,8 +10,9 @@ from explorer.analysis.attribution import attribution
 from explorer.analysis.feed_forward import neurons
 from explorer.language import _
 from explorer.state.errors import UserError
-from explorer.state.page_state import PageState
+from explorer.state.page_state import OF_OTHER, PageState
 from explorer.state.run import MOST_TOKENS, Run
+from explorer.state.selection import OWN_TABS, Selection
 from explorer.tracing.runs import Runs
 from explorer.tracing.translation import is_begun, without_beginning
 from explorer.views.explained import explained
@@ -58,8 +59,14 @@ class Opening:
         return replace(asked, run=replace(run, prompt=prompt))
 
     def restored(self, state: Mapping[str, Any]) -> PageState:
-        """What a URL asks: its ids, or a prompt given as `text`; what it leaves open: where most is seen."""
-        asked = PageState.parse(state)
+        """What a URL asks: its ids, or a prompt given as `text`; what it leaves open: where most is seen.
+
+        Raises:
+            UserError: also where it says something of a second run that cannot be without more.
+        """
+        asked = PageState.parse(with_other_model(state))
+        if asked.selection.view in OWN_TABS and not self.runs.library.offered.own_module:
+            asked = replace(asked, selection=replace(asked.selection, view=Selection.view))
         look = self.within
         if not asked.run.prompt:
             run = self.run_of(asked.run.checkpoint, str(state.get("text", "")))
@@ -94,3 +101,20 @@ class Opening:
         last = len(self.runs.trace(asked.run)) - 1
         selection = replace(asked.selection, query=last, key=max(0, last - 1))
         return self.within(replace(asked, selection=selection))
+
+
+def with_other_model(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a URL says, with A's model for B's where it gives B a text or changes of its own, and no model.
+
+    Raises:
+        UserError: it says something of B that needs more to make sense.
+    """
+    said = {name for name, value in state.items() if name.startswith(OF_OTHER) and value and value != "0"}
+    names = ", ".join(sorted(said))
+    if not said & {"b.checkpoint", "b.prompt", "b.edits"} and "b.text" not in state:
+        if said:
+            raise UserError(_("an address with {names} needs b.text, b.prompt, b.edits or b.checkpoint", names=names))
+        return state
+    if "b.prompt" not in said and (ids := said & {"b.generated", "b.dropped"}):
+        raise UserError(_("an address with {names} needs b.prompt", names=", ".join(sorted(ids))))
+    return state if "b.checkpoint" in said else {**state, "b.checkpoint": state["checkpoint"]}

@@ -8,13 +8,14 @@ from explorer.architecture.facts import facts
 from explorer.language import N_, _, look_up
 from explorer.lessons.examples import EXAMPLES
 from explorer.state.errors import UserError
-from explorer.state.page_state import PageState, turn_of
+from explorer.state.page_state import OF_OTHER, PageState, turn_of
 from explorer.state.run import Run
 from explorer.state.selection import Selection
 from explorer.state.settings import GenerationSettings
 from explorer.tracing.translation import is_begun
 from explorer.views import unknown_view
 from explorer.web.errors import VISITORS, told
+from explorer.web.events.lesson_events import LessonEvents
 from explorer.web.events.opening import Opening
 from explorer.web.events.other_model import own_continuations, read_by
 from explorer.web.events.toasts import telling, warn
@@ -46,18 +47,29 @@ class Events:
         layout: the widgets they answer with.
         opening: knows what runs compute, and where they are looked at first.
         checkpoint: name of the model a new visitor sees.
+        lessons: know what a step of a lesson asks; None where there are none.
         prompts: counts what each visitor asks about.
     """
 
-    def __init__(self, layout: Layout, opening: Opening, checkpoint: str, prompts: PromptsAMinute | None = None):
-        self.layout, self.opening, self.checkpoint = layout, opening, checkpoint
+    def __init__(
+        self,
+        layout: Layout,
+        opening: Opening,
+        checkpoint: str,
+        lessons: LessonEvents | None = None,
+        prompts: PromptsAMinute | None = None,
+    ):
+        self.layout, self.opening, self.checkpoint, self.lessons = layout, opening, checkpoint, lessons
         self.prompts = prompts or PromptsAMinute()
 
     @telling
     def on_load(self, state: dict, request: gr.Request) -> dict:
         """What a visitor sees first: what the URL says, or else the first example in the tab that the state names."""
         named = {"view": view} if isinstance(view := state.get("view"), str) else {}
-        query = named | dict(request.query_params)
+        query = dict(request.query_params)
+        if self.lessons and query.get("lesson"):
+            query = self.lessons.in_address(query, self.checkpoint)
+        query = named | query
         asked, settings = self.opened(query), GenerationSettings.parse(query)
         change = StateUpdate.pack(asked, asked.selection.as_dict() | settings.as_dict())
         return {self.layout.update: change} | self.widgets(asked, settings)
@@ -67,6 +79,9 @@ class Events:
         first = {"checkpoint": self.checkpoint, "text": FIRST_PROMPT}
         if unknown := unknown_view(query.get("view")):
             warn(UserError(unknown))
+        if unknown := ", ".join(sorted(name for name in query if name.startswith(OF_OTHER) and name not in OTHER)):
+            told_of = _("Of B an address has {known}; {unknown} is left out.", known=", ".join(OTHER), unknown=unknown)
+            warn(UserError(told_of))
         wrong = None
         for left_out, template in LEFT_OUT.items():
             kept = {name: value for name, value in query.items() if name not in (*left_out, *OTHER * bool(left_out))}
@@ -181,7 +196,6 @@ class Events:
             return asked.without_patches()
         return both
 
-    @telling
     def show_model(self, checkpoint: str, top_k: int) -> dict:
         lm, _tokenizer = self.opening.runs.model(checkpoint)
         most = lm.config.vocab_size

@@ -10,7 +10,7 @@ from explorer.lessons.examples import EXAMPLES
 from explorer.lessons.prompt_pairs import PROMPT_PAIRS
 from explorer.state.selection import SIMPLE_TABS
 from explorer.tracing.offered_models import OfferedModels
-from explorer.views import FULL, SIMPLE
+from explorer.views import FULL, OWN, SIMPLE
 from explorer.views.view import Panel, View
 from explorer.web.layout.sampling_panel import SamplingPanel
 from explorer.web.layout.writing_panel import WritingButtons, place_writing
@@ -21,6 +21,7 @@ from explorer.web.protocol import (
     FORMULA,
     GUESS,
     IN_FULL,
+    LESSON,
     LISTS,
     OPEN_MODEL,
     PICKER,
@@ -47,6 +48,8 @@ from explorer.web.widgets.guess import Guess
 from explorer.web.widgets.head_grid import HeadGrid
 from explorer.web.widgets.in_full import InFull
 from explorer.web.widgets.language_list import LanguageList
+from explorer.web.widgets.lesson import Lesson
+from explorer.web.widgets.lessons import Lessons
 from explorer.web.widgets.mode import Mode
 from explorer.web.widgets.model_map import ModelMap
 from explorer.web.widgets.open_model import OpenModel
@@ -82,7 +85,8 @@ class Layout:
             with gr.Column(scale=7, min_width=340):
                 Series(elem_id=SERIES)
                 self.tab: dict[str, gr.Tab] = {}
-                self.steps, self.tabs = self.place_views(SIMPLE, "steps"), self.place_views(FULL, "views")
+                full = (*FULL, *(OWN if offered.own_module else ()))
+                self.steps, self.tabs = self.place_views(SIMPLE, "steps"), self.place_views(full, "views")
                 Glossary(elem_id="glossary")
                 self.open_file = gr.Button(
                     _("Open a saved file"), size="sm", scale=0, min_width=90, elem_id="open-file"
@@ -98,10 +102,12 @@ class Layout:
             self.picker = Picker(offered.names, offered.opens, value=checkpoint, elem_id=PICKER)
             self.facts = Words(elem_id="facts")
             Mode(elem_id="mode")
+            Lessons(elem_id="lessons")
             self.share = gr.Button(_("Copy link"), size="sm", scale=0, min_width=90)
             LanguageList(elem_id="language")
             self.theme = gr.Button(_("Light / dark"), size="sm", scale=0, min_width=100)
         self.open_model = OpenModel(elem_id=OPEN_MODEL)
+        Lesson(elem_id=LESSON)
 
     def place_prompt(self):
         Words(

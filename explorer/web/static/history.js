@@ -16,7 +16,7 @@ let seen = null;
 /** A model's name -> its continuations of a text; it outlives a reload. @type {Record<string, State>} */
 export const own = {};
 
-const OF_RUNS = ["checkpoint", "prompt", "b.checkpoint", "b.prompt", "b.edits"]; // what makes another step of the history
+const OF_RUNS = ["checkpoint", "prompt", "b.checkpoint", "b.prompt", "b.edits", "lesson", "step"]; // what makes another step of the history
 // Steps of one training replace one another, as a slider goes through them.
 const ofRun = (state, name) => (name.endsWith("checkpoint") ? modelOf(state[name]) : String(state[name] ?? ""));
 const isOtherRun = (a, b) => OF_RUNS.some((name) => ofRun(a, name) !== ofRun(b, name));
@@ -26,11 +26,11 @@ export function addressOf(state, address) {
   const url = new URL(address);
   for (const [name, value] of Object.entries(state)) {
     if (name === "lang") continue; // only where somebody chose it, who wrote it there
-    const text = Array.isArray(value) ? value.join(".") : String(value);
+    const text = Array.isArray(value) ? value.join(".") : name === "step" && !state.lesson ? "" : String(value);
     if (text) url.searchParams.set(name, text);
     else url.searchParams.delete(name);
   }
-  url.searchParams.delete("text"); // the ids say the same, exactly
+  for (const text of ["text", "b.text"]) url.searchParams.delete(text); // the ids say the same, exactly
   url.searchParams.delete("turn");
   return url;
 }

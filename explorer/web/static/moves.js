@@ -12,7 +12,8 @@ import { merge, stop } from "./writing.js";
  * @typedef {{ kind: "undo" } | { kind: "take", token: number } | { kind: "go" | "prune", path: number[] }
  *   | { kind: "compare", with: "unchanged" | "model" | "prompt", checkpoint?: string, text?: string }
  *   | { kind: "swap" | "copy" | "close" | "unpin" } | { kind: "pin", a: number, b: number }
- *   | { kind: "pair", pair: number } | { kind: "beginning" }} Move
+ *   | { kind: "pair", pair: number } | { kind: "beginning" }
+ *   | { kind: "lesson", lesson: string, step: number, reply: string, checkpoint?: string }} Move
  */
 
 /** Whether there is a state yet, which Gradio's first event brings. @type {Promise<void>} */
@@ -37,7 +38,9 @@ export function makeMove(move) {
 /** Python has answered the first of the moves; the next is made of the run it led to. @param {any} update */
 export function onMoved(update) {
   if (update?.change?.turn > state.turn) merge(update);
-  if (state.checkpoint !== movedFrom) bus.follow(); // A is what B was: Gradio's own widgets show another model
+  const isStep = moves[0]?.kind === "lesson"; // of which Gradio's own widgets show settings and tab, too
+  if (state.checkpoint !== movedFrom || isStep) bus.follow(); // A is what B was: they show another model
+  if (isStep) bus.open();
   movedFrom = state.checkpoint;
   moves.shift();
   while (moves[0]?.kind === "undo" && !state.generated.length) moves.shift(); // there was no more to be undone

@@ -3,6 +3,7 @@ export const ADVICE: string;
 export const ABOUT: string[];
 export const FORMULA: string;
 export const FULL_TABS: string[];
+export const LESSON: string;
 export const MARK: string;
 export const NEXT_TOKEN: string;
 export const PROBLEM: string;

@@ -13,6 +13,12 @@ EXPLORER = Path(__file__).parents[3] / "explorer"
 EXCEPTIONS = {
     "architecture/facts.py": {"GELU (tanh)": "a name"},
     "explain/analysed/scores.py": {"qᵢ kᵢ / {}": "a formula"},
+    "lessons/course/measures.py": dict.fromkeys(
+        ("token embedding", "position embedding", "query and key norms"), "rows of a table"
+    ),
+    "lessons/course/questions/workings.py": dict.fromkeys(
+        ("up, W₃x", "a · cos − b · sin", "a · sin + b · cos"), "a formula"
+    ),
     "lessons/examples.py": {
         "Once upon a time there was a fox who wanted the moon.": "the model reads it",
         "Zorblat met Mimi. Zorblat said hello to Mimi. Then Zorb": "the model reads it",

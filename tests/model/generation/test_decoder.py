@@ -3,6 +3,7 @@ import torch
 from torch import nn
 
 from model.config import CHOICES, SWITCHES
+from model.generation import decoder
 from model.generation.decoder import IncrementalDecoder
 from model.kv_cache import KVCache
 from model.layers.norms import NORMS
@@ -41,9 +42,11 @@ def name_of(choices: dict) -> str:
     return "-".join(str(value) if isinstance(value, str) else f"{name}={value}" for name, value in choices.items())
 
 
+@pytest.mark.parametrize("most_copied", [decoder.MOST_COPIED, 0])
 @pytest.mark.parametrize("choices", EVERY_MODEL + SWITCHED, ids=name_of)
 @torch.inference_mode()
-def test_logits_are_those_of_the_model_at_every_position(make_lm, token_ids, choices):
+def test_logits_are_those_of_the_model_at_every_position(make_lm, token_ids, choices, most_copied, monkeypatch):
+    monkeypatch.setattr(decoder, "MOST_COPIED", most_copied)
     lm = make_lm(**choices, norm_eps=0.1)
     ids = token_ids[:1]
     logits = decode(IncrementalDecoder(lm), KVCache(lm.config), ids[0])
@@ -122,3 +125,40 @@ def test_a_norm_it_does_not_know_is_used_as_it_is(make_lm, token_ids, monkeypatc
     lm = make_lm(norm="another", norm_placement=norm_placement, qk_norm=True)
     logits = decode(IncrementalDecoder(lm), KVCache(lm.config), token_ids[0])
     torch.testing.assert_close(logits, lm(token_ids[:1])[0], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("choices", [{}, GPT | {"bias": True}], ids=name_of)
+@torch.inference_mode()
+def test_a_large_model_is_decoded_with_its_own_matrices(make_lm, monkeypatch, choices):
+    """Of which a change is one of the decoder's; a small one's copies stay what they were."""
+    for most, follows in ((0, True), (decoder.MOST_COPIED, False)):
+        monkeypatch.setattr(decoder, "MOST_COPIED", most)
+        for name in ("lm_head", "blocks.1.attn.k_proj", "blocks.1.ffn.up_proj"):
+            lm = make_lm(**choices)
+            steps, ids = IncrementalDecoder(lm), torch.tensor([3, 4, 5])
+            before = decode(steps, KVCache(lm.config), ids)
+            weight = lm.get_submodule(name).weight
+            kept = weight.clone()
+            weight.mul_(1.5)
+            assert torch.equal(decode(steps, KVCache(lm.config), ids), before) != follows, name
+            weight.copy_(kept)
+
+
+@torch.inference_mode()
+def test_a_decoder_of_a_large_model_takes_no_memory_for_matrices(make_lm, monkeypatch):
+    monkeypatch.setattr(decoder, "MOST_COPIED", 0)
+    lm = make_lm()
+    least, made = min(w.nbytes for w in lm.parameters() if w.ndim == 2), []
+
+    class Counting(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            found = function(*args, **(kwargs or {}))
+            known = {w.untyped_storage().data_ptr() for w in lm.parameters()}
+            if isinstance(found, torch.Tensor) and found.untyped_storage().data_ptr() not in known:
+                made.append(found.nbytes)
+            return found
+
+    with Counting():
+        IncrementalDecoder(lm)
+    tables = sum(rope.table.nbytes for rope in (lm.rope, lm.local_rope) if rope)
+    assert max(made) <= max(2 * tables, lm.config.vocab_size * 4) and least > 0

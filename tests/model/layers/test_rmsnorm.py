@@ -26,3 +26,13 @@ def test_the_mean_square_does_not_overflow_in_half_precision():
     y = RMSNorm(4).half()(x)
     assert y.dtype == torch.float16
     torch.testing.assert_close(y, torch.ones_like(y))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_gain_of_a_finer_type_is_multiplied_by_in_that(dtype):
+    norm, x = RMSNorm(8), torch.randn(5, 8).to(dtype)
+    norm.weight.data = 1 + torch.rand(8) / 100
+    exact = RMSNorm(8).double()
+    exact.weight.data = norm.weight.data.double()
+    assert norm(x).dtype == dtype
+    assert torch.equal(norm(x), exact(x.double()).to(dtype))

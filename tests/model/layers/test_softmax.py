@@ -21,3 +21,11 @@ def test_rows_masked_throughout_are_zero(dtype):
     probabilities = softmax(x)
     torch.testing.assert_close(probabilities[0], torch.softmax(x[0], -1))
     assert (probabilities[1] == 0).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_numbers_of_16_bits_are_rounded_once(dtype):
+    x = (3 * torch.randn(200, 300)).to(dtype)
+    exact = torch.softmax(x.double(), -1)
+    half_unit = torch.finfo(dtype).eps / 2
+    assert ((softmax(x) - exact).abs() <= 1.01 * half_unit * exact.clamp(min=torch.finfo(dtype).tiny)).all()

@@ -38,8 +38,10 @@ export default function guess(element, { emit }) {
   function reveal() {
     form.hidden = !isHidden;
     seen.hidden = isHidden;
-    document.body.classList.toggle("guessing", isHidden); // the rest of the simple page would tell
+    hideTheRest();
   }
+
+  function hideTheRest() { document.body.classList.toggle("guessing", isHidden); } // of the simple page, which would tell
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -61,6 +63,7 @@ export default function guess(element, { emit }) {
     reveal();
     box.focus();
   });
+  hideTheRest(); // before it is seen at all
   // What was written is told as long as the prompt is the same, and a guess as long as the place is.
   onState(element, () => {
     const now = placeOf(state);

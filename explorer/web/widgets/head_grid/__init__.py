@@ -29,21 +29,22 @@ class HeadGrid(Widget):
     @staticmethod
     def pack(pictures: SmallMultiples) -> dict[str, Any]:
         """The pictures as bytes, 0 to 255 for 0 to 1, or of signed ones for −1 to 1; above 96 tokens a pixel is the
-        largest of several cells, or of signed ones that which is furthest from 0."""
+        largest of several cells, or of signed ones that which is furthest from 0. A head's rows are filled up to a
+        multiple of 4 bytes, as in a bitmap file (static/bitmap.js)."""
         layers, heads, tokens, _ = pictures.values.shape
         block = -(-tokens // MOST_PIXELS)
         pixels = pool(pictures.values, block)
         if pictures.signed:
             least = -pool(-pictures.values, block)
             pixels = (np.where(pixels >= -least, pixels, least) + 1) / 2
-        data = np.rint(pixels * 255).astype(np.uint8).tobytes()
+        filled = np.pad(np.rint(pixels * 255).astype(np.uint8), [(0, 0)] * 3 + [(0, -pixels.shape[-1] % 4)])
         return {
             "layers": layers,
             "heads": heads,
             "tokens": tokens,
             "block": block,
             "pixels": pixels.shape[-1],
-            "data": base64.b64encode(data).decode(),
+            "data": [base64.b64encode(head).decode() for row in filled for head in row],
             "alt": pictures.alt,
             "signed": pictures.signed,
         }
@@ -51,5 +52,7 @@ class HeadGrid(Widget):
 
 def pool(values: np.ndarray, block: int) -> np.ndarray:
     """The largest value of every block × block square of the last two axes, the last squares being cut short."""
+    if block == 1:
+        return values
     starts = np.arange(0, values.shape[-1], block)
     return np.maximum.reduceat(np.maximum.reduceat(values, starts, axis=-1), starts, axis=-2)

@@ -1,4 +1,5 @@
 // @ts-check
+import { bitmapBefore, rowBytes } from "../../static/bitmap.js";
 import { pick } from "../../static/choosing.js";
 import { along, channels } from "../../static/colour.js";
 import { countDraw, find, make, span } from "../../static/dom.js";
@@ -15,14 +16,13 @@ import { onTheme, theme } from "../../static/theme.js";
 export default function headGrid(element) {
   const grid = find(element, ".grid"), readout = find(element, ".readout");
   const selects = JSON.parse(grid.dataset.selects), inspect = evidenceIn(element);
-  let value = null, bytes = null, buttons = []; // of the heads, layer after layer
+  let value = null, buttons = []; // of the heads, layer after layer
   let shape = [0, 0]; // layers and heads that there are buttons of
 
   function load(pictures) {
     value = pictures;
     element.hidden = !value;
     if (!value) return;
-    bytes = Uint8Array.from(atob(value.data), (c) => c.charCodeAt(0));
     grid.ariaLabel = value.alt;
     if (value.layers !== shape[0] || value.heads !== shape[1]) build();
     paint();
@@ -43,14 +43,8 @@ export default function headGrid(element) {
 
   function paint() {
     if (!value) return;
-    const table = colours(value.signed ? theme().diverging : theme().sequential), size = value.pixels;
-    const canvas = make("canvas", { width: size, height: size }), context = canvas.getContext("2d", { willReadFrequently: true });
-    const image = context.createImageData(size, size), pixels = new Uint32Array(image.data.buffer);
-    buttons.forEach((button, n) => {
-      for (let i = 0; i < pixels.length; i++) pixels[i] = table[bytes[n * size * size + i]];
-      context.putImageData(image, 0, 0);
-      button.firstChild.src = canvas.toDataURL(); // a canvas a head would be a layer each, for every frame of the page
-    });
+    const before = bitmapBefore(colours(value.signed ? theme().diverging : theme().sequential), value.pixels, value.pixels);
+    buttons.forEach((button, n) => { button.firstChild.src = before + value.data[n]; });
     countDraw(grid);
   }
 
@@ -83,7 +77,8 @@ export default function headGrid(element) {
     const box = button.firstChild.getBoundingClientRect();
     const pixel = (at, from, length) => Math.max(0, Math.min(value.pixels - 1, Math.floor(((at - from) / length) * value.pixels)));
     const column = pixel(event.clientX, box.left, box.width), row = pixel(event.clientY, box.top, box.height);
-    const share = bytes[((layer * value.heads + head) * value.pixels + row) * value.pixels + column] / 255;
+    const bytes = atob(value.data[layer * value.heads + head]);
+    const share = bytes.charCodeAt(row * rowBytes(value.pixels) + column) / 255;
     const weight = value.signed ? 2 * share - 1 : share;
     return { layer, head, weight, x: column * value.block, y: row * value.block };
   }
@@ -127,11 +122,8 @@ function headButton(layer, head) {
   return make("button", { type: "button", className: "head", ariaLabel, dataset: { layer, head } }, picture);
 }
 
-// A table of 256 colours along a scale, as pixels of a canvas.
+// 256 colours along a scale.
 function colours(scale) {
   const stops = scale.map((hex, i) => [i / (scale.length - 1), channels(hex)]);
-  return Uint32Array.from({ length: 256 }, (nothing, i) => {
-    const [r, g, b] = along(stops, i / 255).map(Math.round);
-    return (255 << 24) | (b << 16) | (g << 8) | r;
-  });
+  return Array.from({ length: 256 }, (nothing, i) => along(stops, i / 255));
 }

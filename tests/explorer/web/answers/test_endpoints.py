@@ -137,6 +137,7 @@ def test_what_the_browser_calls(endpoints):
         "inspect",
         "define",
         "direction_of_lists",
+        "listed_lessons",
         "begin_job",
         "job_progress",
         "leave_job",

@@ -126,10 +126,13 @@ def test_who_holds_pictures_of_older_files_is_told(endpoints, state):
     assert told == {"contents": {}, "more": False, "ask": "show"}
 
 
-@pytest.mark.parametrize(("about", "view"), [("show", "attention"), ("token", "attention"), ("view", "training")])
-def test_what_may_be_otherwise_next_time_is_made_anew(endpoints, state, made, about, view):
+ANEW = [("show", {}), ("token", {}), ("view", {"view": "training"}), ("view", {"lesson": "any"})]
+
+
+@pytest.mark.parametrize(("about", "change"), ANEW, ids=str)
+def test_what_may_be_otherwise_next_time_is_made_anew(endpoints, state, made, about, change):
     for _time in range(2):
-        endpoints.kept_answer(about, state | {"view": view}, 0)
+        endpoints.kept_answer(about, state | change, 0)
     assert len(made) == 2
 
 

@@ -121,3 +121,63 @@ def test_a_pair_begins_with_the_clean_prompt_in_b_and_the_answers_as_proposed(pa
     asked = PageState.parse(now)
     assert runs.text(asked.run)[0] == PROMPT_PAIRS[1].corrupted and runs.text(asked.other)[0] == PROMPT_PAIRS[1].clean
     assert (now["clean_run"], now["answer"], now["wrong"], now["shown"]) == ("b", "", "", "a")
+
+
+TEXT = "the fox asked the owl"
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "edits"),
+    [
+        ({"b.text": "the moon asked"}, "the moon asked", ""),
+        ({"b.edits": "blocks.0.attn.z.1*zero"}, TEXT, "blocks.0.attn.z.1*zero"),
+        ({"b.text": "the moon", "b.edits": "blocks.0.attn.z.1*zero"}, "the moon", "blocks.0.attn.z.1*zero"),
+        ({"b.prompt": "5.6", "b.generated": "7"}, None, ""),
+        ({"b.text": "the moon asked", "b.pins": "1.2"}, "the moon asked", ""),
+    ],
+    ids=str,
+)
+def test_a_link_that_names_no_model_for_b_has_it_read_by_a(page, load, told, said, text, edits):
+    change = load(text=TEXT, checkpoint="none", edits="blocks.0.attn.z.0*zero", **said)[page.layout.update]["change"]
+    asked = PageState.parse(change)
+    runs = page.events.opening.runs
+    assert told == []
+    assert asked.other.checkpoint == "none" and change["b.edits"] == edits
+    if text is None:
+        assert (asked.other.prompt, asked.other.generated) == ((5, 6), (7,))
+    else:
+        assert runs.text(runs.other(asked))[0] == text
+    assert change["b.pins"] == said.get("b.pins", "")
+    assert change["edits"] == "blocks.0.attn.z.0*zero"
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"b.pins": "1.2"}, "an address with b.pins needs b.text, b.prompt, b.edits or b.checkpoint"),
+        ({"b.generated": "7"}, "an address with b.generated needs b.text"),
+        ({"b.text": "the moon", "b.generated": "7"}, "an address with b.generated needs b.prompt"),
+        ({"b.checkpoint": "rope", "b.dropped": "3"}, "an address with b.dropped needs b.prompt"),
+        ({"b.text": ""}, "The prompt is empty"),
+        ({"b.checkpoint": "rope", "b.text": ""}, "The prompt is empty"),
+    ],
+    ids=str,
+)
+def test_a_link_that_says_too_little_of_b_says_what_is_missing(page, load, told, said, words):
+    change = load(text=TEXT, **said)[page.layout.update]["change"]
+    assert PageState.parse(change).other is None
+    (sentence,) = told
+    assert words in sentence and "second run is left out" in sentence
+
+
+def test_what_b_has_not_in_a_link_is_named(page, load, told):
+    change = load(text=TEXT, **{"b.text": "the moon", "b.seed": "3", "b.<b>": ""})[page.layout.update]["change"]
+    assert PageState.parse(change).other is not None
+    (sentence,) = told
+    assert "b.text" in sentence and "b.seed is left out" in sentence and "<b>" not in sentence
+
+
+def test_a_link_to_one_run_has_no_second(page, load, told, state):
+    change = load(**{name: str(value) for name, value in state.items() if name.startswith("b.") and not value})
+    assert PageState.parse(change[page.layout.update]["change"]).other is None
+    assert told == []

@@ -1,0 +1,157 @@
+"""The config of a model that has a module's weights: sizes by their shapes, the rest by what its attributes say."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+from torch import nn
+
+from explorer.language import _
+from explorer.own_module.names import Match, Part
+from explorer.state.errors import UserError
+from model.config import ModelConfig
+from model.errors import ModelError
+
+HEADS = "num_heads", "n_heads", "n_head", "num_attention_heads", "nhead", "heads"
+CONTEXT = "context_length", "block_size", "max_position_embeddings", "max_seq_len", "n_positions", "seq_len"
+EPSILON = "eps", "variance_epsilon", "epsilon", "norm_eps"
+THETA = "rope_theta", "theta", "base", "rope_base"
+ACTIVATIONS = {"relu": "relu", "gelutanh": "gelu_tanh", "newgelu": "gelu_tanh", "gelu": "gelu"}
+DEFAULT_CONTEXT = 256
+WIDTHS = 32, 64, 16, 128, 8, 4, 2, 256
+
+
+def configs(module: nn.Module, match: Match) -> Iterator[ModelConfig]:
+    """What the module may be, the likeliest first.
+
+    Raises:
+        UserError: its weights are not those of a decoder-only transformer.
+    """
+    found = _from_shapes(module, match)
+    heads = attribute(module, HEADS)
+    known = match.parts["blocks.0.attn.q_proj"].weight.shape[0]
+    counts = [heads] if heads else [known // width for width in WIDTHS if known % width == 0 and known >= width]
+    layouts = ("half_split", "adjacent") if match.spelling in ("llama", "order") else ("adjacent", "half_split")
+    gated = found["ffn"] == "swiglu"
+    activations = ("swiglu", "geglu") if gated else (found["ffn"], *{"gelu", "gelu_tanh", "relu"} - {found["ffn"]})
+    positions = (found["position"],) if found["position"] == "learned" else ("rope", "sinusoidal", "none")
+    for count, position, ffn, layout in product(counts, positions, activations, layouts):
+        if position != "rope" and layout != layouts[0]:
+            continue
+        try:
+            yield ModelConfig(**found | {"num_heads": count, "position": position, "ffn": ffn, "rope_layout": layout})
+        except ModelError as error:
+            if heads:
+                raise UserError(_("The module’s sizes make no model: {why}", why=error)) from None
+
+
+def _from_shapes(module: nn.Module, match: Match) -> dict[str, Any]:
+    parts = match.parts
+    wanted = [f"blocks.0.attn.{name}_proj" for name in "qkvo"] + ["blocks.0.ffn.up_proj", "blocks.0.ffn.down_proj"]
+    for name in ("token_embedding", *wanted):
+        if name not in parts:
+            raise UserError(
+                _(
+                    "The module has nothing that stands for {name}: it is no decoder-only transformer of attention and "
+                    "feed-forward, or its names need a table (names=, --names).",
+                    name=name,
+                )
+            )
+    vocab_size, d_model = parts["token_embedding"].weight.shape
+    positions = parts.get("position_embedding")
+    heads = attribute(module, HEADS)
+    q_rows, k_rows = (parts[f"blocks.0.attn.{name}_proj"].weight.shape[0] for name in "qk")
+    norm = _norm_module(module, match)
+    is_layernorm = norm is not None and ("layernorm" in type(norm).__name__.lower()) and not _is_rms(norm)
+    if any(part.bias is not None for name, part in parts.items() if "norm" in name):
+        is_layernorm = True
+    config = {
+        "vocab_size": vocab_size,
+        "context_length": _context(module, positions),
+        "d_model": d_model,
+        "num_layers": match.num_layers,
+        "d_ff": parts["blocks.0.ffn.up_proj"].weight.shape[0],
+        "norm": "layernorm" if is_layernorm else "rmsnorm",
+        "norm_eps": _number(norm, EPSILON, 1) or 1e-5,
+        "position": "learned" if positions else "rope",
+        "rope_theta": _theta(module),
+        "ffn": "swiglu" if "blocks.0.ffn.gate_proj" in parts else _activation(module),
+        "bias": parts["blocks.0.attn.o_proj"].bias is not None or parts["blocks.0.ffn.down_proj"].bias is not None,
+        "qkv_bias": parts["blocks.0.attn.q_proj"].bias is not None,
+        "unembedding_bias": "lm_head" in parts and parts["lm_head"].bias is not None,
+        "tie_embeddings": _is_tied(match),
+        "qk_norm": "blocks.0.attn.q_norm" in parts,
+    }
+    config["unbiased_qkv"] = config["bias"] and not config["qkv_bias"]
+    if q_rows != d_model and heads:
+        config["head_dim"] = q_rows // heads
+    if k_rows != q_rows:
+        width = config.get("head_dim") or (d_model // heads if heads else k_rows)
+        config["num_kv_heads"] = max(1, k_rows // width)
+    return config
+
+
+def _context(module: nn.Module, positions: Part | None) -> int:
+    """C: the rows of a table of positions, whether it is learned or holds cosines; or what an attribute says."""
+    if positions is not None:
+        return len(positions.weight)
+    if said := attribute(module, CONTEXT):
+        return int(said)
+    tables = [len(table) for table in module.buffers() if table.ndim == 2 and table.is_floating_point()]
+    return min(tables, default=DEFAULT_CONTEXT)
+
+
+def _is_tied(match: Match) -> bool:
+    if "lm_head" not in match.parts:
+        return True
+    one, other = match.parts["token_embedding"].weight, match.parts["lm_head"].weight
+    return one.data_ptr() == other.data_ptr() and one.shape == other.shape
+
+
+def _norm_module(module: nn.Module, match: Match) -> nn.Module | None:
+    norms = [match.parts[name] for name in ("blocks.0.attn_norm", "final_norm") if name in match.parts]
+    return module.get_submodule(norms[0].module) if norms and norms[0].module else None
+
+
+def _is_rms(norm: nn.Module) -> bool:
+    return "rms" in type(norm).__name__.lower()
+
+
+def _activation(module: nn.Module) -> str:
+    names = [type(each).__name__.lower() for each in module.modules()]
+    if any(isinstance(each, nn.GELU) and each.approximate == "tanh" for each in module.modules()):
+        return "gelu_tanh"
+    known = (ours for theirs, ours in ACTIVATIONS.items() if any(theirs in name for name in names))
+    return next(known, "gelu")
+
+
+def _theta(module: nn.Module) -> float:
+    config = getattr(module, "config", None)
+    said = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None)
+    if isinstance(said, dict) and said.get("rope_theta"):
+        return float(said["rope_theta"])
+    return float(attribute(module, THETA) or 10000.0)
+
+
+def attribute(module: nn.Module, names: Sequence[str]) -> Any:
+    """The first positive number that the module, its config, or one of its parts has by one of the names."""
+    for each in (module, getattr(module, "config", None), *module.modules()):
+        if (found := _number(each, names, float("inf"))) is not None:
+            return found
+    return None
+
+
+def _number(owner: Any, names: Sequence[str], most: float) -> Any:
+    for name in names:
+        value = owner.get(name) if isinstance(owner, dict) else getattr(owner, name, None)
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < most:
+            return value
+    return None
+
+
+def with_context(config: ModelConfig, length: int) -> ModelConfig:
+    """The config, with room for so many tokens where positions are no weights."""
+    if config.position == "learned" or config.context_length >= length:
+        return config
+    return replace(config, context_length=length)

@@ -1,0 +1,20 @@
+"""The slips that are tried, a subject a file."""
+
+from explorer.own_module.slips.of_attention import attention_slips
+from explorer.own_module.slips.of_blocks import block_slips, end_slips
+from explorer.own_module.slips.of_feed_forward import feed_forward_slips
+from explorer.own_module.slips.of_maps import map_slips
+from explorer.own_module.slips.of_norms import norm_slips
+from explorer.own_module.slips.of_rotation import rotation_slips
+from explorer.own_module.slips.slip import Slip
+
+SLIPS: tuple[Slip, ...] = (
+    *end_slips(),
+    *block_slips(),
+    *norm_slips(),
+    *rotation_slips(),
+    *attention_slips(),
+    *feed_forward_slips(),
+    *map_slips(),
+)
+SLIP_NAMED = {slip.name: slip for slip in SLIPS}

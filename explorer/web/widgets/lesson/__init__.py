@@ -1,0 +1,35 @@
+"""The lesson beside the page."""
+
+from explorer.language import _
+from explorer.web.widgets.widget import Widget, with_words
+
+HTML = """<aside class="lesson" aria-label="{lesson}" hidden>
+<header><button type="button" class="fold" aria-expanded="true" aria-label="{fold}"></button>
+<span class="of"></span><button type="button" class="leave">{leave}</button></header>
+<div class="told">
+<h2 tabindex="-1"></h2>
+<p class="against"></p>
+<p class="note"></p>
+<div class="before"></div>
+<div class="question"></div>
+<div class="verdict" role="status"></div>
+<div class="after"></div>
+</div>
+<nav><button type="button" class="back">{back}</button><button type="button" class="next">{next}</button></nav>
+</aside>"""
+
+
+class Lesson(Widget):
+    """A step of a lesson: words, a question, and once there is a reply how that and the truth compare. On a wide screen
+    it is a column at the left, on a narrow one a sheet that folds."""
+
+    def __init__(self, **kwargs):
+        html = with_words(
+            HTML,
+            lesson=_("lesson"),
+            fold=_("fold the lesson"),
+            leave=_("Leave"),
+            back=_("Back"),
+            next=_("Next"),
+        )
+        super().__init__(html=html, **kwargs)

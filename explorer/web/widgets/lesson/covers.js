@@ -1,0 +1,25 @@
+// @ts-check
+// What would tell the answer to a lesson's question is covered until there is a reply.
+import { _ } from "../../static/language.js";
+
+const PICTURES = ":is(#views, #steps) .panels > .block", TOLD = ["-formula", "-written", "-in-full"];
+const sheet = new CSSStyleSheet();
+document.adoptedStyleSheets.push(sheet);
+
+/**
+ * The selectors of what is covered: what is named, all pictures of other tabs, and what is told in words in any.
+ * @param {{ ids: string[], view: string }} hides
+ */
+export const covered = ({ ids, view }) => ({
+  pictures: [...ids.map((id) => `#${id}`), `${PICTURES}:not([id^="${view}-"])`],
+  words: TOLD.map((end) => `:is(#views, #steps) [id$="${end}"]`),
+});
+
+/** Covers that, or nothing. @param {{ ids: string[], view: string } | null | undefined} hides */
+export function cover(hides) {
+  if (!hides) return sheet.replaceSync("");
+  const { pictures, words } = covered(hides), sentence = JSON.stringify(_("Shown once you have replied."));
+  const all = [...pictures, ...words].join();
+  sheet.replaceSync(`:is(${all}), :is(${all}) :is(*, ::before, ::after) { visibility: hidden !important; }
+:is(${pictures.join()}) { --covered: ${sentence}; }`);
+}

@@ -1,0 +1,122 @@
+"""Any module as a trace with fewer values, of which views draw what is there and say what they lack."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from transformers import BloomConfig, BloomForCausalLM
+
+from explorer import trace_module
+from explorer.state.errors import UserError
+from explorer.state.selection import Selection
+from explorer.views import VIEW_NAMED, VIEWS
+
+IDS = [3, 1, 4, 1, 5, 9]
+PARTS = {
+    "embed": "transformer.word_embeddings_layernorm",
+    "blocks.*.resid_pre": "transformer.h.*.in",
+    "blocks.*.attn.pattern": "transformer.h.*.self_attention.attention_dropout",
+    "blocks.*.attn.out": "transformer.h.*.self_attention.dense",
+    "blocks.*.resid_mid": "transformer.h.*.post_attention_layernorm.in",
+    "blocks.*.ffn.out": "transformer.h.*.mlp.dense_4h_to_h",
+    "blocks.*.resid_post": "transformer.h.*",
+    "final_norm": "transformer.ln_f",
+}
+STREAM = {"blocks.*.resid_post": "transformer.h.*[0]"}
+
+
+@pytest.fixture(scope="module")
+def bloom():
+    """A build that none of ours is: positions by a slope of the scores (ALiBi), maps fused head by head."""
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 70, "hidden_size": 24, "n_layer": 3, "n_head": 4}
+    return BloomForCausalLM(BloomConfig(**sizes, attn_implementation="eager")).eval()
+
+
+def test_the_values_are_those_of_the_modules_parts(bloom):
+    trace = trace_module(bloom, IDS, PARTS)
+    with torch.no_grad():
+        out = bloom(torch.tensor([IDS]), output_hidden_states=True, output_attentions=True)
+    assert np.allclose(trace["logits"], out.logits[0], atol=1e-6)
+    assert np.allclose(trace["embed"], out.hidden_states[0][0], atol=1e-6)
+    for layer in range(3):
+        assert np.allclose(trace[f"blocks.{layer}.attn.pattern"], out.attentions[layer][0], atol=1e-6)
+    assert np.allclose(trace["blocks.0.resid_post"], out.hidden_states[1][0], atol=1e-6)
+    assert np.allclose(trace["blocks.1.resid_pre"], trace["blocks.0.resid_post"])
+    config = trace.config
+    assert (config.num_layers, config.num_heads, config.d_model, config.vocab_size) == (3, 4, 24, 70)
+    assert len(trace) == len(IDS) and not trace.weights and not trace.has_weights
+
+
+@pytest.mark.parametrize("parts", [PARTS, STREAM, {}], ids=["much", "stream", "logits"])
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+def test_a_view_draws_what_is_there_or_says_what_it_lacks(bloom, view, parts):
+    trace = trace_module(bloom, IDS, parts)
+    selection = Selection(view=view.name, query=3, layer=1).within(trace)
+    if not view.applies_to(trace):
+        told = view.why_not(trace)
+        assert told.startswith("This needs what was not taken from the module: ")
+        assert all(name.split(".")[-1] in told for name in view.lacks(trace))
+        return
+    if not view.compares:
+        assert view.formula(trace, selection)
+    for panel in view.panels:
+        if not panel.compares and panel.applies_to(trace):
+            assert panel.draw(trace, selection) is not None
+            assert panel.mark is None or panel.mark(trace, selection).state == "unchecked"
+
+
+def test_what_is_there_is_shown(bloom):
+    shown = {view.name for view in VIEWS if view.applies_to(trace_module(bloom, IDS, PARTS))}
+    assert {"attention", "residual", "activations", "pieces", "training", "compare"} == shown
+    assert {view.name for view in VIEWS if view.applies_to(trace_module(bloom, IDS, STREAM))} == {
+        "activations",
+        "pieces",
+    }
+    panels = {
+        panel.name for panel in VIEW_NAMED["attention"].panels if panel.applies_to(trace_module(bloom, IDS, PARTS))
+    }
+    assert {"heads", "pattern", "row", "scores", "lines"} == panels
+
+
+class Flat(nn.Module):
+    """Its heads lie beside each other, and it has a name for nothing that tells how many there are."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.table, self.q, self.out = nn.Embedding(9, 8), nn.Linear(8, 8), nn.Linear(8, 9)
+
+    def forward(self, token_ids):
+        return self.out(self.q(self.table(token_ids)))
+
+
+def test_a_config_tells_how_heads_lie(bloom):
+    config = trace_module(bloom, IDS, PARTS).config
+    from dataclasses import replace
+
+    config = replace(config, d_model=8, num_heads=2, num_layers=1, vocab_size=9, d_ff=8)
+    module = Flat().train()
+    trace = trace_module(module, IDS[:4], {"blocks.0.attn.q": "q"}, config=config)
+    with torch.no_grad():
+        flat = module.q(module.table(torch.tensor(IDS[:4])))
+    assert np.allclose(trace["blocks.0.attn.q"][1], flat[:, 4:])
+    assert module.training and not module.q._forward_hooks
+
+
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        ({"embed": "transformer.nothing"}, "has no part transformer.nothing"),
+        ({"blocks.*.attn.pattern": "transformer.h.*.mlp"}, r"blocks.0.attn.pattern has the shape"),
+        ({"embed": "transformer.word_embeddings.weight"}, "has no part"),
+    ],
+)
+def test_what_is_not_there_is_a_sentence(bloom, parts, told):
+    with pytest.raises(UserError, match=told):
+        trace_module(bloom, IDS, parts)
+
+
+def test_a_module_that_fails_is_a_sentence(bloom):
+    with pytest.raises(UserError, match="The module fails on 1 tokens: IndexError"):
+        trace_module(bloom, [70], STREAM)

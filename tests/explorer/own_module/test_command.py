@@ -1,0 +1,114 @@
+"""`python -m explorer.diagnose`, as a student types it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from explorer.own_module.command import main
+from tests import course, spelled
+from tests.course import TransformerLM
+
+COURSE, SPELLED = Path(course.__file__), Path(spelled.__file__)
+SIZES = {"vocab_size": 50, "context_length": 20, "d_model": 32, "num_layers": 3, "num_heads": 4, "d_ff": 48}
+SLIP = """
+from course import *
+
+class Mine(TransformerLM):
+    def forward(self, token_ids):
+        x = self.token_embeddings(token_ids)
+        for layer in self.layers:
+            x = layer(x)
+        return self.lm_head(x)
+
+def make():
+    return TransformerLM(50, 20, 32, 3, 4, 48)
+
+class Fails(TransformerLM):
+    def __init__(self, vocab_size, context_length, wonder):
+        super().__init__(vocab_size, context_length, 32, 2, 2, 48)
+
+class Crashes(Mine):
+    def forward(self, token_ids):
+        return self.lm_head(token_ids)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "course.py").write_text(COURSE.read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "mine.py").write_text(SLIP, encoding="utf-8")
+    torch.manual_seed(1)
+    torch.save({"model": TransformerLM(**SIZES).state_dict(), "step": 3}, tmp_path / "weights.pt")
+    save_file(TransformerLM(**SIZES).state_dict(), tmp_path / "weights.safetensors")
+    torch.save({"model": TransformerLM(**SIZES | {"d_ff": 40}).state_dict()}, tmp_path / "other.pt")
+    (tmp_path / "empty.pt").write_bytes(b"")
+    return tmp_path
+
+
+def test_the_line_that_a_student_types():
+    command = [sys.executable, "-m", "explorer.diagnose", f"{COURSE}:TransformerLM"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=COURSE.parent.parent)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("TransformerLM computes what the reference does")
+
+
+@pytest.mark.parametrize("weights", ["weights.pt", "weights.safetensors"])
+def test_sizes_are_read_off_the_weights(folder, capsys, weights):
+    given = ["--weights", str(folder / weights), "--config", "num_heads=4", "context_length=20"]
+    assert main([f"{folder}/mine.py:Mine", *given]) == 1
+    told = capsys.readouterr().out
+    assert "Mine parts from the reference at final_norm" in told and "the final norm is missing" in told
+    assert main([f"{folder}/mine.py:make", "--weights", str(folder / weights)]) == 0
+
+
+def test_a_config_as_a_dataclass_is_made_too(capsys):
+    assert main([f"{SPELLED}:GPT"]) == 0
+    assert "GPT computes what the reference does" in capsys.readouterr().out
+
+
+def test_settings_of_the_reference_can_be_given(capsys):
+    assert main([f"{COURSE}:TransformerLM", "--config", "norm_eps=1e-6"]) == 1
+    assert "ε is 0.00001" in capsys.readouterr().out
+
+
+def test_names_are_read_from_a_file(tmp_path, capsys):
+    table = tmp_path / "names.json"
+    table.write_text(json.dumps({"layers.*.ln1": "blocks.*.ffn_norm", "layers.*.ln2": "blocks.*.attn_norm"}))
+    assert main([f"{COURSE}:TransformerLM", "--names", str(table)]) == 1  # as it says, the norms are swapped
+    table.write_text("[]")
+    assert main([f"{COURSE}:TransformerLM", "--names", str(table)]) == 2
+    assert "holds no table of names" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nowhere.py:Mine"], "there is no file 'nowhere.py'"),
+        (["mine.py"], "named as file.py:Class"),
+        (["mine.py:Nobody"], "mine.py has no Nobody"),
+        (["mine.py:math"], "got module"),
+        (["mine.py:Fails"], "It needs wonder"),
+        (["mine.py:Crashes"], r"fails on 17 tokens"),
+        (["broken.py:Mine"], "broken.py cannot be run: SyntaxError"),
+        (["leaves.py:Mine"], "leaves.py cannot be run: SystemExit"),
+        (["mine.py:make", "--weights", "nowhere.pt"], "there is no file"),
+        (["mine.py:make", "--weights", "empty.pt"], "empty.pt holds no weights that can be read"),
+        (["mine.py:make", "--weights", "other.pt"], "do not fit the module"),
+        (["mine.py:Mine", "--weights", "weights.pt"], "It needs num_heads"),
+        (["mine.py:make", "--config", "num_heads"], "takes NAME=VALUE"),
+        (["mine.py:make", "--config", "num_heads=5"], "num_heads must divide d_model"),
+    ],
+)
+def test_whatever_is_wrong_is_a_sentence(folder, capsys, monkeypatch, arguments, told):
+    monkeypatch.chdir(folder)
+    (folder / "broken.py").write_text("class Mine(:\n")
+    (folder / "leaves.py").write_text("import sys\nsys.exit('no')\n")
+    assert main(arguments) == 2
+    said = capsys.readouterr()
+    assert said.err.startswith("error: ") and told in said.err and said.err.count("\n") == 1
+    assert said.out == ""

@@ -1,0 +1,221 @@
+"""The app on somebody's own module: the model, the tab, the sign on the map; and the file is run once."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from app import parse_arguments
+from explorer.own_module.loading import load
+from explorer.own_module.serving import opened
+from explorer.state.errors import UserError
+from explorer.state.page_state import PageState
+from explorer.state.selection import Selection
+from explorer.tracing.diagnosis import FILE, load_report
+from explorer.tracing.library import Library
+from explorer.tracing.runs import Runs
+from explorer.views import FULL, SIMPLE
+from explorer.views.overview import VIEW as OVERVIEW
+from explorer.views.own_module import VIEW
+from explorer.web.answers.open_view import open_view_of
+from explorer.web.answers.view_contents import view_contents
+from explorer.web.events.opening import Opening
+from explorer.web.page import Page
+from model.checkpoint import CheckpointError
+from tests import course
+
+MINE = """
+from course import *
+
+RUN = []
+
+class Turned(RotaryPositionalEmbedding):
+    def forward(self, x, positions):
+        cos, sin = self.cos[positions], self.sin[positions]
+        a, b = x.chunk(2, -1)
+        return torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
+
+class Mine(TransformerLM):
+    def __init__(self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta=10000.0):
+        super().__init__(vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta)
+        self.layers[0].attn.rope.__class__ = Turned
+
+    def forward(self, token_ids):
+        with open(__file__ + ".runs", "a") as runs:
+            runs.write("+")
+        return super().forward(token_ids)
+
+class Infinite(TransformerLM):
+    def forward(self, token_ids):
+        return super().forward(token_ids) * float("inf")
+"""
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mine")
+    (folder / "course.py").write_text(Path(course.__file__).read_text(encoding="utf-8"), encoding="utf-8")
+    (folder / "mine.py").write_text(MINE, encoding="utf-8")
+    return folder / "mine.py"
+
+
+@pytest.fixture(scope="module")
+def library(file):
+    library = Library("cpu")
+    assert opened(parse_arguments(["--module", f"{file}:Mine", "--config", "num_layers=3"]), library) == "Mine"
+    return library
+
+
+@pytest.fixture
+def asked(library):
+    return PageState(Opening(Runs(library)).run_of("Mine", "Once upon a time"), Selection(view="own_module", query=2))
+
+
+def shown(library, asked, view):
+    return open_view_of(Runs(library), replace(asked, selection=replace(asked.selection, view=view)))
+
+
+def test_the_model_has_the_modules_weights_and_its_trace_the_report(library, file):
+    lm, trace = library.held("Mine", (1, 2, 3))
+    torch.manual_seed(0)
+    assert lm.config.num_layers == 3 and lm.token_embedding.weight.dtype == torch.float32
+    assert (lm.final_norm.weight == 1).all()  # nothing that the diagnosis drew
+    assert (trace.diagnosis.first, trace.diagnosis.cause.name) == ("blocks.0.attn.q_rot", "rotation_of_halves")
+    assert library.held("llama-fables", (1, 2, 3))[1].diagnosis is None
+
+
+def test_the_module_is_run_at_the_start_and_never_for_a_visitor(library, file, asked):
+    runs = file.with_name("mine.py.runs")
+    before = runs.read_text()
+    assert before
+    for view in (*FULL, VIEW):
+        view_contents(shown(library, asked, view.name), True, 0)
+    assert runs.read_text() == before
+
+
+def test_the_tab_tells_the_report_and_draws_it(library, asked):
+    view = shown(library, asked, "own_module")
+    report = view.trace.diagnosis
+    assert "the rotation pairs dimensions otherwise" in view.formula and "blocks.2.attn.q_rot" in view.formula
+    bars, frame = (
+        part[0] for part in (view.draw(VIEW.panels[0]).parts[0], view.draw(VIEW.panels[0]).parts[1]["shapes"][1:])
+    )
+    assert list(bars["x"]) == [row.tap for row in report.rows]
+    worst = list(bars["x"])[int(np.argmax(np.asarray(bars["y"])[:14]))]
+    assert worst == "blocks.0.attn.z" and bars["x"][int(frame["x0"] + 0.5)] == worst
+    assert bars["customdata"][0] == ["activations", "embed"]
+    (cells,) = view.draw(VIEW.panels[1]).parts[0]
+    at = list(cells["y"]).index("blocks.0.attn.z")
+    assert (np.asarray(cells["z"])[at] > 0).tolist() == [False] + [True] * 16
+    (line,) = view.draw(VIEW.panels[2]).parts[0]
+    apart = dict(zip(line["x"], line["y"], strict=True))
+    assert apart["blocks.0.attn.v"] < 1e-5 < 1e-2 < apart["blocks.0.attn.z"]
+    assert json.dumps(
+        view_contents(view, True, 0) | view_contents(view, True, 1) | view_contents(view, True, 2), allow_nan=False
+    )
+
+
+def test_the_first_difference_is_marked_on_the_map(library, asked):
+    diagram = shown(library, asked, "overview").draw(OVERVIEW.panels[0])
+    (marked,) = [part for part in diagram.parts if "≠" in part.told]
+    assert (marked.kind, marked.selects["layer"]) == ("rotation", 0)
+    for sheet, box in zip(diagram.sheets, marked.boxes, strict=True):
+        (sign,) = [word for word in sheet.words if word.kind == "apart"]
+        assert (sign.x, sign.y, sign.text) == (box[2], box[1], "≠")
+    assert diagram.alt.endswith("Your module parts from the reference at blocks.0.attn.q_rot.")
+
+
+@pytest.mark.parametrize(
+    ("tap", "kind", "layer", "count", "told"),
+    [
+        ("embed", "token", None, 1, "embedding of"),
+        ("blocks.1.attn_norm", "norm", 1, 1, "before the attention"),
+        ("blocks.1.ffn_norm", "norm", 1, 1, "before the feed-forward"),
+        ("blocks.1.attn.pattern", "head", 1, 4, "layer 1 head"),
+        ("blocks.1.attn.k_rot", "rotation", 1, 1, "turned"),
+        ("blocks.1.attn.out", "o_proj", 1, 1, "o_proj"),
+        ("blocks.2.ffn.gate", "feed_forward", 2, 1, "layer 2 feed-forward"),
+        ("blocks.2.resid_mid", "addition", 2, 1, "what attention writes"),
+        ("blocks.2.resid_post", "addition", 2, 1, "what feed-forward writes"),
+        ("final_norm", "norm", 2, 1, "final_norm"),
+        ("logits", "lm_head", None, 1, "lm_head"),
+    ],
+)
+def test_every_value_has_its_part_on_the_map(library, asked, tap, kind, layer, count, told):
+    view = shown(library, asked, "overview")
+    report = view.trace.diagnosis
+    moved = replace(report, differences=(replace(report.differences[0], tap=tap), *report.differences[1:]))
+    diagram = replace(view, trace=replace(view.trace, diagnosis=moved)).draw(OVERVIEW.panels[0])
+    marked = [part for part in diagram.parts if "≠" in part.told]
+    assert len(marked) == count and all(told in part.told for part in marked)
+    assert {(part.kind, part.selects.get("layer")) for part in marked} == {(kind, layer)}
+
+
+def test_another_model_has_nothing_of_it(library, asked):
+    other = PageState(Opening(Runs(library)).run_of("llama-fables", "Once upon a time"), asked.selection)
+    view = open_view_of(Runs(library), other)
+    assert "no module of yours" in view.formula
+    assert not any(view.has(panel) for panel in VIEW.panels)
+    assert "≠" not in "".join(part.told for part in shown(library, other, "overview").draw(OVERVIEW.panels[0]).parts)
+
+
+def test_the_tab_is_there_only_where_the_app_was_started_with_a_module(library):
+    def tabs(library, checkpoint):
+        page = Page(library, checkpoint)
+        page.build()
+        return list(page.layout.tab)
+
+    usual = [view.name for view in (*SIMPLE, *FULL)]
+    assert tabs(library, "Mine") == [*usual, "own_module"]
+    assert tabs(Library("cpu"), "llama-fables") == usual
+
+
+def test_an_address_of_the_tab_opens_another_where_there_is_none(library):
+    state = {"checkpoint": "llama-fables", "text": "Once upon", "view": "own_module"}
+    assert Opening(Runs(library)).restored(state).selection.view == "own_module"
+    assert Opening(Runs(Library("cpu"))).restored(state).selection.view == Selection.view
+
+
+def test_a_difference_without_bounds_is_drawn(file):
+    library = Library("cpu")
+    opened(parse_arguments(["--module", f"{file}:Infinite"]), library)
+    state = PageState(Opening(Runs(library)).run_of("Infinite", "Once upon"), Selection(view="own_module"))
+    view = open_view_of(Runs(library), state)
+    assert view.trace.diagnosis.first == "logits" and view.trace.diagnosis.cause is None
+    assert json.dumps(view_contents(view, True, 0) | view_contents(view, True, 1), allow_nan=False)
+
+
+def test_what_cannot_be_shown_is_a_sentence(file):
+    with pytest.raises(UserError, match="too small for any text"):
+        opened(parse_arguments(["--module", f"{file}:Mine", "--config", "vocab_size=99"]), Library("cpu"))
+    (file.parent / "llama.py").write_text(
+        "from course import TransformerLM as Named\nglobals()['llama-fables'] = Named\n"
+    )
+    with pytest.raises(CheckpointError, match="has the name"):
+        opened(parse_arguments(["--module", f"{file.parent}/llama.py:llama-fables"]), Library("cpu"))
+
+
+def test_a_vocabulary_of_its_own_is_read_by_bytes(file):
+    library = Library("cpu")
+    opened(parse_arguments(["--module", f"{file}:Mine", "--config", "vocab_size=300"]), library)
+    _lm, tokenizer = library.model("Mine")
+    assert tokenizer.vocab_size == 300 and tokenizer.decode(tokenizer.encode("é <299>")) == "é <299>"
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"differences": 3}', "{"])
+def test_a_damaged_report_is_none(tmp_path, text):
+    (tmp_path / FILE).write_text(text)
+    assert load_report(tmp_path) is None
+    assert load_report(tmp_path / "nowhere") is None
+
+
+def test_a_report_comes_back_as_it_was(tmp_path, file):
+    from explorer import diagnose
+
+    report = diagnose(load(f"{file}:Mine"))
+    report.save(tmp_path)
+    again = load_report(tmp_path)
+    assert again.differences == report.differences and again.rows == report.rows and again.first == report.first

@@ -1,0 +1,215 @@
+"""A model that is larger than the memory it may take computes what it computes elsewhere."""
+
+import gc
+import math
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+from explorer.analysis.rounding import tolerance
+from explorer.explain.captured import check
+from explorer.state.interventions import parse_edits
+from explorer.state.selection import Selection
+from explorer.tracing.ablation import ablate
+from explorer.tracing.capture import capture
+from explorer.tracing.gradients import token_contributions
+from explorer.tracing.jobs import finished
+from explorer.tracing.library import Library, bytes_of
+from explorer.tracing.patching.activation_patching import activation_patching
+from explorer.tracing.patching.path_patching import path_patching
+from model import offloading
+from model.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from model.generation.autoregressive import CachedLogits, generate
+from model.offloading import bytes_in, device_of, weight_of
+from tests.panels import PANELS, subject
+from tests.specimens import models
+
+pytest.importorskip("accelerate")
+IDS = [3, 7, 1, 4, 2, 9, 6]
+
+
+@pytest.fixture(params=["rope", "gpt", "learned", "post", "sandwich"])
+def both(request, checkpoints_folder, tiny_tokenizer):
+    """A model as it is, and the same where four fifths of its weights are on a disk."""
+    lm = models()[request.param]
+    save_checkpoint(lm, tiny_tokenizer, "some", dtype=torch.float32)
+    size = sum(weight.nbytes for weight in lm.parameters())
+    spread, _tokenizer = load_checkpoint("some", device_map="auto", max_memory={"cpu": size // 2})
+    return lm, spread
+
+
+def on_disk(lm) -> float:
+    """The share of its weights that is there."""
+    sizes = {name: weight.nbytes for name, weight in lm.named_parameters()}
+    return sum(sizes[name] for name in lm.offloaded.readers if name in sizes) / sum(sizes.values())
+
+
+def test_less_is_in_memory_than_may_be(both):
+    lm, spread = both
+    assert on_disk(spread) > 0.4
+    assert bytes_of(spread) <= bytes_of(lm) - on_disk(spread) * sum(weight.nbytes for weight in lm.parameters()) + 1
+    assert spread.device == torch.device("cpu") and spread.dtype == torch.float32
+
+
+@torch.inference_mode()
+def test_logits_and_traces_are_the_same(both):
+    lm, spread = both
+    assert torch.equal(spread(torch.tensor([IDS])), lm(torch.tensor([IDS])))
+    one, other = capture(lm, IDS), capture(spread, IDS)
+    assert list(one.values) == list(other.values)
+    assert all(np.array_equal(one[name], other[name]) for name in one.values)
+    assert all(check(other, name).passed for name in other.values)
+    some = capture(spread, IDS, most_bytes=0)
+    assert some.is_on_demand and all(np.abs(one[name] - some[name]).max() < 1e-4 for name in one.values)
+
+
+def test_weights_are_read_where_they_are(both):
+    lm, spread = both
+    one, other = capture(lm, IDS), capture(spread, IDS)
+    assert one.weights.keys() == other.weights.keys()
+    for name in one.weights:
+        assert np.array_equal(one.weights[name], other.weights[name]), name
+        assert weight_of(spread, name).device.type == "cpu"
+
+
+def test_every_picture_of_it_is_drawn_and_vouched_for(both):
+    spread = both[1]
+    trace = capture(spread, IDS)
+    selection = Selection(layer=1, head=1, query=4, key=2).within(trace)
+    for name, (view, panel) in PANELS.items():
+        if view.applies_to(trace) and panel.applies_to(trace) and not panel.compares:
+            assert panel.draw(subject(panel, trace), selection) is not None
+            assert not panel.mark or panel.mark(subject(panel, trace), selection).state != "off", name
+
+
+EDITS = (
+    "blocks.1.attn.z.1*zero",
+    "blocks.1.attn_norm*norm*none",
+    "blocks.1.ffn_norm@2-*norm*{other}",
+    "blocks.0.resid_post*add*unembed.17*0.5",
+    "blocks.0.resid_post*remove*neuron.1.7",
+    "blocks.1.attn.out*add*ov.1.0.0*1",
+    "blocks.1.attn.pattern.1@4*mask*2",
+)
+
+
+@pytest.mark.parametrize("text", EDITS)
+def test_interventions_do_the_same(both, text):
+    lm, spread = both
+    edits = parse_edits(text.format(other={"rmsnorm": "layernorm", "layernorm": "rmsnorm"}[lm.config.norm]))
+    one, other = capture(lm, IDS, edits), capture(spread, IDS, edits)
+    assert not np.array_equal(one["logits"], capture(lm, IDS)["logits"])
+    np.testing.assert_allclose(other["logits"], one["logits"], atol=1e-5)
+
+
+def test_it_writes_the_same(both):
+    lm, spread = both
+    texts = [[step.token_id for step in generate(each, IDS, max_new_tokens=10, seed=3)] for each in both]
+    assert texts[0] == texts[1]
+    assert CachedLogits(lm).can_decode and not CachedLogits(spread).can_decode
+
+
+def test_gradients_ablations_and_patches_are_the_same(both):
+    other = [*IDS[:3], 5, *IDS[4:]]
+    for ask in (
+        lambda lm: ablate(lm, IDS, (), 5, 3),
+        lambda lm: finished(token_contributions(lm, IDS, (), 5, 3))["mean_slope"],
+        lambda lm: finished(token_contributions(lm, IDS, (), 5, 3))["baseline"],
+        lambda lm: activation_patching(lm, IDS, other, 3, 8, part="attn.z"),
+        lambda lm: path_patching(lm, IDS, other, 3, 8, receiver="logits"),
+    ):
+        one, spread = map(ask, both)
+        assert np.abs(one).max() > 0
+        np.testing.assert_allclose(spread, one, atol=1e-4 * np.abs(one).max())
+
+
+def test_threads_wait_for_each_other(both):
+    lm, spread = both
+    wanted = lm(torch.tensor([IDS]))
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: spread(torch.tensor([IDS])), range(24)))
+    for logits in found:
+        assert_close(logits, wanted, rtol=0, atol=1e-5)
+
+
+def test_all_of_it_may_be_on_the_disk_and_parts_be_named(checkpoints_folder, tiny_tokenizer):
+    save_checkpoint(models()["rope"], tiny_tokenizer, "some", dtype=torch.float32)
+    wanted = models()["rope"](torch.tensor([IDS]))
+    for device_map in ({"": "disk"}, {"": "cpu", "blocks.1": "disk"}, {"": "cpu", "blocks.0.ffn.up_proj": "disk"}):
+        lm, _tokenizer = load_checkpoint("some", device_map=device_map)
+        assert lm.offloaded.readers and torch.equal(lm(torch.tensor([IDS])), wanted)
+
+
+def test_half_precision_stays_on_the_disk(checkpoints_folder, tiny_tokenizer):
+    save_checkpoint(models()["rope"], tiny_tokenizer, "some", dtype=torch.float32)
+    lm, _tokenizer = load_checkpoint("some", dtype=torch.bfloat16, device_map={"": "disk"})
+    assert lm.dtype == torch.bfloat16
+    assert {reader().dtype for reader in lm.offloaded.readers.values()} == {torch.bfloat16}
+    trace = capture(lm, IDS)
+    assert trace.dtype == "bfloat16" and all(check(trace, name).passed for name in trace.values)
+    assert np.abs(trace["logits"] - capture(models()["rope"], IDS)["logits"]).max() < 8 * tolerance("bfloat16")
+
+
+def test_its_folder_goes_with_the_model(checkpoints_folder, tiny_tokenizer):
+    save_checkpoint(models()["rope"], tiny_tokenizer, "some", dtype=torch.float32)
+    lm, _tokenizer = load_checkpoint("some", device_map={"": "disk"})
+    folder = Path(lm.offloaded.folder.name)
+    assert len(list(folder.iterdir())) == len(lm.offloaded.readers)
+    trace = capture(lm, IDS)
+    del lm
+    gc.collect()
+    assert not folder.exists()
+    with pytest.raises(ReferenceError):
+        trace.weights["lm_head.weight"]
+
+
+def test_a_library_spreads_its_models(checkpoints_folder, tiny_tokenizer):
+    save_checkpoint(models()["rope"], tiny_tokenizer, "some", dtype=torch.float32)
+    library = Library("cpu", device_map="auto", max_memory={"cpu": 20_000})
+    lm, _tokenizer = library.model("some")
+    assert lm.offloaded.readers
+    trace = library.trace("some", tuple(IDS))
+    np.testing.assert_allclose(trace["logits"], capture(models()["rope"], IDS)["logits"], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"device_map": "balanced"}, "a device map is “auto” or says where each part is, got 'balanced'"),
+        (
+            {"device_map": "auto", "max_memory": {"tpu": 1}},
+            "a device is cuda:0, .*, got 'tpu'",
+        ),
+        ({"device_map": "auto", "max_memory": {"cpu": "much"}}, "a size is a number of bytes .* got 'much'"),
+        ({"device_map": {"blocks": "cpu"}}, "the device map does not say where .* is"),
+        ({"device_map": {"": "disk"}, "max_memory": {"disk": 10}}, r"\d.* bytes would be on the disk, and 10 may be"),
+    ],
+)
+def test_what_is_wrong_is_told(checkpoints_folder, tiny_tokenizer, options, message):
+    save_checkpoint(models()["rope"], tiny_tokenizer, "some")
+    with pytest.raises(CheckpointError, match=message):
+        load_checkpoint("some", **options)
+
+
+def test_without_accelerate_it_says_what_to_install(checkpoints_folder, tiny_tokenizer, monkeypatch):
+    save_checkpoint(models()["rope"], tiny_tokenizer, "some")
+    monkeypatch.setattr(offloading.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(CheckpointError, match="install accelerate: pip install accelerate"):
+        load_checkpoint("some", device_map="auto")
+    load_checkpoint("some")
+
+
+def test_sizes_and_devices():
+    assert [bytes_in(size) for size in (7, "7", "2KiB", "1.5GiB", "3 MB", "5B", "1TB")] == [
+        *(7, 7, 2048, 3 << 29, 3_000_000, 5, 10**12)
+    ]
+    assert [device_of(key) for key in ("cuda", "cuda:0", "cuda:3", 2, "2", "cpu", "mps", "disk")] == [
+        *(0, 0, 3, 2, 2, "cpu", "mps", "disk")
+    ]
+    for size in ("", "GiB", "2XB", "-", "nan", math.inf):
+        with pytest.raises(ValueError, match="a size is"):
+            bytes_in(size)
