@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from explorer.language import spoken
 from explorer.state.page_state import PageState
+from explorer.state.selection import OWN_TABS
 from explorer.state.settings import GenerationSettings
 from explorer.tracing.lru import LRU
 from explorer.tracing.models import identity_of
@@ -13,7 +14,7 @@ from explorer.tracing.work import is_incomplete
 
 MOST_BYTES = 64 << 20
 BYTES_A_TOKEN, BYTES_BESIDES = 40, 4096  # of what a question takes
-NOT_KEPT = ("training",)  # tabs that tell of files besides the models that ran
+NOT_KEPT = ("training", *OWN_TABS)  # tabs that tell of files besides the models that ran
 
 
 class KeptAnswers:
@@ -35,7 +36,8 @@ class KeptAnswers:
         self, about: str, part: int, asked: PageState, settings: GenerationSettings, make: Callable[[], bytes]
     ) -> bytes:
         """What is kept of the question, or else what `make` finds. Errors are those of `Runs.model` and `make`."""
-        if asked.selection.view in NOT_KEPT or about == "token" or (about == "show" and part == 0):
+        first = part == 0 and (about == "show" or asked.selection.lesson)  # lessons read more of the state than this
+        if asked.selection.view in NOT_KEPT or about == "token" or first:
             return make()
         question = about, part, replace(asked, turn=0), settings, spoken(), self.models(asked)
         if kept := self._kept.get_kept(question):

@@ -9,7 +9,7 @@ from explorer.state.run import Run
 from explorer.state.selection import MOST_FOUND_BY, Selection
 from explorer.tracing.runs import Runs
 from explorer.views import SIMPLE, VIEWS
-from explorer.web.answers.endpoints import RENEWED, Endpoints
+from explorer.web.answers.endpoints import RENEWED, Endpoints, waits
 from explorer.web.answers.view_contents import SEEN_AT_ONCE
 from explorer.web.events.opening import Opening
 from model import CheckpointError
@@ -42,6 +42,12 @@ def asked(endpoints):
         return contents
 
     return asked
+
+
+def test_what_is_seen_first_waits_least_and_marks_most():
+    at_once, below, besides = (waits("view", {}, part) for part in (0, 1, 2))
+    assert at_once == waits("view", {}) == 0 < below < besides
+    assert [waits("view", {}, part) for part in (3, -1, None, [0])] == [0] * 4
 
 
 @every_view

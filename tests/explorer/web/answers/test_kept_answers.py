@@ -79,6 +79,14 @@ def test_another_question_is_another(endpoints, state, made, change, part):
     assert json.loads(changed) == json.loads(json.dumps(endpoints.answer("view", state | change, part)))
 
 
+@pytest.mark.parametrize("change", [{"b.prompt": [5, 6, 8]}, {"b.generated": [7]}, {"shown": "b"}], ids=str)
+def test_another_second_run_is_another_question(endpoints, state, made, change):
+    both = state | {"b.checkpoint": "rope", "b.prompt": [5, 6, 7], "b.generated": [], "shown": "difference"}
+    endpoints.kept_answer("view", both, 0)
+    endpoints.kept_answer("view", both | change, 0)
+    assert len(made) == 2
+
+
 def test_another_part_and_what_is_asked_are_part_of_it(endpoints, state, made):
     for about in ("view", "pick", "tune"):
         for part in (0, 1, 2):
@@ -116,10 +124,13 @@ def test_who_holds_pictures_of_older_files_is_told(endpoints, state):
     assert told == {"contents": {}, "more": False, "ask": "show"}
 
 
-@pytest.mark.parametrize(("about", "view"), [("show", "attention"), ("token", "attention"), ("view", "training")])
-def test_what_may_be_otherwise_next_time_is_made_anew(endpoints, state, made, about, view):
+ANEW = [("show", {}), ("token", {}), ("view", {"view": "training"}), ("view", {"lesson": "any"})]
+
+
+@pytest.mark.parametrize(("about", "change"), ANEW, ids=str)
+def test_what_may_be_otherwise_next_time_is_made_anew(endpoints, state, made, about, change):
     for _time in range(2):
-        endpoints.kept_answer(about, state | {"view": view}, 0)
+        endpoints.kept_answer(about, state | change, 0)
     assert len(made) == 2
 
 

@@ -1,6 +1,8 @@
 """What the page's script asks over HTTP, and the statuses it gets."""
 
+import asyncio
 import re
+from types import SimpleNamespace
 
 import pytest
 from gradio.routes import App
@@ -9,6 +11,8 @@ from starlette.testclient import TestClient
 from explorer.state.selection import Selection
 from explorer.tracing.runs import Runs
 from explorer.web.events.opening import Opening
+from explorer.web.http.server_functions import server_function
+from explorer.web.http.turns import patience
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +87,31 @@ def test_our_mistakes_are_ours(post, page, state, monkeypatch, caplog):
     name = re.search("in the log as ([0-9a-f]{8})", answer.json()["detail"])[1]
     assert answer.status_code == 500 and "blocks.99" not in answer.text
     assert name in caplog.text and "blocks.99" in caplog.text and "Traceback" in caplog.text
+
+
+def test_a_function_waits_with_its_own_patience_for_a_place_to_compute():
+    async def run() -> list[float]:
+        told, blocks = [], SimpleNamespace(limiter=None)
+        request = SimpleNamespace(app=SimpleNamespace(get_blocks=lambda: blocks), is_disconnected=never)
+        asked = server_function(lambda part: told.append(patience.get()), lambda part: (0.0, 1.0)[part], name="answer")
+        assert asked.__name__ == "answer"
+        for part in (0, 1, 0):
+            await asyncio.create_task(asked([part], request))
+        return told
+
+    async def never() -> bool:
+        return False
+
+    assert asyncio.run(run()) == [0.0, 1.0, 0.0]
+
+
+def test_json_goes_out_as_it_was_made():
+    async def run(result) -> bytes:
+        request = SimpleNamespace(app=SimpleNamespace(get_blocks=lambda: SimpleNamespace(limiter=None)))
+        return (await server_function(lambda: result)([], request)).body
+
+    assert asyncio.run(run(b'{"made": "before"}')) == b'{"made": "before"}'
+    assert asyncio.run(run({"ä": [1, None]})).decode() == '{"ä":[1,null]}'
 
 
 def test_an_unlikely_text_has_a_perplexity(post, state):
