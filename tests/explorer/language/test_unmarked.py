@@ -36,12 +36,22 @@ EXCEPTIONS = {
     "views/style.py": dict.fromkeys(("Segoe UI", "Noto Sans", "SF Mono", "DejaVu Sans Mono"), "a font"),
     "views/tokens/embedding.py": {"top center": "Plotly's"},
     "views/training/worked_out.py": {"middle right": "Plotly's"},
+    "tracing/models.py": dict.fromkeys(
+        (
+            "{} is asked of the model, and ",
+            "{}the model of this trace is gone: a trace holds none, so keep the model as long as its weights are read, "
+            "or load it and capture again",
+        ),
+        "for who wrote the program",
+    ),
+    "tracing/saved.py": {"a run of TransformerLM Explorer, 1": "a file's mark"},
     "web/assets.py": {
         "async ({}) => { const page = await {}; return {}; }": "script",
         "export const {} = {};\n": "script",
     },
     "web/http/content_policy.py": {"'self' data: blob:": "a policy"},
     "web/http/gate.py": {"public, max-age=31536000, immutable": "a header"},
+    "web/http/health.py": {"gradio {}, torch {}, python {}": "versions"},
     "web/layout/page_layout.py": {"TransformerLM Explorer": "a name"},
     "web/page.py": {
         ":root { --bar: 0px; } @media (max-width: 900px) { :root { --bar: 84px; } }": "style",
@@ -49,6 +59,21 @@ EXCEPTIONS = {
         "[prompt, checkpoint, await page.begin()]": "script",
         "[prompt, checkpoint, await page.beginWith(checkpoint)]": "script",
     },
+    "web/workers/front.py": dict.fromkeys(
+        (
+            "307 Temporary Redirect",
+            "404 Not Found",
+            "503 Service Unavailable",
+            "Not Found",
+            "cache-control: no-store",
+            "connection: close",
+            "content-length: {}",
+            "content-type: {}",
+            "location: {}{}",
+        ),
+        "HTTP's own",
+    ),
+    "web/workers/serving.py": {"* Running on local URL:  {}, from {} processes": "as Gradio tells it on the terminal"},
     "web/widgets/widget.py": {
         "(module) => module.default(element, { props, watch, emit: { {} } })": "script",
     },

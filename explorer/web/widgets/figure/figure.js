@@ -5,30 +5,14 @@ import { countDraw, find } from "../../static/dom.js";
 import { inTurn } from "../../static/drawing_queue.js";
 import { evidenceIn } from "../../static/evidence.js";
 import { makeLegible } from "../../static/ink.js";
-import { N_, language, lookUp } from "../../static/language.js";
 import { followLines } from "../../static/lines.js";
 import { checkpointOfSeen, inA, seen } from "../../static/partners.js";
 import { onPicture } from "../../static/pictures.js";
+import { CONFIG, plotly, withoutBase } from "../../static/plotly.js";
 import { rove } from "../../static/roving.js";
 import { tellSideways } from "../../static/sideways.js";
 import { state } from "../../static/state.js";
 import { onTheme, theme } from "../../static/theme.js";
-
-// What Plotly says by itself, which it looks up in a dictionary.
-const PLOTLYS = [
-  N_("Download plot as a PNG"), N_("Zoom"), N_("Pan"), N_("Zoom in"), N_("Zoom out"), N_("Reset axes"),
-  N_("Double-click to zoom back out"), N_("Double-click on legend to isolate one trace"),
-  N_("Preparing image - this may take a few seconds"), N_("Image download succeeded"),
-  N_("Sorry, there was a problem downloading your image!"),
-];
-const dictionary = Object.fromEntries(PLOTLYS.map((words) => [words, lookUp(words)]));
-const CONFIG = {
-  responsive: false, displaylogo: false, showSendToCloud: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
-  locale: language, locales: { [language]: { dictionary } },
-};
-
-// A classic script that can only leave a global (assets.py).
-const plotly = () => /** @type {any} */ (window).ExplorerPlotly;
 
 /** @param {HTMLElement} element */
 export default function figure(element) {
@@ -145,14 +129,6 @@ export default function figure(element) {
   tellSideways(element.closest(".html-container"), plot);
   onTheme(element, draw);
   onPicture(element, plot, (content) => { value = content; return draw(); });
-}
-
-// Where a page has a <base>, as Gradio's have, Plotly refers to its gradients and clip paths by the page's whole address,
-// and loses them as soon as the selection changes that. It looks for the <base> at once, so a moment without suffices.
-function withoutBase(draw) {
-  const base = document.querySelector("base[href]"), href = base?.getAttribute("href");
-  base?.removeAttribute("href");
-  try { return draw(); } finally { base?.setAttribute("href", href); }
 }
 
 // On an axis of tokens a point's coordinate is its label; the label's place on the axis is the position.
