@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from app import hub_names, limits, main, parse_arguments
+from app import main
+from explorer.options import hub_names, limits, parse_arguments
 from explorer.state.settings import LIMITS, NO_LIMITS, PUBLIC_LIMITS
 from explorer.tracing.offered_models import ANY_NAME
 

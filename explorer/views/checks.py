@@ -44,7 +44,8 @@ class Mark:
             details = f"{details} · {again}"
         if checks and runs[0].dtype != "float32":
             told = _(
-                "held to what {dtype} can tell: off by at most {percent} per cent of the terms that a number is made of",
+                "held to what {dtype} can tell: off by at most {percent} per cent of the terms that a number is made "
+                "of",
                 dtype=runs[0].dtype,
                 percent=number(100 * tolerance(runs[0].dtype)),
             )

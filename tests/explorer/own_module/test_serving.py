@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from app import parse_arguments
+from explorer.options import parse_arguments
 from explorer.own_module.loading import load
 from explorer.own_module.serving import opened
 from explorer.state.errors import UserError
