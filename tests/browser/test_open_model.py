@@ -21,7 +21,7 @@ def test_a_visitor_opens_a_model_by_its_name(newcomer, hub):
 
     name.fill("somebody/stories")
     name.press("Enter")
-    expect(row).to_contain_text("2 MB to be fetched. Its weights take up to 3 MB of memory.")
+    expect(row).to_contain_text("2 MB to be fetched. Its weights take up to 2 MB of memory.")
     hub.pause = lambda: time.sleep(0.02)
     row.get_by_role("button", name="Open", exact=True).click()
     expect(row).to_contain_text("0 MB of 2 MB")
