@@ -55,7 +55,8 @@ def contrast(colours: list[list[int]]) -> float:
 
 @pytest.mark.parametrize("scheme", first_of(["light", "dark"]))
 def test_a_wrong_number_is_warned_of_below_every_picture_that_is_drawn_from_it(newcomer, wrong, scheme):
-    person = newcomer(color_scheme=scheme).open(view="attention", layer=0)
+    text = f"Wrong in the {scheme}"  # of which no answer is kept
+    person = newcomer(color_scheme=scheme).open(view="attention", layer=0, text=text)
     for picture, sign, words in (
         ("attention-heads", "⚠", f"Wrong numbers: {WRONG} is off by 0.0"),
         ("attention-pattern", "✓", "recomputed, largest error"),
