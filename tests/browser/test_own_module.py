@@ -1,0 +1,74 @@
+"""Somebody's own module, with the tab that says where it parts from the reference."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from explorer.options import parse_arguments
+from explorer.own_module.serving import opened
+from explorer.tracing.library import Library
+from explorer.web.page import Page
+from tests import course
+
+MINE = """
+from course import *
+
+class Plain(RMSNorm):
+    def forward(self, x):
+        return x / torch.sqrt((x * x).mean(dim=-1, keepdim=True) + self.eps)
+
+class Mine(TransformerLM):
+    def __init__(self, vocab_size, context_length=64, d_model=32, num_layers=2, num_heads=2, d_ff=48, rope_theta=10000.0):
+        super().__init__(vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta)
+        self.layers[1].ln2.__class__ = Plain
+"""
+FIRST = "blocks.1.ffn_norm"
+
+
+@pytest.fixture
+def mine(checkpoints, tmp_path):
+    """Address of an app that was started with a module."""
+    (tmp_path / "course.py").write_text(Path(course.__file__).read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "mine.py").write_text(MINE, encoding="utf-8")
+    library = Library("cpu")
+    name = opened(parse_arguments(["--module", f"{tmp_path}/mine.py:Mine", "--checkpoint", "tiny"]), library)
+    blocks = Page(library, name).launch(prevent_thread_lock=True, quiet=True)
+    yield blocks.local_url
+    blocks.close(verbose=False)
+
+
+# The value that the tallest bar stands for, and a place near its top: on a log scale bars go on below the picture.
+TALLEST = """(plot) => {
+  const bars = plot.calcdata[0], tallest = bars.reduce((most, bar) => (bar.s > most.s ? bar : most));
+  const box = plot.querySelectorAll(".bars .point path")[bars.indexOf(tallest)].getBoundingClientRect();
+  return [plot.data[0].x[bars.indexOf(tallest)], box.x + box.width / 2, box.y + 5];
+}"""
+
+
+@pytest.mark.exhaustive
+def test_the_first_difference_is_told_drawn_and_on_the_map(newcomer, mine):
+    person = newcomer(mine).open(view="own_module", text="Once upon a time")
+    told = person.page.locator("#own_module-formula")
+    expect(told).to_contain_text(f"Mine parts from the reference at {FIRST}")
+    expect(told).to_contain_text("the gain is left out")
+    bars = person.page.locator("#own_module-values .plot")
+    expect(bars).to_be_visible()
+    person.at_rest()
+    bars.scroll_into_view_if_needed()
+    name, x, y = bars.evaluate(TALLEST)
+    assert name == FIRST
+    person.page.mouse.click(x, y)
+    person.expect_selected(view="activations", tap=FIRST)
+    person.visit("overview", "Overview")
+    differs = person.page.locator("#overview-map .part[aria-label*='≠']")
+    expect(differs).to_have_count(1)
+    expect(differs).to_have_attribute("aria-label", re.compile(f"parts from the reference here, at {re.escape(FIRST)}"))
+
+
+@pytest.mark.exhaustive
+def test_a_page_without_a_module_has_no_such_tab(newcomer):
+    person = newcomer().open(view="own_module", text="Once upon a time")
+    person.expect_selected(view="overview")
+    expect(person.page.get_by_role("tab", name="Yours against the reference")).to_have_count(0)
