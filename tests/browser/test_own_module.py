@@ -20,8 +20,8 @@ class Plain(RMSNorm):
         return x / torch.sqrt((x * x).mean(dim=-1, keepdim=True) + self.eps)
 
 class Mine(TransformerLM):
-    def __init__(self, vocab_size, context_length=64, d_model=32, num_layers=2, num_heads=2, d_ff=48, rope_theta=10000.0):
-        super().__init__(vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta)
+    def __init__(self, vocab_size, context_length=64, d_model=32, num_layers=2, num_heads=2, d_ff=48):
+        super().__init__(vocab_size, context_length, d_model, num_layers, num_heads, d_ff)
         self.layers[1].ln2.__class__ = Plain
 """
 FIRST = "blocks.1.ffn_norm"
