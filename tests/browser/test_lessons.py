@@ -279,3 +279,13 @@ def test_without_a_lesson_an_address_says_nothing_of_one(newcomer, bundled_addre
     page.wait_for_function("location.search.includes('checkpoint=')")
     assert not re.search("lesson|step=|reply", page.url)
     expect(column(page)).to_be_hidden()
+
+
+def test_no_chooser_names_the_token_that_is_asked_for(page, bundled_address):
+    page.goto(f"{bundled_address}?lesson=silencing&step=1")
+    chooser = page.locator("#experiments-choosers [data-field=target]")
+    expect(chooser).to_contain_text("Lily")
+    expect(chooser).to_be_hidden()
+    expect(page.locator("#experiments-what-ifs .what-ifs")).to_be_hidden()
+    page.get_by_role("button", name="Show it without my reply").click()
+    expect(chooser).to_be_visible()

@@ -3,6 +3,8 @@
 import { _ } from "../../static/language.js";
 
 const PICTURES = ":is(#views, #steps) .panels > .block", TOLD = ["-formula", "-written", "-in-full"];
+// What names the likeliest next tokens outside of pictures.
+const NAMING = ":is(#views, #steps) :is([data-field=target], [data-field=rival], .what-ifs)";
 const sheet = new CSSStyleSheet();
 document.adoptedStyleSheets.push(sheet);
 
@@ -12,7 +14,7 @@ document.adoptedStyleSheets.push(sheet);
  */
 export const covered = ({ ids, view }) => ({
   pictures: [...ids.map((id) => `#${id}`), `${PICTURES}:not([id^="${view}-"])`],
-  words: TOLD.map((end) => `:is(#views, #steps) [id$="${end}"]`),
+  words: [...TOLD.map((end) => `:is(#views, #steps) [id$="${end}"]`), ...(ids.includes("next-token") ? [NAMING] : [])],
 });
 
 /** Covers that, or nothing. @param {{ ids: string[], view: string } | null | undefined} hides */
