@@ -1,9 +1,12 @@
 """Starts the TransformerLM Explorer: `python app.py`, then open the address it prints."""
 
+import atexit
 import logging
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from argparse import Namespace
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
@@ -16,7 +19,10 @@ from explorer.own_module.serving import opened
 from explorer.tracing.cores import set_threads
 from explorer.tracing.library import Library
 from explorer.web.page import Page
+from explorer.web.shared.store import StoreError
+from explorer.web.workers.processes import Process
 from explorer.web.workers.serving import serve
+from explorer.web.workers.worker import Worker
 from model import CheckpointError
 from model.checkpoint import is_checkpoint
 
@@ -24,12 +30,20 @@ from model.checkpoint import is_checkpoint
 def serve_from_workers(options: Namespace):
     host = options.host or os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1"
     port = options.port or int(os.environ.get("GRADIO_SERVER_PORT") or 7860)
+    if not isinstance(options.workers, int):
+        serve([Worker(number, *place) for number, place in enumerate(options.workers)], host, port)
+        return
     command = [sys.executable, *sys.argv]
+    if not options.shared:
+        folder = tempfile.mkdtemp(prefix="shared-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        command += ["--shared", f"file:{folder}/answers.db"]
     if not hub_names(options):  # which each of them would decide by the address that it listens on itself
         command.append("--no-open")
     if options.host and "*" not in options.allowed_hosts:
         command += ["--allowed-hosts", *options.allowed_hosts, options.host]
-    serve(command, options.workers, host, port, os.environ.get("GRADIO_ROOT_PATH", ""))
+    root = os.environ.get("GRADIO_ROOT_PATH", "")
+    serve([Process(number, command, root) for number in range(options.workers)], host, port)
 
 
 def main():
@@ -38,7 +52,7 @@ def main():
         sys.exit("error: --max-memory says what --device-map auto may take: give that, too")
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("explorer").setLevel(options.log_level.upper())
-    if options.workers > 1:
+    if options.workers != 1:
         serve_from_workers(options)
         return
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that what was to be tidied up is
@@ -56,8 +70,8 @@ def main():
         sys.exit(f"error: {error}")
     set_threads(lm.config)
     try:
-        page = Page(library, checkpoint, limits(options), options.lessons)
-    except (LessonError, OSError) as error:
+        page = Page(library, checkpoint, limits(options), options.lessons, options.shared)
+    except (LessonError, StoreError, OSError) as error:
         sys.exit(f"error: {error}")
     served = {"server_name": options.host, "server_port": options.port, "share": options.share}
     blocks = page.launch(options.allowed_hosts, prevent_thread_lock=True, **served)

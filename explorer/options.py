@@ -9,6 +9,7 @@ from pathlib import Path
 from explorer.own_module.command import add_arguments
 from explorer.state.settings import NO_LIMITS, PUBLIC_LIMITS, WritingLimits
 from explorer.tracing.offered_models import ANY_NAME
+from explorer.web.shared.opened import check_address
 from model.offloading import bytes_in, device_of
 
 
@@ -87,13 +88,22 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--share", action="store_true", help="also open a public address, through Gradio's servers")
     parser.add_argument(
         "--workers",
-        type=at_least_one,
-        metavar="N",
+        type=workers,
+        metavar="N or HOST:PORT,…",
         default=1,
-        help="processes to serve from, each with models of its own; one that dies is started anew (default: 1)",
+        help="processes to serve from, each with models of its own; one that dies is started anew; or where such "
+        "processes are, that were started elsewhere (default: 1)",
+    )
+    parser.add_argument(
+        "--shared",
+        metavar="redis://HOST or file:PATH",
+        type=shared,
+        default="",
+        help="where answers are that several processes share: a Redis, for several machines, which takes its package "
+        "for Python, or a file of this machine (default: nowhere; with --workers N a temporary file)",
     )
     options = parser.parse_args(arguments)
-    if options.share and options.workers > 1:
+    if options.share and options.workers != 1:
         parser.error("--share opens an address of one process: leave --workers out")
     options.port = options.port or int(os.environ.get("PORT") or 0) or None  # which other hosts than Spaces say
     return options
@@ -125,6 +135,25 @@ def at_least_one(text: str) -> int:
     if (number := int(text)) < 1:
         raise argparse.ArgumentTypeError(f"must be 1 or more, got {number}")
     return number
+
+
+def workers(text: str) -> int | list[tuple[str, int]]:
+    """How many, or the hosts and ports of those that run elsewhere."""
+    if text.lstrip("-").isdigit():
+        return at_least_one(text)
+    found = [each.strip().rpartition(":") for each in text.split(",")]
+    if not all(host and port.isdigit() for host, _colon, port in found):
+        raise argparse.ArgumentTypeError(f"must be a number, or HOST:PORT,HOST:PORT, got {text!r}")
+    return [(host, int(port)) for host, _colon, port in found]
+
+
+def shared(text: str) -> str:
+    try:
+        if text:
+            check_address(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
 
 
 def memory_of_devices(text: str) -> dict[int | str, int]:

@@ -50,11 +50,16 @@ def is_checkpoint(name: str) -> bool:
 
 def version(name_or_path: str | Path) -> tuple:
     """What of a checkpoint's files on disk is another once one of them was written anew."""
+    return tuple(map(file_version, files_of(name_or_path)))
+
+
+def files_of(name_or_path: str | Path) -> list[Path]:
+    """What a checkpoint is read from, be it there or not; but for parts that another of the files names."""
     path = checkpoint_folder(name_or_path)
     if is_llama2c(path):
-        return (file_version(path),)
+        return [path]
     names = "config.json", SINGLE, INDEX, TOKENIZER, TOKENIZER_JSON
-    return tuple(map(file_version, [*(path / name for name in names), path.parent / TOKENIZER]))
+    return [*(path / name for name in names), path.parent / TOKENIZER]
 
 
 def file_version(path: Path) -> tuple[int, ...] | None:

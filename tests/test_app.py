@@ -102,6 +102,38 @@ def test_visitors_open_any_model_only_where_nobody_else_is_served(monkeypatch, a
     assert hub_names(parse_arguments(arguments)) == names
 
 
+def test_workers_are_a_number_or_places():
+    assert parse_arguments([]).workers == 1 and parse_arguments(["--workers", "3"]).workers == 3
+    places = parse_arguments(["--workers", "explorer-0.workers:7860, 10.0.0.7:80"]).workers
+    assert places == [("explorer-0.workers", 7860), ("10.0.0.7", 80)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--workers", "0"], "must be 1 or more"),
+        (["--workers", "-2"], "must be 1 or more"),
+        (["--workers", "lab.example"], "must be a number, or HOST:PORT"),
+        (["--workers", "a:1,:2"], "must be a number, or HOST:PORT"),
+        (["--workers", "2", "--share"], "leave --workers out"),
+        (["--workers", "a:1", "--share"], "leave --workers out"),
+        (["--shared", "http://a"], "must be redis://host, rediss://host or file:PATH"),
+        (["--shared", "redis://"], "must be redis://host, rediss://host or file:PATH"),
+    ],
+)
+def test_what_nobody_can_serve_from_is_told(capsys, arguments, told):
+    with pytest.raises(SystemExit):
+        parse_arguments(arguments)
+    assert told in capsys.readouterr().err
+
+
+def test_without_the_package_a_redis_is_told_before_anybody_is_served(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["app.py", "--shared", "redis://127.0.0.1"])
+    monkeypatch.setitem(sys.modules, "redis", None)
+    with pytest.raises(SystemExit, match="error: --shared redis://… takes Python’s package"):
+        main()
+
+
 @pytest.mark.exhaustive
 def test_a_server_that_is_told_to_end_leaves_no_files(tmp_path):
     with socket.socket() as free:

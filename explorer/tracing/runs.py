@@ -10,12 +10,13 @@ from explorer.state.interventions import Intervention
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.tracing.comparison import Comparison
+from explorer.tracing.contents import contents_of
 from explorer.tracing.library import Library
 from explorer.tracing.logits_cache import LogitsCache
-from explorer.tracing.models import identity_of
 from explorer.tracing.token_checks import check_ids
 from explorer.tracing.trace import Trace
 from explorer.tracing.translation import translated
+from model.checkpoint import CheckpointError
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
@@ -105,10 +106,18 @@ class Runs:
         _lm, tokenizer = self.model(run.checkpoint)
         return tokenizer.decode(run.prompt), tokenizer.decode_continuation(run.generated)
 
+    def contents(self, checkpoint: str) -> str:
+        """What a checkpoint's files say and where it runs: the same in every process that has the same."""
+        try:
+            files = contents_of(self.library.offered.place(checkpoint))
+        except OSError:
+            told = _("checkpoint {name!r} is being written: ask again in a moment", name=checkpoint)
+            raise CheckpointError(told) from None
+        return f"{files} on {self.library.device}"
+
     def version(self, checkpoint: str) -> str:
         """Tells a checkpoint's files from what they are once they were written anew, as in "llama-fables@0f3c9a12"."""
-        lm, _tokenizer = self.model(checkpoint)
-        return f"{checkpoint}@{crc32(repr(identity_of(lm)).encode()):08x}"
+        return f"{checkpoint}@{crc32(self.contents(checkpoint).encode()):08x}"
 
 
 def prompt_in(run: Run, trace: Trace) -> int:

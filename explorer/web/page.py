@@ -32,6 +32,8 @@ from explorer.web.http.hosts import Hosts
 from explorer.web.http.prompts_a_minute import PromptsAMinute
 from explorer.web.http.turns import in_turn
 from explorer.web.layout.page_layout import TITLE, Layout
+from explorer.web.shared.going_without import GoingWithout
+from explorer.web.shared.opened import store_at
 from explorer.web.spoken_blocks import SpokenBlocks
 
 MOST_SESSIONS = 100  # that Gradio keeps something of, about 0.3 MB each; one that it forgot begins anew, unnoticed
@@ -50,15 +52,23 @@ class Page:
         checkpoint: name of the one a new visitor sees.
         limits: of what a visitor may have written at a time.
         lessons: folder with a teacher's own lessons; None for none.
+        shared: address of what other processes know, too (see `store_at`); "" for nothing.
 
     Raises:
         LessonError: a file there is no lesson.
+        StoreError: nothing can be shared there.
     """
 
     def __init__(
-        self, library: Library, checkpoint: str, limits: WritingLimits = NO_LIMITS, lessons: Path | None = None
+        self,
+        library: Library,
+        checkpoint: str,
+        limits: WritingLimits = NO_LIMITS,
+        lessons: Path | None = None,
+        shared: str = "",
     ):
         self.library, self.checkpoint, self.limits = library, checkpoint, limits
+        self.answers = GoingWithout(store_at(shared, "answers")) if shared else None
         self.shelf = Shelf(lessons, PICTURES)
         if lessons:  # what is wrong with them is told before anybody is served
             self.shelf.check()
@@ -66,7 +76,7 @@ class Page:
     def build(self) -> gr.Blocks:
         opening = Opening(Runs(self.library))
         lessons = LessonAnswers(self.shelf, opening.runs, opening.restored)
-        placed = self.library.offered, self.checkpoint, Endpoints(opening.runs, lessons).functions
+        placed = self.library.offered, self.checkpoint, Endpoints(opening.runs, lessons, self.answers).functions
         with SpokenBlocks(title=TITLE, analytics_enabled=False, fill_width=True) as blocks:
             self.layout = Layout(*placed)
             steps, prompts = LessonEvents(lessons), PromptsAMinute(self.limits.prompts)
@@ -111,7 +121,7 @@ class Page:
     def served_with(self, blocks: gr.Blocks, hosts: Hosts) -> dict[str, Any]:
         """How Gradio serves the page, whoever asks for it."""
         admitted = {"hosts": hosts, "most_bytes": self.limits.request_bytes}
-        gate = Middleware(Gate, **admitted, health=lambda: health(self.library, blocks))
+        gate = Middleware(Gate, **admitted, health=lambda: health(self.library, blocks, self.answers))
         return {
             "css": Path(__file__).with_suffix(".css").read_text(encoding="utf-8"),
             "head": f"<style>{css_colours()}{BAR}{UNBUILT}</style>{page_scripts()}",

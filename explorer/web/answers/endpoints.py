@@ -23,6 +23,7 @@ from explorer.web.answers.view_contents import lists_of_tokens, view_contents, w
 from explorer.web.http.server_functions import as_json, server_function
 from explorer.web.http.turns import AT_ONCE, BELOW, BESIDES
 from explorer.web.protocol import ABOUT, OPEN_MODEL, PARTS, PICKER, PROBLEM, SERIES, in_tab
+from explorer.web.shared.going_without import GoingWithout
 from explorer.web.widgets.picker import Picker
 from explorer.web.widgets.prompt_lists import prompts_in
 from explorer.web.widgets.series import Series
@@ -41,13 +42,14 @@ class Endpoints:
     Args:
         runs: know what the models compute.
         lessons: what a lesson answers; None for none.
+        shared: where answers are that other processes have, too; None for none.
     """
 
-    def __init__(self, runs: Runs, lessons: LessonAnswers | None = None):
+    def __init__(self, runs: Runs, lessons: LessonAnswers | None = None, shared: GoingWithout | None = None):
         self.lessons = lessons
         self.runs, self.around_tabs, self.opening = runs, AroundTabs(runs), OpeningEndpoints(runs.library)
         self.jobs = JobEndpoints(runs, [self.opening.queue])
-        self.kept = KeptAnswers(runs)
+        self.kept = KeptAnswers(runs, shared=shared)
         self.loading_ahead = LoadingAhead(runs.library)
 
     @property

@@ -10,16 +10,19 @@ import gradio as gr
 import torch
 
 from explorer.tracing.library import Library
+from explorer.web.shared.going_without import GoingWithout
 
 
-def health(library: Library, blocks: gr.Blocks) -> dict[str, Any]:
+def health(library: Library, blocks: gr.Blocks, shared: GoingWithout | None = None) -> dict[str, Any]:
     """The server as it is now.
 
     Returns:
         `version`, of what it runs on; `models`, names of those in memory; `traces_bytes`, of what was captured and is
-        kept; `sessions` that Gradio keeps something of; `rss_bytes`, its memory; `queue`, how many wait for their turn.
+        kept; `sessions` that Gradio keeps something of; `rss_bytes`, its memory; `queue`, how many wait for their turn;
+        `shared`, where answers are that other processes have, too, and whether they are found there, "" for nowhere.
     """
     memory = library.memory()
+    place = shared.place if shared else ""
     holder, turns = getattr(blocks.app, "state_holder", None), getattr(blocks, "limiter", None)
     return {
         "version": f"gradio {gr.__version__}, torch {torch.__version__}, python {platform.python_version()}",
@@ -28,6 +31,7 @@ def health(library: Library, blocks: gr.Blocks) -> dict[str, Any]:
         "sessions": len(holder.session_data) if holder else 0,
         "rss_bytes": resident(),
         "queue": len(blocks._queue) + (turns.waiting if turns else 0),
+        "shared": place if not shared or shared.is_there else f"{place}, which does not answer",
     }
 
 

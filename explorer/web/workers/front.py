@@ -14,8 +14,8 @@ from typing import Any
 
 import httpx
 
-from explorer.web.workers.processes import Worker
 from explorer.web.workers.request_head import MOST_BYTES, NoRequest, RequestHead
+from explorer.web.workers.worker import Worker
 
 LOG = logging.getLogger(__name__)
 WHO_IS_THERE, HEALTH = "/gradio_api/app_id", "/health"
@@ -78,7 +78,7 @@ class Front:
     ) -> bool:
         """Whether the worker is there, and then its answer was sent back, as far as there is one."""
         try:
-            from_worker, to_worker = await asyncio.open_connection("127.0.0.1", worker.port)
+            from_worker, to_worker = await worker.connected()
         except OSError:
             return False
         worker.visitors += 1
@@ -99,15 +99,17 @@ class Front:
 
     async def health(self) -> dict[str, Any]:
         """What all workers tell, put together, and which of them are there."""
-        async with httpx.AsyncClient(timeout=5) as client:
-            asked = [client.get(f"http://127.0.0.1:{worker.port}{HEALTH}") for worker in self.workers]
+        own_name = {"host": "localhost"}  # by which each may be asked, whatever its name is here
+        async with httpx.AsyncClient(timeout=5, headers=own_name) as client:
+            asked = [client.get(worker.address + HEALTH) for worker in self.workers]
             answers = await asyncio.gather(*asked, return_exceptions=True)
         told = [answer.json() if isinstance(answer, httpx.Response) else None for answer in answers]
         there = [each for each in told if each]
         sums = {name: sum(each[name] for each in there) for name in ("traces_bytes", "sessions", "rss_bytes", "queue")}
         models = sorted({model for each in there for model in each["models"]})
-        version = there[0]["version"] if there else ""
-        return {"version": version, "models": models, **sums, "workers": [each is not None for each in told]}
+        version, shared = ("; ".join(sorted({each[name] for each in there})) for name in ("version", "shared"))
+        named = {"version": version, "models": models, "shared": shared}
+        return {**named, **sums, "workers": [each is not None for each in told]}
 
     async def move(self, writer: asyncio.StreamWriter, head: RequestHead, to: str):
         """To an address beside the one that was asked for, as the path that proxies cut off is not known here."""

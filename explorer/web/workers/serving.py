@@ -6,24 +6,23 @@ import signal
 from collections.abc import Sequence
 
 from explorer.web.workers.front import Front
-from explorer.web.workers.processes import Worker
+from explorer.web.workers.worker import Worker
 
 LOG = logging.getLogger(__name__)
 LOOKING = 0.2  # seconds
 
 
-def serve(command: Sequence[str], count: int, host: str, port: int, root: str = ""):
-    """Serve from so many processes, until SIGTERM or SIGINT.
+def serve(workers: Sequence[Worker], host: str, port: int):
+    """Serve from workers, until SIGTERM or SIGINT.
 
     Args:
-        command: that starts one of them, to which its address is added.
+        workers: those that are ours to run are run as long.
         host, port: where to listen.
-        root: path of the server, behind a proxy that cuts it off.
 
     Raises:
         OSError: nobody can listen there.
     """
-    asyncio.run(_serve([Worker(number, command, root) for number in range(count)], host, port))
+    asyncio.run(_serve(workers, host, port))
 
 
 async def _serve(workers: Sequence[Worker], host: str, port: int):

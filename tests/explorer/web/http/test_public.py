@@ -75,7 +75,7 @@ def test_nothing_is_taken_up(address):
 
 def test_its_keeper_is_told_how_it_is(address, client):
     before = httpx.get(f"{address}health").json()
-    assert set(before) == {"version", "models", "traces_bytes", "sessions", "rss_bytes", "queue"}
+    assert set(before) == {"version", "models", "traces_bytes", "sessions", "rss_bytes", "queue", "shared"}
     client.predict("ever so many foxes and owls", api_name="/explore")
     told = httpx.get(f"{address}health").json()
     assert told["models"] == ["rope"] and "gradio 6." in told["version"] and "torch 2." in told["version"]

@@ -9,14 +9,15 @@ import httpx
 import pytest
 
 from explorer.web.workers.front import Front
-from explorer.web.workers.processes import Worker
+from explorer.web.workers.worker import Worker
+from tests.benchmarks.browser import free_port
 
 
 class Stub:
     """Answers with its name and what it was asked; at `/slow` a piece at a time until whoever asked is gone."""
 
     def __init__(self, number: int):
-        self.worker = Worker(number, [])
+        self.worker = Worker(number, "127.0.0.1", free_port())
         self.heads, self.left = [], asyncio.Event()
 
     async def start(self):
