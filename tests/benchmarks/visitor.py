@@ -54,6 +54,7 @@ class Visitor:
         self.session = f"visitor-{number}"
         self.state: dict[str, Any] = {}
         self.version = ""
+        self.began, self.done_at = time.monotonic(), 0.0  # seconds after it came to be when it was answered last
 
     async def stay(self, until: float):
         """Come, and do the same again and again until a time of `time.monotonic`."""
@@ -135,6 +136,7 @@ class Visitor:
                 break
             self.version = answer["version"]
         self.told.seconds[f"{name}, all of it"].append(time.monotonic() - began)
+        self.done_at = time.monotonic() - self.began
 
     async def called(self, name: str, given: list[Any]) -> Any:
         place = {"component_id": self.component, "session_hash": "page", "fn_name": name, "data": given}
