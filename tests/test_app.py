@@ -14,6 +14,7 @@ from app import main
 from explorer.options import hub_names, limits, parse_arguments
 from explorer.state.settings import LIMITS, NO_LIMITS, PUBLIC_LIMITS
 from explorer.tracing.offered_models import ANY_NAME
+from explorer.web.workers.worker import Worker
 
 
 def test_without_arguments_only_the_page_limits_what_is_written():
@@ -106,6 +107,47 @@ def test_workers_are_a_number_or_places():
     assert parse_arguments([]).workers == 1 and parse_arguments(["--workers", "3"]).workers == 3
     places = parse_arguments(["--workers", "explorer-0.workers:7860, 10.0.0.7:80"]).workers
     assert places == [("explorer-0.workers", 7860), ("10.0.0.7", 80)]
+
+
+@pytest.fixture
+def served_from(monkeypatch) -> list:
+    """What `main` would have served from: workers, host and port."""
+    served = []
+    monkeypatch.setattr("app.serve", lambda *given: served.extend(given))
+    for name in ("GRADIO_SERVER_NAME", "GRADIO_SERVER_PORT", "GRADIO_ROOT_PATH", "PORT"):
+        monkeypatch.delenv(name, raising=False)
+    return served
+
+
+def test_so_many_processes_are_started_as_are_said_and_share_a_file(monkeypatch, served_from):
+    monkeypatch.setattr(sys, "argv", ["app.py", "--workers", "3", "--port", "80", "--host", "0.0.0.0"])
+    monkeypatch.setenv("GRADIO_ROOT_PATH", "/explorer")
+    main()
+    workers, host, port = served_from
+    assert (host, port) == ("0.0.0.0", 80) and len({worker.port for worker in workers}) == 3
+    assert [(worker.number, worker.path) for worker in workers] == [(n, f"/explorer/w{n}") for n in range(3)]
+    (command,) = {tuple(worker.command) for worker in workers}
+    options = parse_arguments(list(command[2:]))
+    assert options.shared.startswith("file:") and Path(options.shared.removeprefix("file:")).parent.is_dir()
+    assert options.no_open and options.allowed_hosts == ["0.0.0.0"]
+
+
+def test_processes_share_what_is_said(monkeypatch, served_from):
+    monkeypatch.setattr(sys, "argv", ["app.py", "--workers", "2", "--shared", "redis://lab.example"])
+    main()
+    assert parse_arguments(served_from[0][0].command[2:]).shared == "redis://lab.example"
+
+
+def test_a_front_of_others_starts_none_of_its_own(monkeypatch, served_from):
+    places = "worker-0.workers:7860,worker-1.workers:7861"
+    monkeypatch.setattr(sys, "argv", ["app.py", "--workers", places])
+    main()
+    workers, host, port = served_from
+    assert [(type(each), each.number, each.host, each.port) for each in workers] == [
+        (Worker, 0, "worker-0.workers", 7860),
+        (Worker, 1, "worker-1.workers", 7861),
+    ]
+    assert (host, port) == ("127.0.0.1", 7860)
 
 
 @pytest.mark.parametrize(

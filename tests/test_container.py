@@ -181,3 +181,17 @@ def test_nginx_reads_its_example(tmp_path):
     command = [nginx, "-t", "-p", str(tmp_path), "-c", str(EXAMPLES / "nginx.conf"), "-g", f"pid {tmp_path}/pid;"]
     told = subprocess.run([*command, "-e", "stderr"], capture_output=True, text=True)
     assert "syntax is ok" in told.stderr, told.stderr
+
+
+def test_a_space_installs_the_cpus_build_first_and_the_image_what_it_may_be_asked_for():
+    """Nothing of the first file may stand in the second: whoever has a GPU, or a mirror, reads that alone."""
+    first = (ROOT / "pre-requirements.txt").read_text("utf-8").splitlines()
+    assert [line for line in first if not line.startswith("#")] == [
+        "--index-url https://download.pytorch.org/whl/cpu",
+        *(line for line in (ROOT / "requirements.txt").read_text("utf-8").splitlines() if line.startswith("torch")),
+    ]
+    assert "index-url" not in (ROOT / "requirements.txt").read_text("utf-8")
+    run = dict(instructions())["RUN"]
+    assert all(line in run for line in first[-2:]) and "-r requirements.txt" in run
+    (redis,) = re.findall(r'"(redis==[^"]+)"', run)
+    assert redis in (ROOT / "tests" / "requirements.txt").read_text("utf-8").splitlines()

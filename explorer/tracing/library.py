@@ -12,8 +12,8 @@ import torch
 
 from explorer.language import _
 from explorer.state.interventions import FromOther, Intervention
-from explorer.tracing import jobs
-from explorer.tracing.capture import capture, offered
+from explorer.tracing import jobs, lent_gpu
+from explorer.tracing.capture import offered
 from explorer.tracing.diagnosis import load_report
 from explorer.tracing.donation import ready
 from explorer.tracing.freed_memory import give_back
@@ -191,7 +191,7 @@ class Library:
             go_on(tokens=len(token_ids))
             changes = self.ready(lm, tokenizer, token_ids, edits)
             with self._capturing:
-                trace = capture(lm, token_ids, changes, tokenizer=tokenizer, most_bytes=self.most_bytes_of_a_trace)
+                trace = lent_gpu.captured(lm, token_ids, changes, tokenizer, self.most_bytes_of_a_trace)
             self._count(trace)
             return replace(trace, baseline=self.trace_of(lm, tokenizer, token_ids)) if edits else trace
 
@@ -233,6 +233,8 @@ def bytes_of(lm: TransformerLM) -> int:
 
 
 def pick_device() -> str:
+    if lent_gpu.IS_LENT:
+        return "cpu"
     if torch.cuda.is_available():
         return "cuda"
     return "mps" if torch.backends.mps.is_available() else "cpu"

@@ -19,7 +19,15 @@ def told(error: Exception) -> str:
         return sentence(error)
     name = secrets.token_hex(4)
     LOG.error("%s: %s", name, type(error).__name__, exc_info=error)
+    if is_out_of_memory(error):
+        return _("The server has not enough memory for this just now: ask again in a while, or take a shorter prompt.")
     return _("Something broke here, by no mistake of yours. It is in the log as {name}.", name=name)
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether there was no room for something, be it numpy's, torch's or a GPU's."""
+    of_torch = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and of_torch)
 
 
 def sentence(error: Exception) -> str:

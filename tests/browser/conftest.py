@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]):
     """Where `CI` is set, on busy machines, browser tests have a second try; pytest lists those that needed it."""
     if os.environ.get("CI"):
         for item in items:
-            if item.path.parent == Path(__file__).parent:
+            if Path(__file__).parent in item.path.parents:
                 item.add_marker(pytest.mark.flaky(reruns=1))
 
 

@@ -12,6 +12,7 @@ import explorer.tracing.library as library_module
 import explorer.tracing.offered_models as offered_models
 from explorer.state.interventions import parse_edits
 from explorer.state.run import Run
+from explorer.tracing import lent_gpu
 from explorer.tracing.library import Library, bytes_of
 from explorer.tracing.logits_cache import LogitsCache
 from explorer.web.answers.continuations import Continuations
@@ -225,10 +226,8 @@ def test_all_that_changed_runs_hold_is_counted(tiny_checkpoint):
 
 
 def test_a_baseline_is_not_computed_again(tiny_checkpoint, monkeypatch):
-    calls, capture = [], library_module.capture
-    monkeypatch.setattr(
-        library_module, "capture", lambda *args, **kwargs: calls.append(args[2]) or capture(*args, **kwargs)
-    )
+    calls, capture = [], lent_gpu.capture
+    monkeypatch.setattr(lent_gpu, "capture", lambda *args, **kwargs: calls.append(args[2]) or capture(*args, **kwargs))
     library = Library("cpu")
     for edits in (OFF, DOUBLED, (), OFF):
         library.trace("tiny", (1, 2), edits)

@@ -1,6 +1,8 @@
 """What a visitor gets to read of a mistake."""
 
+import numpy as np
 import pytest
+import torch
 
 from explorer.language import speaking
 from explorer.web.errors import told
@@ -29,3 +31,22 @@ def test_what_is_wrong_with_a_model_is_told_in_the_visitors_language():
 def test_what_another_program_says_is_told_as_it_says_it():
     with speaking("zh-CN"):
         assert told(refused(OSError("incomplete {metadata}"))) == "无法加载检查点 'tiny'：incomplete {metadata}"
+
+
+class OutOfMemoryError(RuntimeError):
+    """As torch has one of GPUs."""
+
+
+@pytest.mark.parametrize(
+    "take", [lambda: np.empty(1 << 50), lambda: torch.empty(1 << 50), lambda: bytearray(1 << 60), OutOfMemoryError]
+)
+def test_that_memory_is_short_is_told_and_logged(caplog, take):
+    try:
+        raise take()
+    except (MemoryError, RuntimeError) as error:
+        assert told(error).startswith("The server has not enough memory for this just now")
+    assert caplog.records[0].exc_info
+
+
+def test_what_is_short_of_anything_else_is_our_mistake(caplog):
+    assert told(RuntimeError("shape [7] is invalid")).startswith("Something broke here")

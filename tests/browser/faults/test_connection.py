@@ -1,102 +1,11 @@
 """The server goes and comes back while somebody looks at the page."""
 
 import re
-import socket
-import subprocess
-import sys
-import time
-from pathlib import Path
 
-import httpx
 import pytest
 from playwright.sync_api import expect
 
-from .conftest import DESK, PATIENCE, leave
-from .person import Person
-
-ROOT = Path(__file__).parents[2]
-SERVE = """
-import sys
-from pathlib import Path
-import model.checkpoint
-model.checkpoint.CHECKPOINTS = Path(sys.argv[1])
-
-from explorer.tracing.library import Library
-from explorer.web.page import Page
-Page(Library("cpu"), "tiny").launch(server_port=int(sys.argv[2]), quiet=True)
-"""
-ONE_MOMENT = """(() => {
-  const { prompt, generated } = page.state, chips = document.querySelectorAll("#strip .chip");
-  return prompt && (chips.length === prompt.length + generated.length || document.querySelector("#strip .earlier"))
-    && document.querySelector("#attention-pattern .plot")?._fullLayout?.yaxis._categories.length === chips.length
-    && document.querySelector("#next-token-words").textContent.includes(`(position ${chips.length - 1})`);
-})()"""
-
-
-class Server:
-    """The app in a process of its own, always at the same port."""
-
-    def __init__(self, checkpoints: Path):
-        self.checkpoints = checkpoints
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.address = f"http://127.0.0.1:{self.port}"
-
-    def start(self):
-        self.process = subprocess.Popen([sys.executable, "-c", SERVE, self.checkpoints, str(self.port)], cwd=ROOT)
-        end = time.monotonic() + 3 * PATIENCE / 1000  # busy machines import for a while
-        while True:
-            try:
-                return httpx.get(f"{self.address}/gradio_api/app_id").raise_for_status()
-            except httpx.HTTPError:
-                assert time.monotonic() < end and self.process.poll() is None
-                time.sleep(0.1)
-
-    def stop(self):
-        self.process.kill()
-        self.process.wait()
-
-
-@pytest.fixture
-def server(checkpoints):
-    server = Server(checkpoints)
-    server.start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def somebody(profile, address, kept_page):
-    """Makes a person whose page may fail to load what it asks for, and nothing else. Nobody else's page is open: what
-    happens to the profile, as going offline, happens to all its pages."""
-    pages, errors = [], []
-    while kept_page:
-        leave(kept_page.pop())
-
-    def arrive(address=address, **query) -> Person:
-        page = profile.new_page()
-        pages.append(page)
-        page.set_viewport_size(DESK)
-        page.set_default_timeout(PATIENCE)
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        return Person(page, address).open(**query)
-
-    yield arrive
-    profile.set_offline(False)
-    for page in pages:
-        page.close()
-    assert errors == []
-
-
-def banner(person):
-    return person.page.get_by_role("status").and_(person.page.locator("#connection"))
-
-
-def write(person, tokens: int):
-    """Press Generate and wait for the first tokens."""
-    person.page.get_by_role("button", name="Generate", exact=True).click()
-    expect(person.chips.and_(person.page.locator(".generated")).nth(tokens)).to_be_attached()
+from .lost import ONE_MOMENT, banner, write
 
 
 def test_without_a_connection_the_page_says_so_and_catches_up(somebody):

@@ -1,0 +1,55 @@
+"""Servers of their own, and people whose page may fail to load what it asks for."""
+
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from ..conftest import DESK, PATIENCE, leave
+from ..person import Person
+from .lost import SERVE, SERVE_FROM_WORKERS, Server
+
+
+@pytest.fixture
+def server(checkpoints) -> Iterator[Server]:
+    server = Server("-c", SERVE, checkpoints, "--port", Server)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def two_workers(checkpoints) -> Iterator[Server]:
+    """A front before two, both of which are there."""
+    server = Server("-c", SERVE_FROM_WORKERS, Server, "-c", SERVE, checkpoints)
+    server.start()
+    for number in (0, 1):
+        while httpx.get(f"{server.address}/w{number}/config").status_code != 200:
+            time.sleep(0.1)
+    yield server
+    server.process.terminate()
+    server.process.wait()
+
+
+@pytest.fixture
+def somebody(profile, address, kept_page):
+    """Makes a person whose page may fail to load what it asks for, and nothing else. Nobody else's page is open: what
+    happens to the profile, as going offline, happens to all its pages."""
+    pages, errors = [], []
+    while kept_page:
+        leave(kept_page.pop())
+
+    def arrive(address=address, **query) -> Person:
+        page = profile.new_page()
+        pages.append(page)
+        page.set_viewport_size(DESK)
+        page.set_default_timeout(PATIENCE)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        return Person(page, address).open(**query)
+
+    yield arrive
+    profile.set_offline(False)
+    for page in pages:
+        page.close()
+    assert errors == []
