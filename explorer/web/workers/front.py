@@ -103,7 +103,8 @@ class Front:
         async with httpx.AsyncClient(timeout=5, headers=own_name) as client:
             asked = [client.get(worker.address + HEALTH) for worker in self.workers]
             answers = await asyncio.gather(*asked, return_exceptions=True)
-        told = [answer.json() if isinstance(answer, httpx.Response) else None for answer in answers]
+        answered = [isinstance(answer, httpx.Response) and answer.status_code == 200 for answer in answers]
+        told = [answer.json() if is_one else None for answer, is_one in zip(answers, answered, strict=True)]
         there = [each for each in told if each]
         sums = {name: sum(each[name] for each in there) for name in ("traces_bytes", "sessions", "rss_bytes", "queue")}
         models = sorted({model for each in there for model in each["models"]})

@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+import json
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 
 import httpx
 import pytest
 
+from explorer.web.workers import worker
 from explorer.web.workers.front import Front
 from explorer.web.workers.worker import Worker
 from tests.benchmarks.browser import free_port
@@ -18,7 +20,7 @@ class Stub:
 
     def __init__(self, number: int):
         self.worker = Worker(number, "127.0.0.1", free_port())
-        self.heads, self.left = [], asyncio.Event()
+        self.heads, self.left, self.health = [], asyncio.Event(), None
 
     async def start(self):
         self.server = await asyncio.start_server(self.answer, "127.0.0.1", self.worker.port)
@@ -37,6 +39,10 @@ class Stub:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(reader.read(1), 0.02)
             self.left.set()
+        elif " /health" in head:
+            body = json.dumps(self.health).encode()
+            status = b"200 OK" if self.health else b"400 Bad Request"
+            writer.write(b"HTTP/1.1 %s\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % (status, len(body)) + body)
         else:
             writer.write(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
         writer.close()
@@ -132,5 +138,37 @@ def test_where_all_are_gone_it_is_said():
             answer = await there.client.get(path)
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
         assert (await there.client.get("/health")).json()["workers"] == [False, False]
+
+    with_workers(test)
+
+
+def test_what_all_tell_is_put_together_and_who_tells_nothing_is_not_there():
+    def of(number: int, **more) -> dict:
+        counts = dict.fromkeys(("traces_bytes", "sessions", "rss_bytes", "queue"), 10**number)
+        return counts | {"version": "torch 2", "shared": "a file", "models": ["a", f"of {number}"]} | more
+
+    async def test(there):
+        there.stubs[0].health, there.stubs[1].health = of(0), of(1, version="torch 3")
+        told = (await there.client.get("/health")).json()
+        assert told == {
+            **dict.fromkeys(("traces_bytes", "sessions", "rss_bytes", "queue"), 11),
+            "version": "torch 2; torch 3",
+            "shared": "a file",
+            "models": ["a", "of 0", "of 1"],
+            "workers": [True, True, False, False],
+        }
+        assert all("host: localhost" in stub.heads[-1].lower() for stub in there.stubs[:3])
+
+    with_workers(lambda there: kill(there.stubs[3]) or test(there), count=4)
+
+
+def test_a_machine_that_does_not_answer_is_not_there(monkeypatch):
+    async def never(host, port):
+        await asyncio.sleep(60)
+
+    async def test(there):
+        monkeypatch.setattr(worker, "PATIENCE", 0.05)
+        monkeypatch.setattr(worker.asyncio, "open_connection", never)
+        assert not await worker.Worker(0, "192.0.2.1", 7860).is_there()
 
     with_workers(test)
