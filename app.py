@@ -19,6 +19,7 @@ from explorer.own_module.serving import opened
 from explorer.tracing.cores import set_threads
 from explorer.tracing.library import Library
 from explorer.web.page import Page
+from explorer.web.shared.opened import store_at
 from explorer.web.shared.store import StoreError
 from explorer.web.workers.processes import Process
 from explorer.web.workers.serving import serve
@@ -33,11 +34,13 @@ def serve_from_workers(options: Namespace):
     if not isinstance(options.workers, int):
         serve([Worker(number, *place) for number, place in enumerate(options.workers)], host, port)
         return
-    command = [sys.executable, *sys.argv]
-    if not options.shared:
+    command, shared = [sys.executable, *sys.argv], options.shared
+    if not shared:
         folder = tempfile.mkdtemp(prefix="shared-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        command += ["--shared", f"file:{folder}/answers.db"]
+        shared = f"file:{folder}/answers.db"
+        command += ["--shared", shared]
+    store_at(shared, "answers")  # before all of them would make it at once
     if not hub_names(options):  # which each of them would decide by the address that it listens on itself
         command.append("--no-open")
     if options.host and "*" not in options.allowed_hosts:
@@ -53,7 +56,10 @@ def main():
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("explorer").setLevel(options.log_level.upper())
     if options.workers != 1:
-        serve_from_workers(options)
+        try:
+            serve_from_workers(options)
+        except StoreError as error:
+            sys.exit(f"error: {error}")
         return
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that what was to be tidied up is
     try:

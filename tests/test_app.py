@@ -132,10 +132,11 @@ def test_so_many_processes_are_started_as_are_said_and_share_a_file(monkeypatch,
     assert options.no_open and options.allowed_hosts == ["0.0.0.0"]
 
 
-def test_processes_share_what_is_said(monkeypatch, served_from):
-    monkeypatch.setattr(sys, "argv", ["app.py", "--workers", "2", "--shared", "redis://lab.example"])
+def test_processes_share_what_is_said(monkeypatch, served_from, tmp_path):
+    monkeypatch.setattr(sys, "argv", ["app.py", "--workers", "2", "--shared", f"file:{tmp_path}/kept.db"])
     main()
-    assert parse_arguments(served_from[0][0].command[2:]).shared == "redis://lab.example"
+    assert parse_arguments(served_from[0][0].command[2:]).shared == f"file:{tmp_path}/kept.db"
+    assert (tmp_path / "kept.db").exists()  # before any of them is started
 
 
 def test_a_front_of_others_starts_none_of_its_own(monkeypatch, served_from):
@@ -169,8 +170,9 @@ def test_what_nobody_can_serve_from_is_told(capsys, arguments, told):
     assert told in capsys.readouterr().err
 
 
-def test_without_the_package_a_redis_is_told_before_anybody_is_served(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["app.py", "--shared", "redis://127.0.0.1"])
+@pytest.mark.parametrize("more", [[], ["--workers", "2"]])
+def test_without_the_package_a_redis_is_told_before_anybody_is_served(monkeypatch, more):
+    monkeypatch.setattr(sys, "argv", ["app.py", "--shared", "redis://127.0.0.1", *more])
     monkeypatch.setitem(sys.modules, "redis", None)
     with pytest.raises(SystemExit, match="error: --shared redis://… takes Python’s package"):
         main()

@@ -22,14 +22,6 @@ CREATE TABLE IF NOT EXISTS said (
     number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, channel TEXT, message BLOB, at REAL
 );
 """
-# What does not fit beside all that is kept for longer.
-TOO_MUCH = """
-DELETE FROM kept WHERE name = :name AND key IN (
-    SELECT key FROM (
-        SELECT key, until, SUM(size) OVER (ORDER BY until DESC, key) AS so_far FROM kept WHERE name = :name
-    ) WHERE so_far > :most OR until <= :now
-)
-"""
 OF_CHANNEL = "WHERE name = ? AND channel = ? AND number > ? ORDER BY number"
 
 
@@ -67,7 +59,13 @@ class InAFile:
         with self._lock, _errors(), _at_once(self._file):
             kept = self.name, key, now + seconds, len(value), value
             self._file.execute("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)", kept)
-            self._file.execute(TOO_MUCH, {"name": self.name, "most": self.most_bytes, "now": now})
+            self._file.execute("DELETE FROM kept WHERE name = ? AND until <= ?", (self.name, now))
+            ((total,),) = self._file.execute("SELECT SUM(size) FROM kept WHERE name = ?", (self.name,))
+            oldest = "SELECT key, size FROM kept WHERE name = ? ORDER BY until LIMIT 1"
+            while total and total > self.most_bytes:
+                ((key, size),) = self._file.execute(oldest, (self.name,))
+                self._file.execute("DELETE FROM kept WHERE name = ? AND key = ?", (self.name, key))
+                total -= size
 
     def drop(self, key: str):
         self._ask("DELETE FROM kept WHERE name = ? AND key = ?", key)
