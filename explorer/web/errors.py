@@ -11,6 +11,8 @@ from model.errors import ModelError
 LOG = logging.getLogger(__name__)
 VISITORS = (UserError, CheckpointError)  # mistakes that say in their own words what the visitor can do about them
 
+NO_MEMORY = "can't allocate memory", "out of memory"  # as torch says it of the CPU and of other devices
+
 
 def told(error: Exception) -> str:
     """The sentence that the visitor gets to read; a mistake of ours goes to the log with its traceback, under an id
@@ -26,8 +28,8 @@ def told(error: Exception) -> str:
 
 def is_out_of_memory(error: Exception) -> bool:
     """Whether there was no room for something, be it numpy's, torch's or a GPU's."""
-    of_torch = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
-    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and of_torch)
+    of_torch = isinstance(error, RuntimeError) and any(said in str(error) for said in NO_MEMORY)
+    return isinstance(error, MemoryError) or of_torch
 
 
 def sentence(error: Exception) -> str:

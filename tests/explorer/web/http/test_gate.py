@@ -1,13 +1,17 @@
 """What the server lets in, and what it sends along."""
 
+import asyncio
 import re
 
 import pytest
 from fastapi import FastAPI
+from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
 from explorer.state.settings import NO_LIMITS
 from explorer.web.http.content_policy import content_policy
+from explorer.web.http.gate import Gate
+from explorer.web.http.hosts import Hosts
 from explorer.web.page import Page
 
 
@@ -101,3 +105,25 @@ def test_requests_are_bounded_whatever_they_say_of_their_size(client):
             yield b" " * 1000
 
     assert 400 <= join(endless()).status_code < 500
+
+
+@pytest.mark.parametrize(("pieces", "status"), [([4, 4, 2], 200), ([4, 4, 3], 413), ([11], 413), ([10, 0], 200)])
+def test_a_request_that_does_not_say_its_size_ends_at_the_byte(pieces, status):
+    left, sent = list(pieces), []
+
+    async def receive():
+        return {"type": "http.request", "body": bytes(left.pop(0)), "more_body": bool(left)}
+
+    async def send(message):
+        sent.append(message)
+
+    async def reads_all(scope, receive, send):
+        while (await receive())["more_body"]:
+            pass
+        await PlainTextResponse("read")(scope, receive, send)
+
+    gate = Gate(reads_all, Hosts(["*"]), most_bytes=10, health=dict)
+    scope = {"type": "http", "method": "POST", "path": "/a", "headers": [(b"host", b"localhost")], "query_string": b""}
+    asyncio.run(gate(scope, receive, send))
+    assert sent[0]["status"] == status
+    assert status == 200 or sent[1]["body"] == b"A request has at most 10 bytes."
