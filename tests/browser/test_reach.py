@@ -21,6 +21,7 @@ COVERED = """(pressed) => {
     [TELEPHONE, pytest.param({"width": 1440, "height": 900}, marks=pytest.mark.exhaustive)],
     ids=["telephone", "wide"],
 )
+@pytest.mark.exhaustive
 def test_buttons_stay_in_sight_down_to_the_end_of_a_long_tab(newcomer, size):
     person = newcomer(viewport=size).open()
     for place in ("0", "document.body.scrollHeight / 2", "document.body.scrollHeight"):
@@ -78,6 +79,7 @@ SMALL = """() => [...document.querySelectorAll("button, select, summary, input, 
 
 
 @pytest.mark.parametrize("view", first_of(["attention", "", "experiments"]))
+@pytest.mark.exhaustive
 def test_what_fingers_press_is_as_large_as_they_are(newcomer, touchscreen, view):
     person = newcomer(viewport=TELEPHONE, profile=touchscreen).open(view)
     person.at_rest()

@@ -82,6 +82,7 @@ def test_a_link_to_a_change_at_the_chosen_token_shows_it(newcomer):
     expect(control(person, "head 1 of layer 1 ×")).to_have_value("0.5")
 
 
+@pytest.mark.exhaustive
 def test_a_click_with_shift_silences_one_head_more_and_shows_whether_effects_add_up(newcomer):
     person = newcomer().open("experiments", text="Then Zorb", query=1, layer=0, head=0)
     cells = person.page.locator("#experiments-heads .plot")
