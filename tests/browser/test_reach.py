@@ -30,6 +30,7 @@ def test_buttons_stay_in_sight_down_to_the_end_of_a_long_tab(newcomer, size):
             expect(person.page.get_by_role("button", name=name, exact=True)).to_be_in_viewport(ratio=1)
 
 
+@pytest.mark.exhaustive
 def test_a_telephone_shows_the_end_of_the_text_and_the_token_to_come(newcomer):
     person = newcomer(viewport=TELEPHONE).open()
     brief = person.page.locator("#brief .brief")

@@ -157,6 +157,7 @@ def test_a_part_of_the_overview_opens_its_tab(newcomer):
     expect(person.grid.locator("[data-layer='1'][data-head='1']")).to_have_attribute("aria-pressed", "true")
 
 
+@pytest.mark.exhaustive
 def test_the_strip_is_shaded_by_what_is_chosen(person):
     chip = person.chips.nth(2)
     expect(chip).to_have_attribute("title", re.compile("surprisal"))

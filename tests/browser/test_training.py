@@ -53,6 +53,7 @@ def play(person):
     return person.page.locator("#series .play")
 
 
+@pytest.mark.exhaustive
 def test_a_slider_goes_from_step_to_step_with_all_that_is_chosen(trained):
     trained.generate(3)
     trained.chips.nth(2).click()

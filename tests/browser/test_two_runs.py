@@ -105,6 +105,7 @@ def test_b_has_another_prompt_in_place_of_its_own(person):
     expect(bar.locator(".switch")).to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_what_is_painted_is_the_difference_of_two_runs_of_the_model(person):
     compare(person)
     for name in ("A − B", "A", "B"):

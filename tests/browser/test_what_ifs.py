@@ -110,6 +110,7 @@ def test_a_click_with_shift_silences_one_head_more_and_shows_whether_effects_add
     expect_changes(person, "blocks.0.attn.z.1*zero", "blocks.0.attn.z.0*zero")
 
 
+@pytest.mark.exhaustive
 def test_parts_that_stand_in_for_one_another_are_silenced_together_by_a_click(newcomer):
     person = newcomer().open("overview", text="Once upon a time", query=3)
     person.page.get_by_role("button", name="Which parts stand in for one another?").click()
