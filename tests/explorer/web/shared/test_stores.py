@@ -70,8 +70,12 @@ def test_bytes_that_were_dropped_or_put_anew_count_no_more(store):
         store.put("a", bytes(4000), 60)
         store.put("b", bytes(4000), 60)
         store.drop("a")
-    store.put("c", bytes(6000), 50)
+    store.put("c", bytes(6000), 70)
     assert store.keys() == ["b", "c"]
+    for _time in range(3):
+        store.drop("a")  # which is no longer there
+    store.put("d", bytes(4000), 80)
+    assert store.keys() == ["c", "d"]  # no more fit
 
 
 def test_what_is_published_comes_in_order_to_all_who_listen(store):
