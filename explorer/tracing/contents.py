@@ -34,7 +34,7 @@ def _contents(path: Path, version: tuple[int, ...] | None) -> str:
         return blob.name
     _node, written, size = version
     if size > MOST_BYTES:
-        return f"{size} bytes of {written}"
+        return f"{size}@{written}"
     found = hashlib.sha256()
     with path.open("rb") as file:
         while piece := file.read(A_PIECE):

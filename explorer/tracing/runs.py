@@ -113,7 +113,7 @@ class Runs:
         except OSError:
             told = _("checkpoint {name!r} is being written: ask again in a moment", name=checkpoint)
             raise CheckpointError(told) from None
-        return f"{files} on {self.library.device}"
+        return f"{files}@{self.library.device}"
 
     def version(self, checkpoint: str) -> str:
         """Tells a checkpoint's files from what they are once they were written anew, as in "llama-fables@0f3c9a12"."""

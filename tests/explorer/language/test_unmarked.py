@@ -1,14 +1,17 @@
 """No sentence is out of a translator's sight."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from explorer.lessons.prompt_pairs import PROMPT_PAIRS
 from explorer.state.prompt_lists import PROMPT_LISTS
+from explorer.web.shared.on_redis import PUT
 from tests.unmarked import misused, unmarked
 
 EXPLORER = Path(__file__).parents[3] / "explorer"
+SQL = re.compile(r"\s*(BEGIN|CREATE|DELETE|INSERT|PRAGMA|SELECT|WHERE) [A-Za-z*(]")
 # What is no sentence of ours, by file.
 EXCEPTIONS = {
     "architecture/facts.py": {"GELU (tanh)": "a name"},
@@ -49,15 +52,27 @@ EXCEPTIONS = {
         "async ({}) => { const page = await {}; return {}; }": "script",
         "export const {} = {};\n": "script",
     },
+    "web/errors.py": dict.fromkeys(("can't allocate memory", "out of memory"), "as torch says it"),
     "web/http/content_policy.py": {"'self' data: blob:": "a policy"},
     "web/http/gate.py": {"public, max-age=31536000, immutable": "a header"},
-    "web/http/health.py": {"gradio {}, torch {}, python {}": "versions"},
+    "web/http/health.py": {
+        "gradio {}, torch {}, python {}": "versions",
+        "{}, which does not answer": "for who looks after the server",
+    },
     "web/layout/page_layout.py": {"TransformerLM Explorer": "a name"},
     "web/page.py": {
         ":root { --bar: 0px; } @media (max-width: 900px) { :root { --bar: 84px; } }": "style",
         "prompt, checkpoint": "script",
         "[prompt, checkpoint, await page.begin()]": "script",
         "[prompt, checkpoint, await page.beginWith(checkpoint)]": "script",
+    },
+    "web/shared/in_a_file.py": {
+        text: "SQL" for text in unmarked((EXPLORER / "web/shared/in_a_file.py").read_text("utf-8")) if SQL.match(text)
+    },
+    "web/shared/in_memory.py": {"this process": "for who looks after the server"},
+    "web/shared/on_redis.py": {
+        PUT: "a script of Redis",
+        "--shared redis://… takes Python’s package for it: pip install redis": "told on the terminal",
     },
     "web/workers/front.py": dict.fromkeys(
         (
