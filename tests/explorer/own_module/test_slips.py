@@ -39,6 +39,7 @@ def test_a_planted_slip_is_named_with_its_place(name):
 
 
 @pytest.mark.parametrize("name", UNEXPLAINED)
+@pytest.mark.exhaustive
 def test_what_is_no_known_slip_is_told_as_unexplained(name):
     plant, seen_at = UNEXPLAINED[name]
     report = diagnose(plant(course_model()))
@@ -47,6 +48,7 @@ def test_what_is_no_known_slip_is_told_as_unexplained(name):
     assert "not explained" in str(report)
 
 
+@pytest.mark.exhaustive
 def test_what_is_not_explained_is_narrowed_by_what_the_attention_still_has():
     plant, _seen_at = UNEXPLAINED["temperature of 0.9"]
     assert diagnose(plant(course_model())).differences[0].equal_to == "blocks.0.attn.k_rot"
@@ -63,6 +65,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS)
+@pytest.mark.exhaustive
 def test_two_slips_are_found_one_after_the_other(one, other):
     model = course_model()
     methods = {}

@@ -50,6 +50,7 @@ def test_a_right_model_is_equal(module, reference, names):
         ({"causal": False, "gate": F.gelu}, [("attn.pattern", "no_mask"), ("ffn.gate", "gelu_for_silu")]),
     ],
 )
+@pytest.mark.exhaustive
 def test_in_a_model_of_nobodys_names_only_what_is_wrong_is_named(made, slips):
     """The names do not say how it rotates: that is not taken for a slip of its own."""
     assert found(diagnose(Fused(**made))) == [(f"blocks.0.{tap}", name) for tap, name in slips]
@@ -65,6 +66,7 @@ def test_in_a_model_of_nobodys_names_only_what_is_wrong_is_named(made, slips):
         ({"divisor": 8.0, "diagonal": 0}, None),
     ],
 )
+@pytest.mark.exhaustive
 def test_weights_that_are_no_modules_are_seen_where_they_are_used(made, slips):
     names = found(diagnose(Flat(**made), names=FLAT))
     assert names == slips if slips else {name for _tap, name in names} >= {"scale_1_over_d"}
@@ -84,6 +86,7 @@ def test_a_model_of_maps_the_other_way_round_has_its_slips_named():
         ({"activation": F.gelu}, ("blocks.0.ffn.hidden", "gelu_for_activation")),
     ],
 )
+@pytest.mark.exhaustive
 def test_the_older_model_is_walked_too(post, made, slip):
     assert found(diagnose(Older(post=post, **made), POST if post else OLDER)) == [slip]
 
@@ -112,6 +115,7 @@ class Wrong:
         (Wrong.no_gain, ("blocks.0.attn_norm", "gain_left_out")),
     ],
 )
+@pytest.mark.exhaustive
 def test_norms_after_the_additions_have_slips_of_their_own(forward, slip):
     model = changing(odd_models.OlderBlock, forward=forward)(Older(post=True))
     assert found(diagnose(model, POST)) == [slip]
@@ -137,6 +141,7 @@ def of_output(self, x):
         ("output", of_output, ("blocks.0.resid_pre", "norm_before")),
     ],
 )
+@pytest.mark.exhaustive
 def test_other_places_of_norms_are_walked_too(placement, forward, slip):
     config = ModelConfig.llama_style(**SIZES, norm_placement=placement)
     assert diagnose(changing(Block, forward=forward)(course_model()), config).is_equal
