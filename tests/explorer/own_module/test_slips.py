@@ -15,6 +15,7 @@ from explorer.own_module.names import match
 from explorer.own_module.observing import observe
 from explorer.own_module.running import own_copy
 from explorer.own_module.slips import SLIP_NAMED
+from explorer.own_module.slips.of_precision import reduced
 from explorer.own_module.slips.slip import Slip
 from explorer.own_module.weights import with_weights
 from model.config import ModelConfig
@@ -111,6 +112,13 @@ def test_two_slips_in_one_norm_are_found_and_in_all_norms_the_same(forward, name
     assert {difference.cause.name for difference in report.differences} == names
     assert all(difference.tap == "blocks.0.attn_norm" for difference in report.differences)
     assert all(len(difference.also) == 4 for difference in report.differences)
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float16"])
+def test_which_fewer_bits_a_norm_has_is_told_apart(kind):
+    """What bfloat16 holds float16 mostly holds, too."""
+    dtype, x = getattr(torch, kind), torch.linspace(0.1, 2.0, 48).reshape(2, 24)
+    assert reduced(x.to(dtype).float(), x, x, torch.ones(24), lambda x: x).name == f"{kind}_norm"
 
 
 def test_two_slips_in_one_formula_are_found():
