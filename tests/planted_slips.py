@@ -57,6 +57,11 @@ def in_half(self, x):
     return (x * scale * self.weight.to(torch.float16)).to(torch.float32)
 
 
+def in_bfloat16(self, x):
+    x = x.bfloat16()
+    return (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps) * self.weight.bfloat16()).float()
+
+
 def half_then_gain(self, x):
     x = x.half()
     return (x / (x.square().mean(-1, keepdim=True) + self.eps).sqrt()).float() * self.weight
@@ -75,6 +80,23 @@ def stream_overwritten(self, x):
     x = self.ln1(x)
     x = x + self.attn(x)
     return x + self.ffn(self.ln2(x))
+
+
+def norms_swapped(self, x):
+    x = x + self.attn(self.ln2(x))
+    return x + self.ffn(self.ln1(x))
+
+
+def added_again(self, x):
+    return x + Block.forward(self, x)
+
+
+def turned_as_a_whole(self, x):
+    rope = RotaryPositionalEmbedding(10000.0, x.shape[-1], x.shape[1])
+    q, k = (rope(part(x), self.positions(x)) for part in (self.q_proj, self.k_proj))
+    q, k, v = (self.split(each) for each in (q, k, self.v_proj(x)))
+    scores = self.scaled(q @ k.transpose(-1, -2))
+    return self.output_proj(self.merge(self.weights(scores, self.mask(x.shape[1])) @ v))
 
 
 def no_final_norm(self, token_ids):
@@ -228,6 +250,50 @@ PLANTED = {
         changing(Attention, merge=lambda self, z: z.reshape(z.shape[0], z.shape[2], -1)),
         "heads_joined_wrongly",
         "blocks.0.attn.z",
+    ),
+    "norm in bfloat16": Planted(norm(in_bfloat16), "bfloat16_norm", "blocks.0.attn_norm"),
+    "vectors of length 1": Planted(
+        norm(lambda self, x: F.normalize(x, dim=-1) * self.weight), "length_of_one", "blocks.0.attn_norm"
+    ),
+    "divided by the deviation": Planted(
+        norm(lambda self, x: x / (x.std(-1, keepdim=True) + self.eps) * self.weight),
+        "deviation_for_mean_square",
+        "blocks.0.attn_norm",
+    ),
+    "turned before heads are split": Planted(
+        changing(Attention, forward=turned_as_a_whole), "rotation_before_heads", "blocks.0.attn.q_rot"
+    ),
+    "mask transposed": Planted(
+        changing(Attention, mask=lambda self, t: torch.ones(t, t).triu().bool()),
+        "mask_transposed",
+        "blocks.0.attn.pattern",
+    ),
+    "exponentials alone": Planted(
+        changing(Attention, weights=lambda self, s, mask: s.masked_fill(~mask, -INFINITY).exp()),
+        "softmax_not_divided",
+        "blocks.0.attn.pattern",
+    ),
+    "pattern transposed": Planted(
+        changing(Attention, weights=lambda self, s, mask: Attention.weights(self, s, mask).transpose(-1, -2)),
+        "pattern_transposed",
+        "blocks.0.attn.z",
+    ),
+    "norms swapped": Planted(changing(Block, forward=norms_swapped), "norms_swapped", "blocks.0.attn_norm"),
+    "feed-forward first": Planted(
+        changing(Block, forward=lambda self, x: (y := x + self.ffn(self.ln2(x))) + self.attn(self.ln1(y))),
+        "feed_forward_first",
+        "blocks.0.attn_norm",
+    ),
+    "stream added again": Planted(changing(Block, forward=added_again), "entry_twice", "blocks.0.resid_post"),
+    "feed-forward forgotten": Planted(
+        changing(Block, forward=lambda self, x: (y := x + self.attn(self.ln1(x))) + 0 * self.ffn(self.ln2(y))),
+        "feed_forward_not_added",
+        "blocks.0.resid_post",
+    ),
+    "gate taken twice": Planted(
+        changing(SwiGLU, forward=lambda self, x: self.w2(F.silu(self.w1(x)) * self.w1(x))),
+        "gate_for_up",
+        "blocks.0.ffn.hidden",
     ),
     "no final norm": Planted(changing(TransformerLM, forward=no_final_norm), "final_norm_missing", "final_norm"),
     "softmax of the logits": Planted(changing(TransformerLM, forward=probabilities), "logits_softmaxed", "logits"),

@@ -11,6 +11,11 @@ from tests.course import Embedding, RMSNorm, RotaryPositionalEmbedding
 NAMES = {f"layers.*.attn.w{name}": f"blocks.*.attn.{name}_proj" for name in "qkvo"}
 
 
+def summed(x, weight):
+    """A product that no function of PyTorch's has the name of."""
+    return (x.unsqueeze(-2) * weight).sum(-1)
+
+
 class Map(nn.Module):
     def __init__(self, d_in, d_out):
         super().__init__()
@@ -21,18 +26,20 @@ class Map(nn.Module):
 
 
 class Attention(nn.Module):
-    def __init__(self, d_model, num_heads, rope, scale):
+    def __init__(self, d_model, num_heads, rope, scale, product):
         super().__init__()
-        self.num_heads, self.rope, self.scale = num_heads, rope, scale
+        self.num_heads, self.rope, self.scale, self.product = num_heads, rope, scale, product
         for name in "qkvo":
             setattr(self, f"w{name}", nn.Parameter(torch.randn(d_model, d_model) / math.sqrt(d_model)))
 
     def forward(self, x):
         b, t, _ = x.shape
-        q, k, v = (F.linear(x, w).view(b, t, self.num_heads, -1).transpose(1, 2) for w in (self.wq, self.wk, self.wv))
+        q, k, v = (
+            self.product(x, w).view(b, t, self.num_heads, -1).transpose(1, 2) for w in (self.wq, self.wk, self.wv)
+        )
         q, k = self.rope(q, torch.arange(t)), self.rope(k, torch.arange(t))
         z = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=self.scale)
-        return z.transpose(1, 2).flatten(2) @ self.wo.T
+        return self.product(z.transpose(1, 2).flatten(2), self.wo)
 
 
 class SwiGLU(nn.Module):
@@ -53,12 +60,13 @@ class Layer(nn.Module):
 class TransformerLM(nn.Module):
     """Its layers are run by the model, and have no forward of their own."""
 
-    def __init__(self, vocab_size=61, d_model=24, num_layers=2, num_heads=3, d_ff=40, scale=None):
+    def __init__(self, vocab_size=61, d_model=24, num_layers=2, num_heads=3, d_ff=40, scale=None, product=F.linear):
         super().__init__()
         rope = RotaryPositionalEmbedding(10000.0, d_model // num_heads, 32)
         self.token_embeddings = Embedding(vocab_size, d_model)
         self.layers = nn.ModuleList(
-            Layer(Attention(d_model, num_heads, rope, scale), SwiGLU(d_model, d_ff), d_model) for _ in range(num_layers)
+            Layer(Attention(d_model, num_heads, rope, scale, product), SwiGLU(d_model, d_ff), d_model)
+            for _ in range(num_layers)
         )
         self.ln_final, self.lm_head = RMSNorm(d_model), Map(d_model, vocab_size)
 

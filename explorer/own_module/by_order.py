@@ -47,6 +47,8 @@ def by_order(
     for name, shape in outside.items():
         if shape == (width,) and name not in known:
             placed[name] = ("final_norm",)
+    if turned(list(next(iter(layers.values())).values()), width):
+        layers = {number: {name: shape[::-1] for name, shape in layer.items()} for number, layer in layers.items()}
     for number, layer in enumerate(sorted(layers, key=int)):
         found = _of_layer({name: shape for name, shape in layers[layer].items() if name not in known}, width)
         placed |= {name: tuple(f"blocks.{number}.{each}" for each in ours) for name, ours in found.items()}
@@ -62,11 +64,18 @@ def by_order(
 
 def _tables(names: Sequence[str], shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
     """Of the matrices outside of layers: the first is the embedding, the last, of the same shape, the unembedding."""
-    same = [name for name in names if shapes[name] == shapes[names[0]]]
+    same = [name for name in names if shapes[name] in (shapes[names[0]], shapes[names[0]][::-1])]
     ours = ["token_embedding" if name == names[0] else "position_embedding" for name in names]
     if len(same) > 1:
         ours[names.index(same[-1])] = "lm_head"
     return ours
+
+
+def turned(shapes: Sequence[tuple[int, ...]], width: int) -> bool:
+    """Whether a layer's maps are (in, out): so are the feed-forward's first and most of them."""
+    wide = [shape for shape in shapes if len(shape) == 2 and shape[0] != shape[1] and 3 * width not in shape]
+    into = [shape[0] == width for shape in wide]
+    return bool(into) and (into[0] if len(into) == 2 else sum(into) > len(into) / 2)
 
 
 def _of_layer(shapes: Mapping[str, tuple[int, ...]], width: int) -> dict[str, tuple[str, ...]]:

@@ -35,7 +35,11 @@ def configs(module: nn.Module, match: Match) -> Iterator[ModelConfig]:
     layouts = ("half_split", "adjacent") if match.spelling in ("llama", "order") else ("adjacent", "half_split")
     gated = found["ffn"] == "swiglu"
     activations = ("swiglu", "geglu") if gated else (found["ffn"], *{"gelu", "gelu_tanh", "relu"} - {found["ffn"]})
-    positions = (found["position"],) if found["position"] == "learned" else ("rope", "sinusoidal", "none")
+    positions = ("rope", "sinusoidal", "none")
+    if found["position"] == "learned":
+        positions = ("learned",)
+    elif found["norm"] == "layernorm" and not gated:
+        positions = ("sinusoidal", "rope", "none")
     for count, position, ffn, layout in product(counts, positions, activations, layouts):
         if position != "rope" and layout != layouts[0]:
             continue

@@ -10,18 +10,20 @@ import torch
 from torch import nn
 
 from explorer.language import _
+from explorer.own_module.block import Block
 from explorer.own_module.described import configs, with_context
 from explorer.own_module.formulas import reference as formulas_of
 from explorer.own_module.from_module import TOLERANCE, check_ids, difference
 from explorer.own_module.names import Match, Table, match
 from explorer.own_module.observing import Seen, observe
 from explorer.own_module.off import Off
-from explorer.own_module.preparing import drawn, probe, some_ids
+from explorer.own_module.preparing import completed, drawn, probe, some_ids
 from explorer.own_module.running import logits_of, own_copy
 from explorer.own_module.slips.slip import Slip
-from explorer.own_module.steps import PROBE, Beginning, Block, End
+from explorer.own_module.steps import PROBE, Beginning, End
 from explorer.own_module.walking import Walk
 from explorer.own_module.weights import with_weights
+from explorer.own_module.wiring import WIRINGS
 from explorer.own_module.words import told
 from explorer.state.errors import UserError
 from explorer.tracing.capture import outputs_of
@@ -65,18 +67,20 @@ def diagnose(
     """
     began = time.monotonic()
     student = own_copy(module)
-    found = match(student, names)
-    notes = drawn(found)
     config = getattr(reference, "config", reference)
+    found, notes = completed(match(student, names), config.norm_placement if config else "pre")
+    notes += drawn(found)
     ids = list(example_ids) if example_ids is not None else some_ids(found, config)
     if config is None:
-        config = likeliest(student, found, ids)
+        with one_thread():
+            config = likeliest(student, found, ids)
     config = with_context(config, len(ids) + 1)
-    if config.norm_placement != "pre":
+    if config.norm_placement not in WIRINGS:
         raise UserError(
             _(
-                "The reference normalises elsewhere ({placement}): only models that normalise first are walked.",
+                "The reference normalises in a way ({placement}) that is not walked: known are {known}.",
                 placement=config.norm_placement,
+                known=", ".join(WIRINGS),
             )
         )
     check_ids(ids, found)
@@ -85,6 +89,7 @@ def diagnose(
     probe(student, found, seen, config)
     with one_thread():
         report = walked(lm, seen)
+    notes.append(held_against(config))
     name = type(module).__name__
     return replace(report, seconds=time.monotonic() - began, module=name, spelling=found.spelling, notes=tuple(notes))
 
@@ -92,26 +97,52 @@ def diagnose(
 def config_of(module: nn.Module, names: Table | None = None) -> ModelConfig:
     """What a module was to be, as far as its weights and attributes say; errors are those of `diagnose`."""
     student = own_copy(module)
-    found = match(student, names)
-    return likeliest(student, found, some_ids(found, None))
+    found, _notes = completed(match(student, names))
+    with one_thread():
+        return likeliest(student, found, some_ids(found, None))
 
 
 def likeliest(student: nn.Module, found: Match, ids: Sequence[int]) -> ModelConfig:
-    """What the module was to be: of the first config that its weights and attributes tell of; where they do not say how
-    many heads there are, with as many as make the logits most alike. How it rotates, by whose names it has: where these
-    are nobody's, as it does if that is one of the known ways."""
+    """What the module was to be: of the configs that its weights and attributes tell of the first; where they do not
+    say how many heads there are, with as many as make the logits most alike. Of names that are nobody's, that with
+    which the logits are equal, or else the fewest differences are left."""
     first = next(configs(student, found))
     tried = [
         config
         for config in configs(student, found)
-        if found.spelling == "order" or config == replace(first, num_heads=config.num_heads)
+        if (found.spelling == "order" and config.position != "none")
+        or config == replace(first, num_heads=config.num_heads)
     ]
     if len(tried) == 1:
         return first
     known = logits_of(student, ids, first.vocab_size)
-    apart = {config: difference(with_weights(with_context(config, len(ids)), found), ids, known)[0] for config in tried}
+    lms = {config: with_weights(with_context(config, len(ids)), found) for config in tried}
+    apart = {config: difference(lm, ids, known)[0] for config, lm in lms.items()}
     best = min(apart, key=apart.get)
-    return best if found.spelling != "order" or apart[best] <= TOLERANCE * known.abs().max() else first
+    if found.spelling != "order" or apart[best] <= TOLERANCE * known.abs().max():
+        return best
+    seen = observe(student, found, ids, first.vocab_size)
+    return min(tried, key=lambda config: _left_in_first_block(lms[config], seen))
+
+
+def held_against(config: ModelConfig) -> str:
+    """What the reference is, where no weight's shape tells it."""
+    names = ["norm", "norm_placement", "position", "ffn", "num_heads"]
+    names[3:3] = ["rope_layout"] if config.position == "rope" else []
+    settings = ", ".join(f"{name}={getattr(config, name)}" for name in names)
+    return _("The reference has {settings}.", settings=settings)
+
+
+@torch.no_grad()
+def _left_in_first_block(lm: TransformerLM, seen: Seen) -> tuple[int, int]:
+    """How many differences up to the end of the first block nothing explains, and how many there are."""
+    config, weights, formulas = lm.config, lm.state_dict(), formulas_of(lm.config)
+    walks = [Walk(Beginning(config, seen, weights), formulas)]
+    entry = walks[0].scope.value("embed", walks[0].formulas)
+    block = Block(config, seen, weights, 0, entry)
+    walks.append(Walk(block, formulas, hopeless=set(block.taps)))
+    differences = [difference for walk in walks for difference, _slips in walk.differences]
+    return sum(each.cause is None for each in differences), len(differences)
 
 
 @contextmanager
@@ -132,14 +163,14 @@ def walked(lm: TransformerLM, seen: Seen) -> Diagnosis:
     config, weights, formulas = lm.config, lm.state_dict(), formulas_of(lm.config)
     own, _dtype = outputs_of(lm, seen.token_ids, (), lm.taps)
     walks = [Walk(Beginning(config, seen, weights), formulas)]
-    entry = seen.values.get("blocks.0.in", torch.tensor(own["embed"]))
+    entry = walks[0].scope.value("embed", walks[0].formulas)
     known: list[Slip] = []
+    hopeless: set[str] = set()
     for layer in range(config.num_layers):
         block = Block(config, seen, weights, layer, entry)
-        walks.append(Walk(block, formulas, known))
-        known += [slip for _difference, slips in walks[-1].differences for slip in slips if slip not in known]
-        entry = block.value("resid_post", walks[-1].formulas)
-    walks.append(Walk(End(config, seen, weights, entry), formulas))
+        walks.append(Walk(block, formulas, known, hopeless))
+        entry = block.value(block.leaves, walks[-1].formulas)
+    walks.append(Walk(End(config, seen, weights, entry), formulas, known))
     rows = [row for walk in walks for row in rows_of(walk, own)]
     apart = Off.of(seen.values["logits"], torch.tensor(own["logits"]))
     differences = together([difference for walk in walks for difference, _slips in walk.differences])

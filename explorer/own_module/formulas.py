@@ -8,10 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from explorer.own_module.norms import LAYER_NORM, RMS_NORM, Norm
+from explorer.own_module.wiring import WIRINGS, Wiring
 from model.config import ModelConfig
 from model.layers.activations import KERNELS
 from model.layers.attention import attention_pattern, attention_scores, causal_mask
-from model.layers.layernorm import layer_norm
 from model.layers.multihead_attention import repeat_heads
 from model.layers.rope import ROTATIONS
 from model.layers.rope_scaling import rotary_frequencies
@@ -19,34 +20,30 @@ from model.layers.sinusoidal import SinusoidalPositionalEmbedding
 from model.layers.softcap import softcap
 
 NORMS = "attn_norm", "ffn_norm", "final_norm"
-Norm = Callable[[Tensor, Tensor, Tensor | None, float], Tensor]
 
 
 @dataclass(frozen=True)
-class Wiring:
-    """What the sublayers of a block read, and what leaves it. Each function has (x, a, f, m,
-    norm_1, norm_2): the stream that enters, what attention and feed-forward give out, what the second norm reads, and
-    the norms.
+class Hidden:
+    """What a feed-forward's last map reads, piece by piece.
 
     Attributes:
-        reads: what the attention reads.
-        middle: what the second norm reads.
-        then: what the feed-forward reads.
-        leaves: what leaves the block.
+        activation: of the gate, or of all where there is none.
+        taken: (gate, up) -> what the activation is taken of, and what that is joined with.
+        joined: (what the activation gives, the other) -> (T, F).
     """
 
-    reads: Callable[..., Tensor]
-    middle: Callable[..., Tensor]
-    then: Callable[..., Tensor]
-    leaves: Callable[..., Tensor]
+    activation: Callable[[Tensor], Tensor]
+    taken: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] = lambda gate, up: (gate, up)
+    joined: Callable[[Tensor, Tensor], Tensor] = lambda active, other: active * other
 
+    def __call__(self, gate_pre: Tensor | None, up: Tensor) -> Tensor:
+        if gate_pre is None:
+            return self.activation(up)
+        first, other = self.taken(gate_pre, up)
+        return self.joined(self.activation(first), other)
 
-PRE_NORM = Wiring(
-    reads=lambda x, a, f, m, n1, n2: n1(x),
-    middle=lambda x, a, f, m, n1, n2: x + a,
-    then=lambda x, a, f, m, n1, n2: n2(m),
-    leaves=lambda x, a, f, m, n1, n2: m + f,
-)
+    def but(self, **changed: Any) -> "Hidden":
+        return replace(self, **changed)
 
 
 @dataclass(frozen=True)
@@ -55,8 +52,9 @@ class Formulas:
 
     Attributes:
         embed: (rows of the tokens, the table of positions or None, config) -> the stream's beginning.
-        norms: by name, each (x, gain, shift, ε) -> the same shape.
+        norms: by name.
         wiring: of a block.
+        taken: what queries, keys and values give -> the three in the order in which they are used.
         split: (T, H d) and H -> (H, T, d).
         merge: the way back.
         positions: T -> those of queries and of keys.
@@ -68,7 +66,8 @@ class Formulas:
         scores: (q, k, divisor) -> (H, T, T).
         allowed: T -> (T, T) booleans.
         pattern: (scores, allowed) -> (H, T, T).
-        hidden: (gate_pre or None, up, config) -> (T, F).
+        fetched: (pattern, values) -> (H, T, d).
+        hidden: (gate_pre or None, up) -> (T, F).
         linears: of maps whose product is another, by the tap they give: (x, weight, bias) -> that.
         given: (logits) -> what the module gives.
     """
@@ -76,6 +75,7 @@ class Formulas:
     embed: Callable[[Tensor, Tensor | None, ModelConfig], Tensor]
     norms: Mapping[str, Norm]
     wiring: Wiring
+    taken: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
     split: Callable[[Tensor, int], Tensor]
     merge: Callable[[Tensor], Tensor]
     positions: Callable[[int], tuple[Tensor, Tensor]]
@@ -87,7 +87,8 @@ class Formulas:
     scores: Callable[[Tensor, Tensor, float], Tensor]
     allowed: Callable[[int], Tensor]
     pattern: Callable[[Tensor, Tensor], Tensor]
-    hidden: Callable[[Tensor | None, Tensor, ModelConfig], Tensor]
+    fetched: Callable[[Tensor, Tensor], Tensor]
+    hidden: Hidden
     given: Callable[[Tensor], Tensor]
     linears: Mapping[str, Callable[[Tensor, Tensor, Tensor | None], Tensor]] = field(default_factory=dict)
 
@@ -100,11 +101,12 @@ class Formulas:
 
 def reference(config: ModelConfig) -> Formulas:
     """Those of a model."""
-    norm = rms_norm if config.norm == "rmsnorm" else layer_norm
+    norm = RMS_NORM if config.norm == "rmsnorm" else LAYER_NORM
     return Formulas(
         embed=embed,
         norms=dict.fromkeys(NORMS, norm),
-        wiring=PRE_NORM,
+        wiring=WIRINGS[config.norm_placement],
+        taken=lambda q, k, v: (q, k, v),
         split=lambda x, heads: x.unflatten(-1, (heads, -1)).transpose(0, 1),
         merge=lambda z: z.transpose(0, 1).flatten(-2),
         positions=lambda length: (torch.arange(length), torch.arange(length)),
@@ -118,13 +120,10 @@ def reference(config: ModelConfig) -> Formulas:
         scores=attention_scores,
         allowed=lambda length: causal_mask(length, length),
         pattern=attention_pattern,
-        hidden=hidden,
+        fetched=lambda pattern, values: pattern @ values,
+        hidden=Hidden(KERNELS[{"swiglu": "silu", "geglu": "gelu_tanh"}.get(config.ffn, config.ffn)]),
         given=lambda logits: logits,
     )
-
-
-def rms_norm(x: Tensor, gain: Tensor, shift: Tensor | None, eps: float) -> Tensor:
-    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps) * gain
 
 
 def embed(rows: Tensor, table: Tensor | None, config: ModelConfig) -> Tensor:
@@ -141,12 +140,6 @@ def position_rows(config: ModelConfig, weights: Mapping[str, Tensor]) -> Tensor 
     return None
 
 
-def hidden(gate_pre: Tensor | None, up: Tensor, config: ModelConfig) -> Tensor:
-    if gate_pre is None:
-        return KERNELS[config.ffn](up)
-    return KERNELS["silu" if config.ffn == "swiglu" else "gelu_tanh"](gate_pre) * up
-
-
 def angles(formulas: Formulas, config: ModelConfig, positions: Tensor) -> tuple[Tensor, Tensor]:
     turned = torch.outer(positions.double(), formulas.frequencies(config).double())
     return turned.cos().float(), turned.sin().float()
@@ -156,6 +149,7 @@ def attention(
     formulas: Formulas, config: ModelConfig, q: Tensor, k: Tensor, v: Tensor, rotates: bool
 ) -> dict[str, Tensor]:
     """What the attention makes of the maps' outputs (T, H d): by our taps' names, and "merged", what o_proj reads."""
+    q, k, v = formulas.taken(q, k, v)
     found = {
         "q": formulas.split(q, config.num_heads),
         "k": formulas.split(k, config.kv_heads),
@@ -172,7 +166,7 @@ def attention(
     found["scores"] = formulas.scores(turned["q"], keys, formulas.divisor(config))
     capped = softcap(found["scores"], config.score_cap)
     found["pattern"] = formulas.pattern(capped, formulas.allowed(len(q)))
-    found["z"] = found["pattern"] @ values
+    found["z"] = formulas.fetched(found["pattern"], values)
     found["merged"] = formulas.merge(found["z"])
     return found
 

@@ -23,7 +23,14 @@ from explorer.own_module.names import WRAPPERS, sizes_in
 from explorer.own_module.running import told
 from explorer.state.errors import UserError
 
-SMALL = {"vocab_size": 61, "context_length": 64, "d_model": 48, "num_layers": 2, "num_heads": 4, "d_ff": 80}
+SMALL = {
+    "vocab_size": 61,
+    "context_length": 64,
+    "d_model": 48,
+    "num_layers": 2,
+    "num_heads": 3,
+    "d_ff": 80,
+}  # √d, √D, √H all differ
 CALLED = {  # what arguments that are sizes are called
     "vocab_size": ("vocab_size", "n_vocab", "vocab", "num_tokens"),
     "context_length": (*CONTEXT, "max_len", "max_length"),

@@ -5,51 +5,16 @@ there, their rows one after another. What a table cannot say `by_order` guesses.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from torch import Tensor, nn
 
 from explorer.language import _
 from explorer.own_module.by_order import by_order
+from explorer.own_module.spellings import SPELLINGS
 from explorer.state.errors import UserError
-from model.pretrained.llama import NAMES as LLAMA
 
-COURSE = {
-    "token_embeddings": "token_embedding",
-    "layers.*.ln1": "blocks.*.attn_norm",
-    "layers.*.attn.q_proj": "blocks.*.attn.q_proj",
-    "layers.*.attn.k_proj": "blocks.*.attn.k_proj",
-    "layers.*.attn.v_proj": "blocks.*.attn.v_proj",
-    "layers.*.attn.output_proj": "blocks.*.attn.o_proj",
-    "layers.*.ln2": "blocks.*.ffn_norm",
-    "layers.*.ffn.w1": "blocks.*.ffn.gate_proj",
-    "layers.*.ffn.w3": "blocks.*.ffn.up_proj",
-    "layers.*.ffn.w2": "blocks.*.ffn.down_proj",
-    "ln_final": "final_norm",
-    "lm_head": "lm_head",
-}
-NANOGPT = {
-    "transformer.wte": "token_embedding",
-    "transformer.wpe": "position_embedding",
-    "transformer.h.*.ln_1": "blocks.*.attn_norm",
-    "transformer.h.*.attn.c_attn": ("blocks.*.attn.q_proj", "blocks.*.attn.k_proj", "blocks.*.attn.v_proj"),
-    "transformer.h.*.attn.c_proj": "blocks.*.attn.o_proj",
-    "transformer.h.*.ln_2": "blocks.*.ffn_norm",
-    "transformer.h.*.mlp.c_fc": "blocks.*.ffn.up_proj",
-    "transformer.h.*.mlp.c_proj": "blocks.*.ffn.down_proj",
-    "transformer.ln_f": "final_norm",
-    "lm_head": "lm_head",
-}
-OURS = {
-    name: name
-    for name in (
-        *("token_embedding", "position_embedding", "final_norm", "lm_head", "blocks.*.attn_norm", "blocks.*.ffn_norm"),
-        *(f"blocks.*.attn.{name}" for name in ("q_proj", "k_proj", "v_proj", "o_proj", "q_norm", "k_norm")),
-        *(f"blocks.*.ffn.{name}" for name in ("gate_proj", "up_proj", "down_proj")),
-    )
-}
-SPELLINGS = {"course": COURSE, "nanogpt": NANOGPT, "llama": LLAMA, "ours": OURS}
 WRAPPERS = re.compile(r"^(?:_orig_mod\.|module\.)+")  # of torch.compile and of data-parallel training
 NUMBER = r"(\d+)"
 Table = Mapping[str, str | tuple[str, ...]]
@@ -156,12 +121,15 @@ def _parts(
 ) -> Iterator[tuple[str, Part]]:
     modules = dict(module.named_modules())
     weights = {name: ours for name, ours in placed.items() if not name.endswith("bias")}
+    width = next((stored[name].shape[-1] for name, ours in weights.items() if ours == ("token_embedding",)), 0)
+    ups = (stored[name].shape for name, ours in weights.items() if ours == ("blocks.0.ffn.up_proj",))
+    turned = any(shape[0] == width != shape[-1] for shape in ups)
     for name, ours in weights.items():
         path, _dot, _last = name.rpartition(".")
         owner = path if path and is_one_map(modules[path]) else ""
         bias = stored.get(f"{path}.bias") if owner or not path else None
         weight = stored[name].detach()
-        if type(modules.get(path)).__name__ == "Conv1D":  # transformers' of GPT-2: (in, out)
+        if is_turned(ours, weight, modules.get(path), width, turned):
             weight = weight.T
         heights = _heights(weight, len(ours))
         first = 0
@@ -169,6 +137,16 @@ def _parts(
             rows = slice(first, first + height) if len(ours) > 1 else slice(None)
             yield each, Part(weight[rows], None if bias is None else bias.detach()[rows], owner, path, rows)
             first += height
+
+
+def is_turned(ours: Sequence[str], weight: Tensor, owner: nn.Module | None, width: int, turned: bool) -> bool:
+    """Whether a map is kept as (in, out), x W, and not as (out, in), x Wᵀ: where the shape does not tell, as the
+    feed-forward's are."""
+    if weight.ndim != 2 or isinstance(owner, nn.Linear | nn.Embedding) or "embedding" in ours[0]:
+        return False
+    if type(owner).__name__ == "Conv1D":  # transformers' of GPT-2
+        return True
+    return weight.shape[0] == width != weight.shape[1] if ours == ("lm_head",) else turned
 
 
 def _heights(weight: Tensor, count: int) -> list[int]:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from explorer.own_module.names import Match, Part
+from explorer.own_module.products import Products
 from explorer.own_module.running import logits_of
 
 PRODUCTS = "matmul", "__matmul__", "bmm", "baddbmm", "einsum", "scaled_dot_product_attention"
@@ -76,7 +77,8 @@ def observe(module: nn.Module, match: Match, token_ids: Sequence[int], vocab_siz
         UserError: the module fails, or what it gives are no logits.
     """
     seen = Seen(tuple(token_ids))
-    noting = _Noting(seen)
+    products = Products(match.parts, len(token_ids))
+    noting = _Noting(seen, products)
     with ExitStack() as hooks:
         whole = blocks(module, match)
         for name, path in whole.items():
@@ -92,7 +94,7 @@ def observe(module: nn.Module, match: Match, token_ids: Sequence[int], vocab_siz
                 _hook(hooks, seen, module.get_submodule(part.module), name, part)
         hooks.enter_context(noting)
         logits = logits_of(module, token_ids, vocab_size)
-    seen.values["logits"] = logits
+    seen.values = products.values | seen.values | {"logits": logits}
     return seen
 
 
@@ -150,11 +152,11 @@ def as_rows(value: Tensor | None, length: int) -> Tensor | None:
 
 
 class _Noting(TorchFunctionMode):
-    """Keeps what functions give while a layer's attention runs."""
+    """Keeps what functions give while a layer's attention runs, and what those give that read weights."""
 
-    def __init__(self, seen: Seen):
+    def __init__(self, seen: Seen, products: Products):
         super().__init__()
-        self.seen, self.layer, self.left = seen, None, MOST_NOTED
+        self.seen, self.products, self.layer, self.left = seen, products, None, MOST_NOTED
 
     def watch(self, hooks: ExitStack, module: nn.Module, layer: int) -> None:
         def begin(*_told):
@@ -168,6 +170,7 @@ class _Noting(TorchFunctionMode):
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         found = function(*args, **(kwargs or {}))
+        self.products.note(getattr(function, "__name__", ""), args, kwargs or {}, found)
         if self.layer is not None:
             read = (
                 args if getattr(function, "__name__", "") in PRODUCTS else ()

@@ -1,14 +1,17 @@
 """What is done before a module is walked: tokens for it to read, weights in which nothing hides, and short vectors for
 its norms."""
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor, nn
 
 from explorer.language import _
 from explorer.own_module.formulas import NORMS
-from explorer.own_module.names import Match
+from explorer.own_module.names import Match, Part
 from explorer.own_module.observing import Seen
 from explorer.own_module.steps import PROBE
+from explorer.own_module.wiring import WIRINGS
 from model.config import ModelConfig
 
 EXAMPLE_TOKENS, SEED = 17, 0
@@ -43,6 +46,30 @@ def drawn(found: Match) -> list[str]:
             biases=biases,
         )
     ]
+
+
+def completed(found: Match, placement: str = "pre", draws: bool = True) -> tuple[Match, list[str]]:
+    """With gains of the norms that the module has none of, so that their absence is a slip like another; says so.
+
+    Args:
+        placement: of the reference's norms.
+        draws: whether gains are drawn at random; else they are 1.
+    """
+    table = found.parts.get("token_embedding")
+    wanted = [f"blocks.{layer}.{name}" for layer in range(found.num_layers) for name in ("attn_norm", "ffn_norm")]
+    wanted += [] if placement == "post" else ["final_norm"]
+    missing = [name for name in wanted if name not in found.parts] if table and placement in WIRINGS else []
+    if not missing:
+        return found, []
+    generator, width = torch.Generator().manual_seed(SEED), table.weight.shape[1]
+    gains = {name: 0.5 + torch.rand(width, generator=generator) if draws else torch.ones(width) for name in missing}
+    parts = {**found.parts, **{name: Part(gain) for name, gain in gains.items()}}
+    note = _(
+        "The module has no weights for {count} norms of the reference, such as {name}: theirs are drawn at random.",
+        count=len(missing),
+        name=missing[-1],
+    )
+    return replace(found, parts=parts), [note]
 
 
 @torch.no_grad()

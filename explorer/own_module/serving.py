@@ -17,6 +17,7 @@ from explorer.own_module.command import reference_of, settings, table
 from explorer.own_module.diagnosing import diagnose
 from explorer.own_module.loading import load
 from explorer.own_module.names import match
+from explorer.own_module.preparing import completed
 from explorer.own_module.running import own_copy
 from explorer.own_module.weights import with_weights
 from explorer.own_module.words import lines
@@ -47,7 +48,7 @@ def opened(options: argparse.Namespace, library: Library) -> str:
     config = reference_of(module, given, names)
     tokenizer = tokenizer_for(config, options.checkpoint)
     report = diagnose(module, config, names)
-    lm = with_weights(config, match(own_copy(module), names))
+    lm = with_weights(config, completed(match(own_copy(module), names), config.norm_placement, draws=False)[0])
     folder = Path(tempfile.mkdtemp(prefix="own-module-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     place = folder / options.module.rpartition(":")[2]

@@ -1,137 +1,105 @@
 """Down the values of a module in order: which differ from what the reference makes of those before, and why."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
-from itertools import combinations, takewhile
 
-from explorer.own_module.formulas import Formulas
+from explorer.own_module.block import Block
+from explorer.own_module.formulas import NORMS, Formulas
+from explorer.own_module.mending import Mended, Mender, singly
 from explorer.own_module.off import Off
 from explorer.own_module.slips import SLIPS
 from explorer.own_module.slips.of_precision import reduced
 from explorer.own_module.slips.slip import Slip
-from explorer.own_module.steps import PROBE, READS, Block, Scope
+from explorer.own_module.steps import PROBE, Scope
 from explorer.tracing.diagnosis import Cause, Difference
 
 ON_THE_WAY = "q", "k", "v", "q_rot", "k_rot", "scores", "pattern", "z"
+WITHIN = {  # taps of ours that a module's parts do not show, before that at which they do
+    "attn.z": tuple(f"attn.{name}" for name in ON_THE_WAY[3:]),
+    "ffn.hidden": ("ffn.gate", "ffn.hidden"),
+}
 
 
-@dataclass(frozen=True)
-class Mended:
-    """The formulas with slips that make them give what the module has."""
-
-    slips: tuple[Slip, ...]
-    formulas: Formulas
-    left: tuple[str, ...]  # the taps that still differ
-
-
-class Walk:
+class Walk(Mender):
     """Down one scope. `differences` are found in order; `formulas` are in the end those of the module, as far as they
     were found out.
 
     Args:
-        found: the slips that were found before, which are tried first.
+        found: the slips that were found before, which are tried first; those of this scope are added.
+        hopeless: taps of earlier scopes at which no two slips together were found; likewise.
     """
 
-    def __init__(self, scope: Scope, formulas: Formulas, found: Sequence[Slip] = ()):
-        self.scope, self.formulas, self.found = scope, formulas, found
-        self._of_maps: dict[str, Off] = {}
+    def __init__(self, scope: Scope, formulas: Formulas, found: list[Slip] | None = None, hopeless: set | None = None):
+        super().__init__(scope, formulas, found, hopeless)
         self.first_off = {tap: self.off(tap, formulas) for tap in scope.taps if tap in scope.seen}
         self.differences = list(self._explained())
-
-    def off(self, tap: str, formulas: Formulas) -> Off:
-        if tap in READS and tap not in formulas.linears and READS[tap] in self.scope.seen:
-            if tap not in self._of_maps:  # a product, whatever the formulas around it are
-                self._of_maps[tap] = Off.of(self.scope.seen[tap], self.scope.expected(tap, formulas))
-            return self._of_maps[tap]
-        return Off.of(self.scope.seen[tap], self.scope.expected(tap, formulas))
-
-    def differing(self, formulas: Formulas) -> list[str]:
-        """Taps in order; what a norm makes of other vectors counts where it is right on those of the run."""
-        return [tap for tap in self.scope.taps if tap in self.scope.seen and self.off(tap, formulas).differs]
 
     def _explained(self) -> Iterator[tuple[Difference, tuple[Slip, ...]]]:
         given_up: set[str] = set()
         while wrong := [tap for tap in self.differing(self.formulas) if tap not in given_up]:
             tap, off = wrong[0], self.off(wrong[0], self.formulas)
-            best = self._best(tap, wrong)
-            if not best and (slip := self._in_fewer_bits(tap)):
+            best = self.best(tap, wrong)
+            if not best and (slips := self._in_fewer_bits(tap)):
                 given_up |= {tap, f"{tap}.{PROBE}"}
-                yield self._difference((slip,), tap, off), (slip,)
+                for slip in slips:
+                    yield self._difference((slip,), tap, off), (slip,)
                 continue
             if not best:
                 given_up |= {tap, f"{tap}.{PROBE}"}
                 yield self._unexplained(tap, off), ()
                 continue
             self.formulas = best[0].formulas
+            self.found += [slip for each in best for slip in each.slips if slip not in self.found]
             for slips in self._in_order(best, tap):
                 yield self._difference(slips, tap, off), slips
         yield from self._silent()
-
-    def _best(self, tap: str, wrong: list[str]) -> list[Mended]:
-        """What mends a tap without harm to any other, and of that what mends most; several where they do as well."""
-        reach = self._reach(tap)
-        slips = [slip for slip in SLIPS if set(reach) & set(slip.shows) and slip.of(self.scope.config)]
-        known = [slip for slip in slips if slip in self.found]
-        mended: list[Mended] = []
-        for candidates in (singly(known), combinations(known, 2), singly(slips), self._pairs(slips)):
-            mended = mended or list(self._mended(candidates, tap, wrong))
-        mended = list({frozenset(each.slips): each for each in mended}.values())
-        least = min((len(each.left) for each in mended), default=0)
-        return [each for each in mended if len(each.left) == least]
-
-    def _reach(self, tap: str) -> list[str]:
-        """The tap itself, and those right before it that are not seen: what goes wrong in them shows at it."""
-        plain = tap.removesuffix(f".{PROBE}")
-        taps = [each for each in self.scope.taps if not each.endswith(PROBE)]
-        before = reversed(taps[: taps.index(plain)])
-        return [plain, *takewhile(lambda each: each not in self.scope.seen, before)]
-
-    def _pairs(self, slips: Sequence[Slip]) -> Iterator[tuple[Slip, ...]]:
-        """Two slips behind one tap, at different places; looked for in the first block alone, and known then."""
-        if isinstance(self.scope, Block) and self.scope.layer > 0:
-            return iter(())
-        return ((one, other) for one, other in combinations(slips, 2) if one.place != other.place)
-
-    def _mended(self, candidates, tap: str, wrong: list[str]) -> Iterator[Mended]:
-        at, reach = tap.removesuffix(f".{PROBE}"), self._reach(tap)
-        for slips in candidates:
-            formulas = self.formulas
-            for slip in slips:
-                formulas = slip.change(formulas, next(place for place in reach if place in slip.shows))
-            if self.off(tap, formulas).differs:
-                continue
-            left = self.differing(formulas)
-            if set(left) < set(wrong) or set(left) - {f"{at}.{PROBE}"} < set(wrong):
-                yield Mended(tuple(slips), formulas, tuple(left))
 
     def _in_order(self, best: list[Mended], tap: str) -> Iterator[tuple[Slip, ...]]:
         """Of a pair of slips each by itself, in the order of their places; of several that do equally well, all."""
         if len(best) > 1 or len(best[0].slips) == 1:
             yield tuple(dict.fromkeys(slip for each in best for slip in each.slips))
             return
-        for slip in sorted(best[0].slips, key=lambda slip: order_of(slip.place)):
+        reach = self.reach(tap)
+        for slip in sorted(best[0].slips, key=lambda slip: self._order(self._place(slip, self.shown(slip, reach)))):
             yield (slip,)
 
-    def _in_fewer_bits(self, tap: str) -> Slip | None:
-        if tap not in ("attn_norm", "ffn_norm", "final_norm"):
-            return None
+    def _in_fewer_bits(self, tap: str) -> tuple[Slip, ...]:
+        """That a norm is computed in fewer bits, alone or beside another slip of it; () where it is not."""
+        if tap not in NORMS:
+            return ()
         whole = f"{self.scope.start}{tap}"
         x, gain = self.scope.seen_all.values.get(f"{whole}.in"), self.scope.weights.get(f"{whole}.weight")
         if x is None or gain is None:
-            return None
-        again = partial(self.scope.norm, tap, formulas=self.formulas)
-        return reduced(self.scope.seen[tap], again(x), x, gain, again)
+            return ()
+        slips = [slip for slip in SLIPS if tap in slip.shows and slip.of(self.scope.config)]
+        for others in ((), *singly(slips)):
+            formulas = self.formulas
+            for slip in others:
+                formulas = slip.change(formulas, tap)
+            again = partial(self.scope.norm, tap, formulas=formulas)
+            if slip := reduced(self.scope.seen[tap], again(x), x, gain, again):
+                self.formulas = formulas
+                return (*others, slip)
+        return ()
 
     def _difference(self, slips: tuple[Slip, ...], tap: str, off: Off) -> Difference:
         at = tap.removesuffix(f".{PROBE}")
         whole = f"{self.scope.start}{at}"
         cause = Cause(tuple(slip.name for slip in slips), tuple(slip.words for slip in slips))
-        reach = self._reach(tap)
-        shown = [next((place for place in reach if place in slip.shows), at) for slip in slips]
-        places = [slip.place_at(f"{self.scope.start}{each}") for slip, each in zip(slips, shown, strict=True)]
-        place = min(places, key=lambda place: order_of(place.split(".", 2)[-1]))
+        reach = self.reach(tap)
+        place = min((self._place(slip, self.shown(slip, reach) or at) for slip in slips), key=self._order)
         return Difference(place, whole, *self._numbers(off), cause, probed=self._shortened(tap))
+
+    def _place(self, slip: Slip, shown: str) -> str:
+        """The whole name of the first tap that a slip changes."""
+        taps = {role: tap for tap, role in self.scope.roles.items()}
+        return f"{self.scope.start}{taps.get(slip.place, slip.place) or shown}"
+
+    def _order(self, whole: str) -> int:
+        """Where a tap stands in its scope."""
+        order = [each for tap in self.scope.taps for each in WITHIN.get(tap, (tap,))]
+        tap = whole.removeprefix(self.scope.start)
+        return order.index(tap) if tap in order else len(order)
 
     def _unexplained(self, tap: str, off: Off) -> Difference:
         at = tap.removesuffix(f".{PROBE}")
@@ -186,13 +154,3 @@ class Walk:
 
     def off_if_seen(self, tap: str, formulas: Formulas) -> bool:
         return tap in self.scope.seen and self.off(tap, formulas).differs
-
-
-def singly(slips: Sequence[Slip]) -> Iterator[tuple[Slip, ...]]:
-    return ((slip,) for slip in slips)
-
-
-def order_of(place: str) -> int:
-    """Of a tap in its block, where it stands."""
-    order = ["attn_norm", *(f"attn.{name}" for name in ON_THE_WAY), "resid_mid", "ffn_norm", "ffn.gate_pre", "ffn.gate"]
-    return order.index(place) if place in order else len(order)

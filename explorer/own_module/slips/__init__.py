@@ -1,7 +1,8 @@
 """The slips that are tried, a subject a file."""
 
 from explorer.own_module.slips.of_attention import attention_slips
-from explorer.own_module.slips.of_blocks import block_slips, end_slips
+from explorer.own_module.slips.of_blocks import block_slips
+from explorer.own_module.slips.of_ends import end_slips
 from explorer.own_module.slips.of_feed_forward import feed_forward_slips
 from explorer.own_module.slips.of_heads import head_slips
 from explorer.own_module.slips.of_maps import map_slips

@@ -1,35 +1,60 @@
 """Slips between the feed-forward's maps."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 
 from explorer.language import N_
 from explorer.own_module.slips.slip import Slip
+from model.config import ModelConfig
 
-GATED = (
-    ("gate_and_up_swapped", N_("gate and up are swapped: SiLU is taken of W₃ x"), "gate", lambda g, u: g * F.silu(u)),
-    ("silu_left_out", N_("SiLU is left out"), "gate", lambda g, u: g * u),
-    ("sigmoid_for_silu", N_("the gate is a sigmoid, not SiLU"), "gate", lambda g, u: torch.sigmoid(g) * u),
-    ("gelu_for_silu", N_("the gate is GELU, not SiLU"), "gate", lambda g, u: F.gelu(g) * u),
+
+def gelu_tanh(x):
+    return F.gelu(x, approximate="tanh")
+
+
+GATED = (  # name, words, place, changed pieces
     (
-        "gelu_tanh_for_silu",
-        N_("the gate is GELU’s approximation, not SiLU"),
+        "gate_and_up_swapped",
+        N_("gate and up are swapped: SiLU is taken of W₃ x"),
         "gate",
-        lambda g, u: F.gelu(g, approximate="tanh") * u,
+        {"taken": lambda gate, up: (up, gate)},
     ),
-    ("relu_for_silu", N_("the gate is ReLU, not SiLU"), "gate", lambda g, u: torch.relu(g) * u),
-    ("up_left_out", N_("the gate multiplies nothing: W₃ x is left out"), "hidden", lambda g, u: F.silu(g)),
-    ("gate_left_out", N_("the gate W₁ x is left out"), "hidden", lambda g, u: u),
-    ("gate_added", N_("gate and up are added, not multiplied"), "hidden", lambda g, u: F.silu(g) + u),
-    ("silu_of_product", N_("SiLU is taken of the product"), "hidden", lambda g, u: F.silu(g * u)),
+    ("gate_for_up", N_("the gate multiplies itself: W₃ x is not used"), "hidden", {"taken": lambda g, u: (g, g)}),
+    ("up_for_gate", N_("W₃ x is its own gate: W₁ x is not used"), "gate", {"taken": lambda g, u: (u, u)}),
+    ("silu_of_both", N_("SiLU is taken of gate and up"), "hidden", {"taken": lambda g, u: (g, F.silu(u))}),
+    ("silu_left_out", N_("SiLU is left out"), "gate", {"activation": lambda x: x}),
+    ("sigmoid_for_silu", N_("the gate is a sigmoid, not SiLU"), "gate", {"activation": torch.sigmoid}),
+    ("gelu_for_silu", N_("the gate is GELU, not SiLU"), "gate", {"activation": F.gelu}),
+    ("gelu_tanh_for_silu", N_("the gate is GELU’s approximation, not SiLU"), "gate", {"activation": gelu_tanh}),
+    ("relu_for_silu", N_("the gate is ReLU, not SiLU"), "gate", {"activation": torch.relu}),
+    (
+        "up_left_out",
+        N_("the gate multiplies nothing: W₃ x is left out"),
+        "hidden",
+        {"joined": lambda active, other: active},
+    ),
+    ("gate_left_out", N_("the gate W₁ x is left out"), "hidden", {"joined": lambda active, other: other}),
+    (
+        "gate_added",
+        N_("gate and up are added, not multiplied"),
+        "hidden",
+        {"joined": lambda active, other: active + other},
+    ),
+    (
+        "silu_of_product",
+        N_("SiLU is taken of the product"),
+        "hidden",
+        {"taken": lambda g, u: (g * u, torch.ones_like(u))},
+    ),
 )
 PLAIN = (
     ("relu_for_activation", N_("the activation is ReLU"), torch.relu),
     ("relu2_for_activation", N_("the activation is ReLU²"), lambda x: torch.relu(x).square()),
     ("gelu_for_activation", N_("the activation is GELU"), F.gelu),
-    ("gelu_tanh_for_activation", N_("the activation is GELU’s approximation"), lambda x: F.gelu(x, approximate="tanh")),
+    ("gelu_tanh_for_activation", N_("the activation is GELU’s approximation"), gelu_tanh),
     ("silu_for_activation", N_("the activation is SiLU"), F.silu),
     ("tanh_for_activation", N_("the activation is tanh"), torch.tanh),
     ("activation_left_out", N_("the activation is left out"), lambda x: x),
@@ -37,21 +62,16 @@ PLAIN = (
 
 
 def feed_forward_slips() -> Iterator[Slip]:
-    for name, words, place, hidden in GATED:
-
-        def change(formulas, tap, hidden=hidden):
-            def made(gate_pre, up, config):
-                return formulas.hidden(gate_pre, up, config) if gate_pre is None else hidden(gate_pre, up)
-
-            return formulas.but(hidden=made)
-
-        yield Slip(name, words, f"ffn.{place}", ("ffn.hidden",), change)
+    for name, words, place, pieces in GATED:
+        yield Slip(name, words, f"ffn.{place}", ("ffn.hidden",), changing(pieces), is_gated)
     for name, words, activation in PLAIN:
+        pieces = {"activation": activation}
+        yield Slip(name, words, "ffn.hidden", ("ffn.hidden",), changing(pieces), lambda config: not config.is_gated)
 
-        def changed(formulas, tap, activation=activation):
-            def made(gate_pre, up, config):
-                return activation(up) if gate_pre is None else formulas.hidden(gate_pre, up, config)
 
-            return formulas.but(hidden=made)
+def is_gated(config: ModelConfig) -> bool:
+    return config.is_gated
 
-        yield Slip(name, words, "ffn.hidden", ("ffn.hidden",), changed)
+
+def changing(pieces: Mapping[str, Any]):
+    return lambda formulas, tap: formulas.but(hidden=formulas.hidden.but(**pieces))

@@ -18,7 +18,7 @@ def unchanged(formulas: Formulas, tap: str) -> Formulas:
 TAPS = "attn_norm", "ffn_norm", "final_norm"
 FLOAT16 = Slip("float16_norm", N_("the norm is computed in float16, not in float32"), "", TAPS, unchanged)
 BFLOAT16 = Slip("bfloat16_norm", N_("the norm is computed in bfloat16, not in float32"), "", TAPS, unchanged)
-PRECISION = {torch.float16: FLOAT16, torch.bfloat16: BFLOAT16}
+PRECISION = {torch.bfloat16: BFLOAT16, torch.float16: FLOAT16}  # float16 can hold most numbers of bfloat16, too
 
 
 def reduced(seen: Tensor, wanted: Tensor, x: Tensor, gain: Tensor, again) -> Slip | None:

@@ -48,6 +48,20 @@ def torn(x, cos, sin):
     return torch.cat((a * cos - b * sin, a * sin + b * cos), dim=-1)
 
 
+def across_heads(formulas, tap):
+    """Turned as one vector as wide as all heads, whose frequencies fall by its width."""
+
+    def frequencies(config):
+        width = config.num_heads * config.d_head
+        return config.rope_theta ** -(torch.arange(0, width, 2, dtype=torch.float64) / width)
+
+    def rotate(x, cos, sin):
+        own = (each.unflatten(-1, (len(x), -1)).transpose(0, 1) for each in (cos, sin))  # (H, T, d/2)
+        return formulas.rotate(x, *own)
+
+    return formulas.but(frequencies=frequencies, rotate=rotate)
+
+
 def unturned(x, cos, sin):
     return x
 
@@ -88,7 +102,10 @@ def other_theta(theta: float):
     return change
 
 
-HAS = {"rotation_torn": lambda config: config.rope_layout == "adjacent"}
+HAS = {
+    "rotation_torn": lambda config: config.rope_layout == "adjacent",
+    "rotation_before_heads": lambda config: config.rope_layout == "adjacent" and config.kv_heads == config.num_heads,
+}
 
 
 def rotation_slips() -> Iterator[Slip]:
@@ -107,6 +124,18 @@ def rotation_slips() -> Iterator[Slip]:
             N_("neighbours are turned, but laid down as halves, in queries and keys alike"),
             "attn.q_rot",
             lambda f, t: f.but(rotate=torn),
+        ),
+        (
+            "rotation_twice",
+            N_("queries and keys are turned twice"),
+            "attn.q_rot",
+            lambda f, t: f.but(rotate=lambda x, cos, sin: f.rotate(f.rotate(x, cos, sin), cos, sin)),
+        ),
+        (
+            "rotation_before_heads",
+            N_("all of a token’s dimensions are turned together, before the heads are split"),
+            "attn.q_rot",
+            across_heads,
         ),
         ("rotation_left_out", N_("queries and keys are not turned"), "attn.q_rot", lambda f, t: f.but(rotate=unturned)),
         (

@@ -14,8 +14,10 @@ class Slip:
     Attributes:
         name: of it, in one word.
         words: what it is, looked up when they are said.
-        place: the first tap that it changes, without its layer; "" for that at which it is looked for, of norms.
-        shows: at which taps it shows first, of those that a module's parts give.
+        place: the first tap that it changes, without its layer, or what it is around the sublayers (see `wiring`); ""
+            for that at which it is looked for, of norms.
+        shows: at which taps it shows first, of those that a module's parts give; or what these are around the
+            sublayers.
         change: (formulas, the tap at which it shows) -> the formulas with the slip.
         of: whether a model of a config can have it.
     """
@@ -26,9 +28,3 @@ class Slip:
     shows: tuple[str, ...]
     change: Callable[[Formulas, str], Formulas]
     of: Callable[[ModelConfig], bool] = lambda config: True
-
-    def place_at(self, tap: str) -> str:
-        """The whole name of the first tap that it changes, where it shows at another of the same layer."""
-        if not self.place or not tap.startswith("blocks."):
-            return self.place or tap
-        return ".".join((*tap.split(".")[:2], self.place))

@@ -134,7 +134,7 @@ def test_the_first_difference_is_marked_on_the_map(library, asked):
         ("embed", "token", None, 1, "embedding of"),
         ("blocks.1.attn_norm", "norm", 1, 1, "before the attention"),
         ("blocks.1.ffn_norm", "norm", 1, 1, "before the feed-forward"),
-        ("blocks.1.attn.pattern", "head", 1, 4, "layer 1 head"),
+        ("blocks.1.attn.pattern", "head", 1, 3, "layer 1 head"),
         ("blocks.1.attn.k_rot", "rotation", 1, 1, "turned"),
         ("blocks.1.attn.out", "o_proj", 1, 1, "o_proj"),
         ("blocks.2.ffn.gate", "feed_forward", 2, 1, "layer 2 feed-forward"),

@@ -4,14 +4,25 @@ import time
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from explorer import diagnose
+from explorer.own_module.block import Block
+from explorer.own_module.formulas import reference as formulas
+from explorer.own_module.mending import Mender
+from explorer.own_module.names import match
+from explorer.own_module.observing import observe
+from explorer.own_module.running import own_copy
+from explorer.own_module.slips import SLIP_NAMED
+from explorer.own_module.slips.of_precision import reduced
+from explorer.own_module.slips.slip import Slip
+from explorer.own_module.weights import with_weights
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 from tests import raw_parameters
-from tests.course import SIZES, RMSNorm, course_model
-from tests.planted_slips import PLANTED, UNEXPLAINED, norm, planted, rms
+from tests.course import SIZES, Attention, RMSNorm, SwiGLU, course_model
+from tests.planted_slips import PLANTED, UNEXPLAINED, changing, halves, norm, planted, rms
 from tests.spelled import gpt
 
 MOST_SECONDS = 10
@@ -44,39 +55,97 @@ def test_what_is_not_explained_is_narrowed_by_what_the_attention_still_has():
     assert diagnose(plant(course_model())).differences[0].equal_to == "blocks.0.attn.k_rot"
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("gain left out", "gate and up swapped"),
-        ("rotation of halves", "scale 1/d"),
-        ("mask sees the next", "no scale"),
-        ("ε outside of the root", "no final norm"),
-        ("sublayers side by side", "GELU in the place of SiLU"),
-        ("heads split by a view", "mask after the softmax"),
-    ],
-)
+PAIRS = [
+    ("gain left out", "gate and up swapped"),
+    ("rotation of halves", "scale 1/d"),
+    ("mask sees the next", "no scale"),
+    ("ε outside of the root", "no final norm"),
+    ("sublayers side by side", "GELU in the place of SiLU"),
+    ("heads split by a view", "mask after the softmax"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
 @pytest.mark.exhaustive
 def test_two_slips_are_found_one_after_the_other(one, other):
-    def both(model):
-        for name in (one, other):
-            PLANTED[name].plant(model)
-        return model
-
     model = course_model()
-    if {one, other} & {"rotation of halves"} or one.startswith(("ε", "gain")) or one.startswith("sublayers"):
-        both(model)
-    else:
-        for layer in model.layers:  # both change methods of one class
-            methods = {
-                key: value
-                for name in (one, other)
-                for key, value in vars(type(PLANTED[name].plant(course_model()).layers[0].attn)).items()
-                if not key.startswith("__")
-            }
-            layer.attn.__class__ = type("Attention", (type(layer.attn),), methods)
+    methods = {}
+    for name in (one, other):
+        for part in PLANTED[name].plant(course_model()).modules():
+            kept = {key: value for key, value in vars(type(part)).items() if not key.startswith("__")}
+            if type(part).__mro__[1].__module__ == "tests.course":
+                methods.setdefault(type(part).__mro__[1], {}).update(kept)
+    for of, changed in methods.items():
+        changing(of, **changed)(model)
     report = diagnose(model)
     assert {difference.cause.name for difference in report.differences} == {PLANTED[one].name, PLANTED[other].name}
     assert report.first == PLANTED[one].tap or one == "mask sees the next"
+
+
+def mean_and_no_gain(self, x):
+    return F.layer_norm(x, x.shape[-1:], eps=self.eps)
+
+
+def sum_and_another_epsilon(self, x):
+    return x / ((x * x).sum(-1, keepdim=True) + 1e-3).sqrt() * self.weight
+
+
+def half_and_no_gain(self, x):
+    return rms_in_half(x, self.eps).float()
+
+
+def rms_in_half(x, eps):
+    x = x.half()
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)
+
+
+@pytest.mark.parametrize(
+    ("forward", "names"),
+    [
+        (mean_and_no_gain, {"mean_subtracted", "gain_left_out"}),
+        (sum_and_another_epsilon, {"sum_for_mean", "epsilon_1e-3"}),
+        (half_and_no_gain, {"float16_norm", "gain_left_out"}),
+    ],
+)
+def test_two_slips_in_one_norm_are_found_and_in_all_norms_the_same(forward, names):
+    report = diagnose(norm(forward)(course_model()))
+    assert {difference.cause.name for difference in report.differences} == names
+    assert all(difference.tap == "blocks.0.attn_norm" for difference in report.differences)
+    assert all(len(difference.also) == 4 for difference in report.differences)
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float16"])
+def test_which_fewer_bits_a_norm_has_is_told_apart(kind):
+    """What bfloat16 holds float16 mostly holds, too."""
+    dtype, x = getattr(torch, kind), torch.linspace(0.1, 2.0, 48).reshape(2, 24)
+    assert reduced(x.to(dtype).float(), x, x, torch.ones(24), lambda x: x).name == f"{kind}_norm"
+
+
+def test_two_slips_in_one_formula_are_found():
+    gate = changing(SwiGLU, forward=lambda self, x: self.w2(F.gelu(self.w3(x)) * self.w1(x)))
+    assert {each.cause.name for each in diagnose(gate(course_model())).differences} == {
+        "gate_and_up_swapped",
+        "gelu_for_silu",
+    }
+    turned = changing(Attention, rotated=lambda self, q, k, m: (halves(self.rope, q, m + 1), halves(self.rope, k, m)))
+    assert {each.cause.name for each in diagnose(turned(course_model())).differences} == {
+        "rotation_of_halves",
+        "query_positions_off_by_one",
+    }
+
+
+def test_a_fix_that_harms_another_value_is_none():
+    """What mends one value and leaves another wrong that was right is not taken for the cause."""
+    model, ids = PLANTED["gate and up swapped"].plant(course_model()), list(range(9))
+    found = match(model)
+    lm = with_weights(ModelConfig.llama_style(**SIZES), found)
+    seen = observe(own_copy(model), found, ids, lm.config.vocab_size)
+    block = Block(lm.config, seen, lm.state_dict(), 0, seen.values["blocks.0.in"])
+    mender = Mender(block, formulas(lm.config), None, None)
+    assert mender.differing(mender.formulas) == ["ffn.hidden"]
+    right = SLIP_NAMED["gate_and_up_swapped"]
+    harmful = Slip("harmful", "", "", right.shows, lambda f, tap: right.change(f, tap).but(divisor=lambda config: 1.0))
+    assert [each.slips for each in mender.mended([(right,), (harmful,)], "ffn.hidden", ["ffn.hidden"])] == [(right,)]
 
 
 def test_a_slip_in_one_layer_is_found_there_alone():
@@ -123,15 +192,18 @@ def test_a_reference_that_is_given_decides():
     assert torch.is_grad_enabled()
 
 
-def test_what_parts_do_not_show_is_found_behind_them():
+@pytest.mark.parametrize("product", [raw_parameters.F.linear, raw_parameters.summed])
+def test_what_parts_do_not_show_is_found_behind_them(product):
+    """Weights that are no modules are seen where a product reads them; what is not seen at all is found behind it."""
+    names, seen = raw_parameters.NAMES, product is not raw_parameters.summed
     torch.manual_seed(0)
-    equal = diagnose(raw_parameters.TransformerLM(), names=raw_parameters.NAMES)
+    equal = diagnose(raw_parameters.TransformerLM(product=product), names=names)
     assert equal.is_equal and equal.logits_apart < 1e-4
     unseen = {row.tap for row in equal.rows if not row.is_seen}
-    assert unseen == {f"blocks.{layer}.attn.{name}" for layer in range(2) for name in "qkvz"}
-    report = diagnose(raw_parameters.TransformerLM(scale=1.0), names=raw_parameters.NAMES)
+    assert unseen == (set() if seen else {f"blocks.{layer}.attn.{name}" for layer in range(2) for name in "qkvz"})
+    report = diagnose(raw_parameters.TransformerLM(scale=1.0, product=product), names=names)
     assert (report.first, report.cause.name) == ("blocks.0.attn.scores", "no_scale")
-    assert report.differences[0].seen_at == "blocks.0.attn.out"
+    assert report.differences[0].seen_at == ("blocks.0.attn.z" if seen else "blocks.0.attn.out")
 
 
 def test_biases_of_nothing_hide_nothing():

@@ -1,0 +1,159 @@
+"""Models in spellings that nobody's table has: right ones are equal, and what is wrong with others is found in them."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from explorer import diagnose, from_module
+from model.config import ModelConfig
+from tests import odd_models
+from tests.course import SIZES, Block, SwiGLU, course_model
+from tests.odd_models import FLAT, Flat, Fused, Older, Unfinished, turned_maps, without_gains
+from tests.planted_slips import PLANTED, changing
+
+OLDER = ModelConfig.gpt_style(**SIZES)
+POST = replace(OLDER, norm_placement="post")
+
+
+def found(report):
+    return [(each.tap, each.cause and each.cause.name) for each in report.differences]
+
+
+@pytest.mark.parametrize(
+    ("module", "reference", "names"),
+    [
+        (Fused, None, None),
+        (Flat, None, FLAT),
+        (turned_maps, None, None),
+        (Older, None, None),
+        (lambda: Older(post=True), POST, None),
+    ],
+    ids=["fused", "flat", "turned maps", "older", "norms after"],
+)
+def test_a_right_model_is_equal(module, reference, names):
+    report = diagnose(module(), reference, names)
+    assert report.is_equal and report.logits_apart < 1e-4
+    assert sum(row.is_seen for row in report.rows) > 0.7 * len(report.rows)
+    from_module(module(), config=reference, names=names, example_ids=[3, 1, 4, 1, 5])
+
+
+@pytest.mark.parametrize(
+    ("made", "slips"),
+    [
+        ({"order": "qvk"}, [("attn.k", "keys_and_values_swapped")]),
+        ({"order": "vqk"}, [("attn.q", "keys_values_queries_in_turn")]),
+        ({"order": "kvq"}, [("attn.q", "values_keys_queries_in_turn")]),
+        ({"causal": False}, [("attn.pattern", "no_mask")]),
+        ({"gate": torch.relu}, [("ffn.gate", "relu_for_silu")]),
+        ({"causal": False, "gate": F.gelu}, [("attn.pattern", "no_mask"), ("ffn.gate", "gelu_for_silu")]),
+    ],
+)
+@pytest.mark.exhaustive
+def test_in_a_model_of_nobodys_names_only_what_is_wrong_is_named(made, slips):
+    """The names do not say how it rotates: that is not taken for a slip of its own."""
+    assert found(diagnose(Fused(**made))) == [(f"blocks.0.{tap}", name) for tap, name in slips]
+
+
+@pytest.mark.parametrize(
+    ("made", "slips"),
+    [
+        ({"eps": 1e-3}, [("blocks.0.attn_norm", "epsilon_1e-3")]),
+        ({"divisor": 1.0}, [("blocks.0.attn.scores", "no_scale")]),
+        ({"diagonal": 2}, [("blocks.0.attn.pattern", "mask_sees_next")]),
+        ({"gate": "w3", "other": "w1"}, [("blocks.0.ffn.gate", "gate_and_up_swapped")]),
+        ({"divisor": 8.0, "diagonal": 0}, None),
+    ],
+)
+@pytest.mark.exhaustive
+def test_weights_that_are_no_modules_are_seen_where_they_are_used(made, slips):
+    names = found(diagnose(Flat(**made), names=FLAT))
+    assert names == slips if slips else {name for _tap, name in names} >= {"scale_1_over_d"}
+
+
+def test_a_model_of_maps_the_other_way_round_has_its_slips_named():
+    model = PLANTED["gate and up swapped"].plant(turned_maps())
+    assert found(diagnose(model)) == [("blocks.0.ffn.gate", "gate_and_up_swapped")]
+
+
+@pytest.mark.parametrize("post", [False, True])
+@pytest.mark.parametrize(
+    ("made", "slip"),
+    [
+        ({"first": 1}, ("embed", "added_positions_off_by_one")),
+        ({"diagonal": 2}, ("blocks.0.attn.pattern", "mask_sees_next")),
+        ({"activation": F.gelu}, ("blocks.0.ffn.hidden", "gelu_for_activation")),
+    ],
+)
+@pytest.mark.exhaustive
+def test_the_older_model_is_walked_too(post, made, slip):
+    assert found(diagnose(Older(post=post, **made), POST if post else OLDER)) == [slip]
+
+
+def test_what_reference_a_model_of_waves_has_is_known_without_being_said():
+    assert found(diagnose(Older(first=1))) == [("embed", "added_positions_off_by_one")]
+
+
+class Wrong:
+    """Ways to wire a block whose norms come after the additions."""
+
+    no_stream = staticmethod(lambda self, x: self.n2((y := self.n1(self.look(x))) + self.think(y)))
+    of_output = staticmethod(lambda self, x: (y := x + self.n1(self.look(x))) + self.n2(self.think(y)))
+    one_norm = staticmethod(lambda self, x: self.n1((y := self.n1(x + self.look(x))) + self.think(y)))
+    no_gain = staticmethod(
+        lambda self, x: self.n2((y := F.layer_norm(x + self.look(x), x.shape[-1:], bias=self.n1.bias)) + self.think(y))
+    )
+
+
+@pytest.mark.parametrize(
+    ("forward", "slip"),
+    [
+        (Wrong.no_stream, ("blocks.0.resid_mid", "no_residual_of_attention_after")),
+        (Wrong.of_output, ("blocks.0.resid_mid", "norm_of_output_alone")),
+        (Wrong.one_norm, ("blocks.0.ffn_norm", "first_norm_twice_after")),
+        (Wrong.no_gain, ("blocks.0.attn_norm", "gain_left_out")),
+    ],
+)
+@pytest.mark.exhaustive
+def test_norms_after_the_additions_have_slips_of_their_own(forward, slip):
+    model = changing(odd_models.OlderBlock, forward=forward)(Older(post=True))
+    assert found(diagnose(model, POST)) == [slip]
+
+
+def test_norms_before_the_sublayers_are_a_slip_where_the_reference_has_them_after():
+    assert found(diagnose(Older(post=True, before=True), POST)) == [("blocks.0.resid_pre", "norm_before")]
+
+
+def parallel(self, x):
+    return x + self.attn(self.ln1(x)) + self.ffn(self.ln2(x))
+
+
+def of_output(self, x):
+    x = x + self.ln1(self.attn(x))
+    return x + self.ln2(self.ffn(x))
+
+
+@pytest.mark.parametrize(
+    ("placement", "forward", "slip"),
+    [
+        ("parallel", parallel, ("blocks.0.ffn_norm", "serial")),
+        ("output", of_output, ("blocks.0.resid_pre", "norm_before")),
+    ],
+)
+@pytest.mark.exhaustive
+def test_other_places_of_norms_are_walked_too(placement, forward, slip):
+    config = ModelConfig.llama_style(**SIZES, norm_placement=placement)
+    assert diagnose(changing(Block, forward=forward)(course_model()), config).is_equal
+    assert found(diagnose(course_model(), config)) == [slip]
+    relu = changing(SwiGLU, forward=lambda self, x: self.w2(F.relu(self.w1(x)) * self.w3(x)))
+    model = relu(changing(Block, forward=forward)(course_model()))
+    assert found(diagnose(model, config)) == [("blocks.0.ffn.gate", "relu_for_silu")]
+
+
+def test_a_norm_that_the_module_has_not_is_a_slip():
+    report = diagnose(Unfinished())
+    assert found(report) == [("final_norm", "final_norm_missing")]
+    assert "no weights for 1 norms of the reference, such as final_norm" in str(report)
+    assert found(diagnose(without_gains())) == [("blocks.0.attn_norm", "gain_left_out")]
+    assert diagnose(without_gains()).differences[0].also[-1] == "final_norm"
