@@ -1,8 +1,13 @@
 """What all tests need before the first is found."""
 
 import gc
+import os
 
 import pytest
+
+# The models are tiny: a second thread of a product only waits, and for long where cores are shared. NumPy and PyTorch
+# read it when they are imported, here and in what tests start.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 
 def pytest_configure(config: pytest.Config):

@@ -12,7 +12,6 @@ from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 from tests import specimens
 
-torch.set_num_threads(1)  # the models are tiny: a second thread only waits, and for long where cores are shared
 # pytest listens to every logger that passes nothing on to the root, six times a test; torch has dozens of them.
 for logger in logging.root.manager.loggerDict.values():
     if isinstance(logger, logging.Logger):

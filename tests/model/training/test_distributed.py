@@ -1,5 +1,4 @@
 import json
-import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -28,8 +27,7 @@ def test_two_processes_have_the_loss_curve_of_one(options, tmp_path):
     (tmp_path / "two.json").write_text(json.dumps(config | {"out": str(tmp_path / "two"), "accumulation": 2}))
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m"]
     command += ["model.training", "--config", str(tmp_path / "two.json")]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr[-2000:]
 
     one, two = read_curve(tmp_path / "one"), read_curve(tmp_path / "two")
