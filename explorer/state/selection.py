@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
 from model.config import ModelConfig
@@ -199,7 +199,7 @@ class Selection:
         return value if value in words else getattr(Selection, name)
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return dict(vars(self))
 
 
 def tab_named(name: Any) -> str | None:

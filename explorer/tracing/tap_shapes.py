@@ -10,9 +10,11 @@ import torch
 from explorer.architecture.token_axes import token_axes
 from explorer.tracing.hooks import hooked
 from model.config import ModelConfig
+from model.counting import num_parameters
 from model.transformer_lm import TransformerLM
 
 BYTES_A_NUMBER = 4  # float32
+FEW_PARAMETERS = 20_000_000
 LOOKED_AT_FIRST = ("attn.z", "attn.out", "resid_mid", "ffn.out")  # of those of a size: what the map of the model reads
 
 
@@ -57,9 +59,11 @@ def _of_tokens(name: str, shape: tuple[int, ...], num_tokens: int) -> tuple[int,
 
 @lru_cache(16)
 def _shapes_of_one_token(config: ModelConfig) -> dict[str, tuple[int, ...]]:
-    """Found by a pass of a single block without memory: all blocks are alike."""
-    with torch.device("meta"):
-        lm = TransformerLM(replace(config, num_layers=1)).eval()
+    """Found by a pass of a single block: all blocks are alike. Of a large model one without memory, for which PyTorch
+    first imports its compiler, in seconds."""
+    of_one = replace(config, num_layers=1)
+    with torch.device("cpu" if num_parameters(of_one) < FEW_PARAMETERS else "meta"):
+        lm = TransformerLM(of_one).eval()
         ids = torch.zeros(1, 1, dtype=torch.long)
     names, found = {module: name for name, module in lm.taps.items()}, {}
 

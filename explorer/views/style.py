@@ -3,7 +3,7 @@
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from explorer.explain.notation import visible
@@ -133,6 +133,7 @@ def shortened(token: str, longest: int = 14) -> str:
     return f"\u2068{shown}\u2069"
 
 
+@lru_cache(1 << 14)  # an answer asks for hundreds, most of them again and again
 def label(token: str, longest: int = 14) -> str:
     """The same as plotly text, of which nothing is read as markup: plotly reads a few HTML tags and entities."""
     return html.escape(shortened(token, longest), quote=False)

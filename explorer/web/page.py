@@ -37,6 +37,7 @@ from explorer.web.shared.opened import store_at
 from explorer.web.spoken_blocks import SpokenBlocks
 
 MOST_SESSIONS = 100  # that Gradio keeps something of, about 0.3 MB each; one that it forgot begins anew, unnoticed
+MOST_AT_ONCE = 8  # of texts that are written, each by an event of its own: each has its decoder and its keys and values
 # Room for the buttons that stay at the bottom of a narrow screen (page.css). In a style sheet of its own Gradio would
 # look for the root, where a media query speaks of it, inside the page.
 BAR = ":root { --bar: 0px; } @media (max-width: 900px) { :root { --bar: 84px; } }"
@@ -85,10 +86,10 @@ class Page:
             self.writing = GenerationEvents(*outputs, opening, self.limits, steps)
             connect(blocks, self.layout, self.events, self.writing)
             api = Api(opening, self.checkpoint, self.limits)
-            gr.api(told_to_programs(api.explore, prompts), api_name="explore")
-            gr.api(told_to_programs(api.generate, prompts), api_name="generate")
+            for name, function in {"explore": api.explore, "generate": api.generate}.items():
+                gr.api(told_to_programs(function, prompts), api_name=name, concurrency_limit=MOST_AT_ONCE)
         blocks.translate(lambda: Layout(*placed))
-        return blocks.queue(default_concurrency_limit=8)
+        return blocks.queue(default_concurrency_limit=None)  # they wait for their turns (http/turns.py)
 
     def launch(self, allowed_hosts: Collection[str] = (), **options) -> gr.Blocks:
         """Build and serve.
@@ -145,6 +146,7 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Generati
     shown = blocks.load(events.on_load, layout.state, first, js=page_script("await page.atFirst()"), **quiet)
     shown.then(None, layout.prompt, layout.prompt, js=page_script("page.promptAtFirst(text)", "text"))
     seen = {"js": page_script("page.begin()")} | quiet  # of what is written as much as is shown
+    seen["concurrency_limit"] = MOST_AT_ONCE
     makes = {
         buttons.step: buttons.step.click(writing.on_step, layout.state, layout.update, **seen),
         buttons.generate: buttons.generate.click(writing.on_generate, layout.state, layout.written, **seen),

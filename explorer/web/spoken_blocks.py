@@ -1,6 +1,7 @@
 """The page's Gradio app in the language of whoever asks for it."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cache
 from threading import Lock
 from typing import Any
@@ -8,7 +9,9 @@ from typing import Any
 import gradio as gr
 
 from explorer.language import ENGLISH, speaking, spoken
-from explorer.web.http.turns import Turns
+from explorer.web import light_sessions as light_sessions  # before Gradio makes any
+from explorer.web.http.turns import Turns, visitor
+from explorer.web.http.visitors import visitor_of
 
 _placing = Lock()  # Gradio knows one open `gr.Blocks` in the whole process
 
@@ -36,6 +39,15 @@ class SpokenBlocks(gr.Blocks):
     def create_limiter(self):
         """Gradio's way to say, when it begins to serve, how many threads compute at a time."""
         self.limiter = Turns()
+
+    async def process_api(
+        self, block_fn: Any, inputs: list[Any], state: Any = None, request: gr.Request | None = None, *more, **options
+    ) -> dict[str, Any]:
+        """Gradio's way to answer an event, or to go on with one: in one turn of whoever asks, where Gradio would have a
+        turn for each of the widgets that are read and written."""
+        visitor.set(visitor_of(request))
+        async with self.limiter.held() if isinstance(self.limiter, Turns) else nullcontext():
+            return await super().process_api(block_fn, inputs, state, request, *more, **options)
 
     def translate(self, place: Callable[[], Any]):
         """Say what the first components say in every other language, too, from when one is first asked for.

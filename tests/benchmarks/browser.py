@@ -182,11 +182,13 @@ def streaming(page: Page, seed: int) -> float:
 
 
 def tab_switches(page: Page, title: str, rounds: int) -> list[float]:
-    """Milliseconds from a click on the tab to all figures in sight; the first round also builds its widgets."""
+    """Milliseconds from a click on the tab to all figures in sight, each time of another token, so that no answer
+    is kept; the first round also builds its widgets."""
     waits = []
-    for _ in range(rounds):
+    for turn in range(rounds):
         other = "Tokens" if title != "Tokens" else "Attention"
         page.get_by_role("tab", name=other, exact=True).click()
+        page.locator("#strip .chip").nth(turn + len(title)).click()
         page.wait_for_timeout(1500)
         waits.append(wait(page, "click", "", page.get_by_role("tab", name=title, exact=True).click))
     return waits

@@ -1,6 +1,8 @@
 """What each of many people waits for: `python -m tests.benchmarks.classroom --people 30 --seconds 60`, on Linux.
 
-They share the machine's cores with the server, which is a process of its own; as theirs is.
+They share the machine's cores with the server, which is a process of its own; as theirs is. Its memory is printed every
+minute, or oftener where all of it lasts a few. How fair it is: what the slowest person waits for in the mean over what
+the median person does.
 """
 
 import argparse
@@ -10,7 +12,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.benchmarks.browser import free_port, wait_until_served
@@ -68,12 +70,15 @@ async def classroom(address: str, people: int, seconds: float, same: bool = Fals
 
 
 async def watch(server: int, seconds: float):
-    """Print the memory of a server and of the processes that it started."""
-    began = time.monotonic()
+    """Print the memory of a server and of the processes that it started, and how it grew since the first minute."""
+    began, every, after_a_minute = time.monotonic(), min(60, max(5, seconds / 12)), 0
     while True:
-        megabytes = sum(map(resident, family(server)))
-        print(f"after {time.monotonic() - began:4.0f} s: {megabytes:,} MB", flush=True)
-        await asyncio.sleep(max(5, seconds / 12))
+        passed, megabytes = time.monotonic() - began, sum(map(resident, family(server)))
+        since = f", {megabytes / after_a_minute:.2f} × after the first minute" if after_a_minute else ""
+        print(f"after {passed:4.0f} s: {megabytes:,} MB{since}", flush=True)
+        if not after_a_minute and passed >= 60:
+            after_a_minute = megabytes
+        await asyncio.sleep(every)
 
 
 def family(process: int) -> list[int]:
@@ -93,6 +98,7 @@ def tell(told: Told):
         print(
             f"{what:20} {len(seconds):5} times:",
             ", ".join(f"p{p} {1000 * at(seconds, p):,.0f} ms" for p in (50, 95, 99)),
+            f"at most {1000 * max(seconds):,.0f} ms; the slowest person {slowest(told.of_each[what]):.2f} × the median",
         )
     print(
         f"{len(told.errors)} errors; {told.lost_connections} times nobody answered; {told.lost_texts} texts lost;",
@@ -100,6 +106,12 @@ def tell(told: Told):
     )
     for error in sorted(set(told.errors))[:8]:
         print(f"  {error}")
+
+
+def slowest(of_each: Mapping[int, Sequence[float]]) -> float:
+    """What the slowest person waits for in the mean, in times of the median person's."""
+    means = [statistics.fmean(seconds) for seconds in of_each.values()]
+    return max(means) / statistics.median(means)
 
 
 def at(seconds: Sequence[float], percent: int) -> float:

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 
 from explorer.state.selection import FULL_TABS
+from explorer.web.http.visitors import HEADER
 
 LINES = (
     "the fox owl found a little red box in the garden and asked her friend where it came from but nobody knew so they",
@@ -24,14 +25,21 @@ BACK_EVERY = 0.5  # seconds between two looks for a server that is gone
 
 @dataclass
 class Told:
-    """What visitors waited for, in seconds by what they did, and what went wrong."""
+    """What visitors waited for, in seconds by what they did, and by that and who they are; and what went wrong."""
 
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    of_each: dict[str, dict[int, list[float]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
     errors: list[str] = field(default_factory=list)
     lost_connections: int = 0
     lost_texts: int = 0
     told_places: int = 0
     server_seconds: float = 0.0
+
+    def waited(self, person: int, what: str, since: float):
+        """A visitor waited for something since a time of `time.monotonic`."""
+        seconds = time.monotonic() - since
+        self.seconds[what].append(seconds)
+        self.of_each[what][person].append(seconds)
 
 
 class Gone(Exception):
@@ -58,7 +66,8 @@ class Visitor:
 
     async def stay(self, until: float):
         """Come, and do the same again and again until a time of `time.monotonic`."""
-        async with httpx.AsyncClient(timeout=STOP_AFTER, follow_redirects=True) as self.client:
+        named = {"timeout": STOP_AFTER, "follow_redirects": True, "headers": {HEADER: self.session}}
+        async with httpx.AsyncClient(**named) as self.client:
             await self.come()
             await asyncio.sleep(self.chance.uniform(0, 3))
             while time.monotonic() < until:
@@ -71,7 +80,7 @@ class Visitor:
     async def come(self):
         page = (await self.client.get(self.address)).raise_for_status()
         self.here = self.address = str(page.url)  # where it stays, as a page does
-        config = (await self.client.get(self.here + "config")).raise_for_status().json()
+        config = json.JSONDecoder().raw_decode(page.text.partition("window.gradio_config = ")[2])[0]
         self.functions = {each["api_name"]: each["id"] for each in config["dependencies"]}
         (self.component,) = (each["id"] for each in config["components"] if each["props"].get("elem_id") == "state")
         self.checkpoint = self.state.get("checkpoint", "llama-fables")
@@ -122,7 +131,7 @@ class Visitor:
         self.state["unfinished"] = False
         if len(self.state["generated"]) == len(before) and not data:
             return
-        self.told.seconds["written"].append(time.monotonic() - began)
+        self.told.waited(self.number, "written", began)
         await self.answers("show", "after writing", time.monotonic())
 
     async def answers(self, about: str, name: str, began: float):
@@ -131,12 +140,12 @@ class Visitor:
             sent = {key: value for key, value in self.state.items() if key != "unfinished"}
             answer = await self.called("answer", [about, sent | {"version": self.version}, part])
             if part == 0:
-                self.told.seconds[name].append(time.monotonic() - began)
+                self.told.waited(self.number, name, began)
             if answer is None or not answer["more"]:
                 break
             self.version = answer["version"]
-        self.told.seconds[f"{name}, all of it"].append(time.monotonic() - began)
-        self.done_at = time.monotonic() - self.began
+            self.told.waited(self.number, f"{name}, all of it", began)
+            self.done_at = time.monotonic() - self.began
 
     async def called(self, name: str, given: list[Any]) -> Any:
         place = {"component_id": self.component, "session_hash": "page", "fn_name": name, "data": given}

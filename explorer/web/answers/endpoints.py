@@ -22,6 +22,7 @@ from explorer.web.answers.opening_endpoints import OpeningEndpoints
 from explorer.web.answers.view_contents import lists_of_tokens, view_contents, written_on
 from explorer.web.http.server_functions import as_json, server_function
 from explorer.web.http.turns import AT_ONCE, BELOW, BESIDES
+from explorer.web.http.visitors import people_before
 from explorer.web.protocol import ABOUT, OPEN_MODEL, PARTS, PICKER, PROBLEM, SERIES, in_tab
 from explorer.web.shared.going_without import GoingWithout
 from explorer.web.widgets.picker import Picker
@@ -57,7 +58,7 @@ class Endpoints:
         """For the browser to call."""
         own = self.inspect, self.define, self.direction_of_lists, self.listed_lessons
         others = *own, *self.jobs.functions, *self.opening.functions
-        return [server_function(self.kept_answer, waits, name="answer"), *map(server_function, others)]
+        return [server_function(self.kept_answer, waits, name="answer"), people_before, *map(server_function, others)]
 
     def kept_answer(self, about: str, state: Mapping[str, Any], part: int = 0) -> bytes:
         """The same as JSON, and kept where nothing else can become of it."""

@@ -4,6 +4,7 @@ import gzip
 import logging
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -13,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from explorer.language import _, speaking
 from explorer.web.http.content_policy import content_policy
 from explorer.web.http.hosts import Hosts
+from explorer.web.http.kept_pages import KeptPages
 from explorer.web.visitors_language import of_request
 
 LOG = logging.getLogger(__name__)
@@ -43,6 +45,7 @@ class Gate:
 
     def __init__(self, app: ASGIApp, hosts: Hosts, most_bytes: int, health: Callable[[], Mapping[str, Any]]):
         self.app, self.hosts, self.most_bytes, self.health = app, hosts, most_bytes, health
+        self.pages = KeptPages()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send):
         if scope["type"] != "http":
@@ -54,8 +57,15 @@ class Gate:
             return await refusal(scope, receive, outgoing)
         if path == HEALTH:
             return await JSONResponse(self.health())(scope, receive, outgoing)
+        language = of_request(scope)
+        key = self.pages.key(scope, path, language)
+        if kept := self.pages.get(key):
+            for message in kept:
+                await send(message)
+            return None
+        outgoing.keep = partial(self.pages.keep, key)
         try:
-            with speaking(of_request(scope)):
+            with speaking(language):
                 return await self.app(scope, bounded(receive, self.most_bytes), outgoing)
         except TooLarge:
             return await too_large(self.most_bytes)(scope, receive, outgoing)
@@ -106,6 +116,7 @@ class Outgoing:
         self.send, self.lasting, self.gzips = send, lasting, gzips
         self.start: Message | None = None
         self.page = b""
+        self.keep: Callable[[Message, Message], None] = lambda start, body: None  # a page, once it is complete
 
     async def __call__(self, message: Message):
         if message["type"] == "http.response.start":
@@ -128,6 +139,8 @@ class Outgoing:
                 page = gzip.compress(page, GZIP_LEVEL)
                 headers["Content-Encoding"], headers["Content-Length"] = "gzip", str(len(page))
             headers.add_vary_header("Accept-Encoding")
+            message = message | {"body": page}
+            self.keep(dict(self.start), message)
             await self.send(self.start)
-            self.start, message = None, message | {"body": page}
+            self.start = None
         await self.send(message)

@@ -18,7 +18,8 @@ from explorer.language import _, speaking
 from explorer.state.errors import UserError
 from explorer.tracing.work import GivenUp, Work
 from explorer.web.errors import VISITORS, told
-from explorer.web.http.turns import AT_ONCE, in_turn, patience
+from explorer.web.http.turns import AT_ONCE, in_turn, patience, visitor
+from explorer.web.http.visitors import visitor_of
 from explorer.web.visitors_language import of_state
 
 LOG = logging.getLogger(__name__)
@@ -55,6 +56,7 @@ def server_function(
             with speaking(of_state(given if isinstance(given, list) else ())), answered():
                 arguments = bound(signature, given)
                 patience.set(waits(*arguments.args))
+                visitor.set(visitor_of(request))
                 return await anyio.to_thread.run_sync(run, limiter=request.app.get_blocks().limiter)
         finally:
             watching.cancel()

@@ -4,9 +4,10 @@ import asyncio
 import heapq
 import itertools
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 import anyio.from_thread
 
@@ -20,6 +21,19 @@ STRETCH = 0.05  # seconds after which what takes longer lets others in between
 # and what vouches for it. However many come, nobody is starved.
 AT_ONCE, BELOW, BESIDES = 0.0, 1.0, 3.0
 patience: ContextVar[float] = ContextVar("patience", default=AT_ONCE)
+# Who asks for several things at a time has each of them wait a second longer than the one before, up to so many.
+EACH_MORE, MOST_MORE = 1.0, 10
+visitor: ContextVar[str] = ContextVar("visitor", default="")  # "" for somebody who is not known
+TOLD_AFTER = 1.0  # seconds of waiting from which on somebody is told of those before
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Somebody who waits for a place, and since when."""
+
+    visitor: str
+    since: float
+    place: asyncio.Future
 
 
 class Turns:
@@ -34,21 +48,53 @@ class Turns:
 
     def __init__(self, places: int = PLACES):
         self.places = self.free = places
-        self._waiting: list[tuple[float, int, asyncio.Future]] = []
+        self._heap: list[tuple[float, int, Waiting]] = []
         self._came = itertools.count()
 
     @property
     def waiting(self) -> int:
         """How many wait for a place."""
-        return sum(not place.done() for _end, _came, place in self._waiting)
+        return len(self._in_order())
+
+    def before(self, name: str) -> int | None:
+        """How many other visitors are served before one who has waited for a while; None for one who has not."""
+        order, now = self._in_order(), time.monotonic()
+        mine = [place for place, each in enumerate(order) if each.visitor == name]
+        if not mine or now - min(order[place].since for place in mine) < TOLD_AFTER:
+            return None
+        return len({each.visitor or each.place for each in order[: mine[0]]})
+
+    def _in_order(self) -> list[Waiting]:
+        return [waiting for _end, _came, waiting in sorted(self._heap) if not waiting.place.done()]
+
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        """One place for all that is done in the block, which asks for no other."""
+        await self._come()
+        before = _has_place.set(True)
+        try:
+            yield
+        finally:
+            _has_place.reset(before)
+            self._leave()
 
     async def __aenter__(self):
         _turns.set(self)
+        if not _has_place.get():
+            await self._come()
+
+    async def __aexit__(self, *error: object):
+        if not _has_place.get():
+            self._leave()
+
+    async def _come(self):
         if self.free:
             self.free -= 1
             return
-        place = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (time.monotonic() + patience.get(), next(self._came), place))
+        name, now, place = visitor.get(), time.monotonic(), asyncio.get_running_loop().create_future()
+        others = sum(each.visitor == name for each in self._in_order()) if name else 0
+        end = now + patience.get() + EACH_MORE * min(others, MOST_MORE)
+        heapq.heappush(self._heap, (end, next(self._came), Waiting(name, now, place)))
         try:
             await place
         except asyncio.CancelledError:
@@ -56,28 +102,26 @@ class Turns:
                 self._leave()
             raise
 
-    async def __aexit__(self, *error: object):
-        self._leave()
-
     def _leave(self):
-        while self._waiting:
-            _end, _came, place = heapq.heappop(self._waiting)
-            if not place.done():
-                place.set_result(None)
+        while self._heap:
+            _end, _came, waiting = heapq.heappop(self._heap)
+            if not waiting.place.done():
+                waiting.place.set_result(None)
                 return
         self.free += 1
 
     async def _again(self):
         self._leave()
-        await self.__aenter__()
+        await self._come()
 
     def give_way(self):
         """By a thread that has a place: let go of it if somebody waits, and return once it has one again."""
-        if self._waiting:
+        if self._heap:
             anyio.from_thread.run(self._again)
 
 
 _turns: ContextVar[Turns] = ContextVar("turns")
+_has_place: ContextVar[bool] = ContextVar("has_place", default=False)
 
 
 @contextmanager

@@ -21,7 +21,8 @@ let version = ""; // of the model's files that what is on show was computed with
 /** @param {string} [question] of `ABOUT`; or what was asked before there was anybody to ask */
 export async function ask(question) {
   wanted = Math.max(wanted, ABOUT.indexOf(question));
-  if (question) outdate(question, state.view);
+  const mark = question && outdate(question, state.view);
+  if (mark) queueMicrotask(mark); // once it is asked, which nothing is to hold up
   if (waiting?.part) waiting.abort();
   if (waiting || !bus) return;
   let asked = next(null, false), coming = asked && send(asked);

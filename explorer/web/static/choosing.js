@@ -13,7 +13,7 @@ export function pick(change) {
   setState(change);
   if (view === before) return ask("pick");
   if (!isOpen) bus.open();
-  ask("show");
+  ask("view");
 }
 
 /** Which of two runs all pictures show, those that follow no selection too. @param {string} shown */
@@ -28,12 +28,12 @@ export function tune(change) {
   ask("tune");
 }
 
-/** A tab, which Gradio has opened. @param {string} view */
+/** A tab, which Gradio has opened, or is about to. @param {string} view */
 export function openView(view) {
   if (!state.checkpoint || view === state.view) return; // Gradio also names the first tab, before anything runs
   if (modeOf(view) !== modeOf(state.view)) return; // and one that was asked for and is no longer seen
   setState({ view });
-  ask("show");
+  ask("view");
 }
 
 /**

@@ -3,6 +3,7 @@
 // another way; where that breaks off, Gradio loads the page anew as soon as somebody answers again.
 import { announce } from "./banner.js";
 import { _ } from "./language.js";
+import { named } from "./visitor.js";
 
 const EVERY = 2000, PATIENCE = 10_000; // milliseconds between two looks for the server; until one is taken at all
 
@@ -14,7 +15,7 @@ export class Lost extends Error {}
 /** Whether nobody answers. */
 export let isLost = false;
 
-const returned = new EventTarget();
+const returned = new EventTarget(), hearers = [];
 const unwatched = fetch; // before `watchServer`
 let inFlight = new AbortController();
 
@@ -22,14 +23,25 @@ let inFlight = new AbortController();
 export const onReturn = (listener) => returned.addEventListener("return", listener);
 
 /**
+ * Calls `hear` whenever a visitor asks for something: with a promise of the answer, or where Gradio brings that, with one
+ * that is never kept.
+ * @param {(answered: Promise<void>) => void} hear
+ */
+export const onAsked = (hear) => void hearers.push(hear);
+
+/**
  * Python's answer.
- * @param {"answer" | "inspect" | "define" | "direction_of_lists" | "listed_lessons" | "begin_job" | "job_progress" | "leave_job" | "model_needs" | "begin_opening" | "begin_check"} name of a function of answers/endpoints.py
+ * @param {"answer" | "inspect" | "define" | "direction_of_lists" | "listed_lessons" | "begin_job" | "job_progress" | "leave_job" | "model_needs" | "begin_opening" | "begin_check" | "people_before"} name of a function of answers/endpoints.py
  * @param {any[]} given
  * @param {AbortSignal} [signal] says that the answer is no longer wanted
  * @returns {Promise<any>}
  * @throws {Refused | Lost | DOMException} the last, an AbortError, where `signal` says so
  */
 export async function call(name, given, signal = new AbortController().signal) {
+  /** @type {() => void} */
+  let tellAnswered;
+  const answered = new Promise((resolve) => { tellAnswered = () => resolve(); });
+  if (name !== "people_before") for (const hear of hearers) hear(answered);
   const impatience = setTimeout(look, PATIENCE), here = inFlight.signal;
   try {
     const response = await fetch("gradio_api/component_server/", {
@@ -45,7 +57,10 @@ export async function call(name, given, signal = new AbortController().signal) {
     if (error instanceof Refused || signal.aborted) throw error;
     lose();
     throw new Lost();
-  } finally { clearTimeout(impatience); }
+  } finally {
+    clearTimeout(impatience);
+    tellAnswered();
+  }
 }
 
 /** What Gradio says of the page, which it leaves as a global. */
@@ -55,8 +70,9 @@ const stateId = () => gradio().components.find(({ props }) => props.elem_id === 
 /** Looks for the server whenever something says that it may be gone. */
 export function watchServer() {
   // Gradio's own requests are made by the window's `fetch` alone: one that fails is as good a reason as one of ours.
-  window.fetch = (...asked) => {
-    const answer = unwatched(...asked);
+  window.fetch = (where, options) => {
+    const answer = unwatched(where, options?.method === "POST" ? named(options) : options);
+    if (String(where).includes("/queue/join")) for (const hear of hearers) hear(new Promise(() => {}));
     answer.catch((error) => { if (error.name !== "AbortError") look(); });
     return answer;
   };

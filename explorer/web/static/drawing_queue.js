@@ -1,9 +1,11 @@
 // @ts-check
-// Figures are drawn one a frame, from the top of the page down: the first is seen before the last is drawn.
+// Figures are drawn from the top of the page down, as many a frame as there is time for of those in sight, and one of the
+// others: the first is seen before the last is drawn.
 import { tellBroken } from "./contents.js";
 
 /** @type {{ element: Element, draw: () => any, resolve: () => void }[]} */
 const queue = [];
+const BUDGET = 30; // milliseconds of drawing after which what is drawn is shown first
 let isDrawing = false;
 
 /**
@@ -22,13 +24,21 @@ export function inTurn(element, draw) {
 async function drawAll() {
   isDrawing = true;
   await null; // what came with the first one is then here, too
+  let began = performance.now();
   while (queue.length) {
     const { draw, resolve } = queue.sort((a, b) => (precedes(a.element, b.element) ? -1 : 1)).shift();
     try { await draw(); } catch (error) { tellBroken(error); }
     resolve();
+    if (performance.now() - began < BUDGET && queue.some(({ element }) => isInSight(element))) continue;
     await frame();
+    began = performance.now();
   }
   isDrawing = false;
+}
+
+function isInSight(element) {
+  const { top, bottom, height } = element.getBoundingClientRect();
+  return height > 0 && top < innerHeight && bottom > 0;
 }
 
 const precedes = (a, b) => a.compareDocumentPosition(b) & Node.DOCUMENT_POSITION_FOLLOWING;

@@ -53,8 +53,12 @@ export function startHistory(goTo) {
 /** Has the address say what is seen, now. */
 export function writeAddress() {
   clearTimeout(timer);
-  if (seen) history.replaceState({ run, own, state: seen }, "", addressOf(seen, location.href));
+  timer = null;
+  if (seen) history.replaceState(...step());
 }
+
+/** @returns {[State, string, URL]} */
+const step = () => [{ run, own, state: seen }, "", addressOf(seen, location.href)];
 
 /** The state is another now. @param {State} state */
 export function followInHistory(state) {
@@ -65,14 +69,13 @@ export function followInHistory(state) {
     seen = state;
     return;
   }
-  writeAddress();
+  if (timer) writeAddress(); // each takes the browser some milliseconds
   if (isOtherRun(before, state)) {
     left.set(run, before);
     run = Date.now();
   }
   seen = state;
-  history.pushState(null, "");
-  writeAddress();
+  history.pushState(...step());
 }
 
 /** Copies the address, or shows it to be copied: browsers lend the clipboard to https and localhost alone. What is too

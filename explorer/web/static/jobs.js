@@ -7,14 +7,13 @@ import { blockOf } from "./contents.js";
 import { button, find, make, span } from "./dom.js";
 import { _ } from "./language.js";
 import { onState, state } from "./state.js";
+import { visitor } from "./visitor.js";
 
 /** @typedef {{ name: string, seconds: number }} Job */
 /** @typedef {"begin_job" | "begin_opening" | "begin_check"} Begins of a function that begins a job */
 /** @typedef {{ state: string, done: number, of: number, seconds: number, error: string }} Progress */
 
 const SOONEST = 200, LATEST = 2000; // milliseconds between two looks at how far it is
-/** Made up when the page was opened. */
-export const visitor = Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** Name of a job -> how the pictures that wait for it show how far it is. @type {Map<string, Set<(progress: Progress | null) => void>>} */
 const shown = new Map();

@@ -18,9 +18,13 @@ export function outdatedBy(question, view) {
   return [`#${NEXT_TOKEN}`, old].filter(Boolean).join();
 }
 
-/** A question is asked. */
+/** A question is asked. Gives what marks what is old. @returns {() => void} */
 export function outdate(question, view) {
   const number = ++questions;
+  return () => mark(number, question, view);
+}
+
+function mark(number, question, view) {
   for (const { dataset } of findAll(document, outdatedBy(question, view))) {
     dataset.asked = String(number);
     dataset.oldSince ??= String(number);

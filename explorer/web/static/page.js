@@ -1,6 +1,7 @@
 // @ts-check
 // What is there from the beginning; and what Gradio's own events call, whose scripts (page.py) are in no module.
 import { placeBanner } from "./banner.js";
+import { openView } from "./choosing.js";
 import { watchServer } from "./connection.js";
 import { followBack } from "./going_back.js";
 import { translateGradio } from "./gradios_words.js";
@@ -13,6 +14,7 @@ import { nameSideways } from "./sideways.js";
 import { placeSkip } from "./skip.js";
 import { state } from "./state.js";
 import { roveTabs } from "./tabs.js";
+import { tellPlaces } from "./waiting.js";
 import { stop } from "./writing.js";
 
 export { openView, tune } from "./choosing.js";
@@ -23,6 +25,7 @@ export { promptAtFirst } from "./reload.js";
 /** All of the state that there is before Python says more; asked for once all widgets stand, which are seen from then on. */
 export async function atFirst() {
   await Promise.allSettled(window.explorerStarting ?? []); // their modules may be on the way (widget.py)
+  tellPlaces();
   document.body.classList.add("built");
   return { lang: language, view: viewAtFirst() };
 }
@@ -53,3 +56,8 @@ document.addEventListener("click", ({ target }) => {
   if (button?.id === "stop") stop();
   if (button?.id === "undo") makeMove({ kind: "undo" });
 });
+// Python works while Gradio opens the tab, which takes as long.
+document.addEventListener("click", ({ target }) => {
+  const tab = /** @type {HTMLElement} */ (/** @type {Element} */ (target).closest("[data-tab-id]"));
+  if (tab?.closest("#views, #steps")) openView(tab.dataset.tabId);
+}, { capture: true });

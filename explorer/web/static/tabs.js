@@ -13,7 +13,12 @@ export function roveTabs(selector) {
   if (!bar) return requestAnimationFrame(() => roveTabs(selector)); // Gradio has yet to build it
   const stops = () => findAll(bar, "[role=tab], .overflow-menu > button").filter((stop) => stop.offsetWidth);
   const chosen = () => stops().find((stop) => stop.ariaSelected === "true") ?? stops()[0];
-  const mark = () => stopAt(stops(), chosen());
+  let isDue = false;
+  // With the next frame: to ask at once what has room would have the browser lay out a tab that is yet to be drawn.
+  const mark = () => {
+    if (!isDue) requestAnimationFrame(() => { isDue = false; stopAt(stops(), chosen()); });
+    isDue = true;
+  };
   rove(bar, {
     at: ({ target }) => {
       const column = stops().indexOf(/** @type {HTMLElement} */ (target));

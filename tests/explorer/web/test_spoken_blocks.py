@@ -1,5 +1,7 @@
 """The browser gets the page in its visitor's language, and the same page."""
 
+from gradio import state_holder
+
 from explorer.language import speaking
 
 
@@ -22,3 +24,15 @@ def test_words_are_the_visitors_and_all_else_is_the_same(page):
     assert "Generate" in texts(english) and "Generate" not in texts(chinese) and "生成" in texts(chinese)
     buttons = [c["props"]["value"] for c in chinese["components"] if c["type"] == "button"]
     assert len(buttons) > 10 and not [text for text in buttons if text.isascii()]
+
+
+def test_gradio_describes_no_widgets_for_each_visitor(page):
+    holder = state_holder.StateHolder()
+    holder.set_blocks(page.blocks)
+    session, widget = holder["somebody"], page.layout.picker
+    assert session[widget._id] is widget
+    session[widget._id] = other = page.layout.share
+    session._update_config(widget._id)
+    session._update_value_in_config(widget._id, "rope")
+    assert session[widget._id] is other and holder["somebody else"][widget._id] is widget
+    assert session.config_values == {}

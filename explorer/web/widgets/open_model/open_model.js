@@ -3,9 +3,10 @@ import { ask } from "../../static/asking.js";
 import { call, Refused } from "../../static/connection.js";
 import { onContent } from "../../static/contents.js";
 import { button, countDraw, find, make, span } from "../../static/dom.js";
-import { duration, followJob, isGoingOn, leave, visitor } from "../../static/jobs.js";
+import { duration, followJob, isGoingOn, leave } from "../../static/jobs.js";
 import { _ } from "../../static/language.js";
 import { state } from "../../static/state.js";
+import { visitor } from "../../static/visitor.js";
 
 /** @param {HTMLElement} element @param {import("../../static/contents.js").Gradio} gradio */
 export default function openModel(element, { props, emit }) {

@@ -43,6 +43,25 @@ def test_the_page_goes_out_small_to_those_who_can_read_it(client):
     assert small.headers["vary"] == whole.headers["vary"] == "Accept-Encoding"
 
 
+def test_a_page_is_put_together_once_for_all_who_get_the_same(client, monkeypatch):
+    made = []
+    monkeypatch.setattr("explorer.web.http.gate.content_policy", lambda page: made.append(page) or content_policy(page))
+
+    def asked(path="/sub/", **headers):
+        before, page = len(made), client.get(path, headers={"X-Test": "its own", **headers})
+        assert page.status_code == 200
+        return page, len(made) - before
+
+    first, again = asked(), asked("/sub/?view=attention")
+    assert (first[1], again[1]) == (1, 0)
+    assert first[0].content == again[0].content and first[0].headers == again[0].headers
+    others = {"Accept-Language": "zh-CN"}, {"Accept-Encoding": "identity"}, {"X-Forwarded-Proto": "https"}
+    for other in (*others, {"Origin": "http://lab.example"}):
+        assert [asked(**other)[1] for _again in range(2)] == [1, 0], other
+    assert asked("/sub/?lang=zh-CN")[1] == 0 and asked("/sub/?deep_link=x")[1] == 1
+    assert asked(**{"X-Forwarded-For": "10.0.0.9"})[1] == 0
+
+
 @pytest.mark.parametrize("path", ["/", "/config", "/gradio_api/app_id", "/gradio_api/upload", "/no"])
 def test_nothing_is_taken_for_what_it_does_not_say_it_is(client, path):
     headers = client.get(f"/sub{path}").headers

@@ -89,10 +89,15 @@ def test_our_mistakes_are_ours(post, page, state, monkeypatch, caplog):
     assert name in caplog.text and "blocks.99" in caplog.text and "Traceback" in caplog.text
 
 
+def asked_of(blocks: SimpleNamespace, **more) -> SimpleNamespace:
+    """A request."""
+    return SimpleNamespace(app=SimpleNamespace(get_blocks=lambda: blocks), headers={}, client=None, **more)
+
+
 def test_a_function_waits_with_its_own_patience_for_a_place_to_compute():
     async def run() -> list[float]:
         told, blocks = [], SimpleNamespace(limiter=None)
-        request = SimpleNamespace(app=SimpleNamespace(get_blocks=lambda: blocks), is_disconnected=never)
+        request = asked_of(blocks, is_disconnected=never)
         asked = server_function(lambda part: told.append(patience.get()), lambda part: (0.0, 1.0)[part], name="answer")
         assert asked.__name__ == "answer"
         for part in (0, 1, 0):
@@ -107,7 +112,7 @@ def test_a_function_waits_with_its_own_patience_for_a_place_to_compute():
 
 def test_json_goes_out_as_it_was_made():
     async def run(result) -> bytes:
-        request = SimpleNamespace(app=SimpleNamespace(get_blocks=lambda: SimpleNamespace(limiter=None)))
+        request = asked_of(SimpleNamespace(limiter=None))
         return (await server_function(lambda: result)([], request)).body
 
     assert asyncio.run(run(b'{"made": "before"}')) == b'{"made": "before"}'

@@ -10,7 +10,7 @@ import pytest
 
 from explorer.tracing.work import Work, go_on
 from explorer.web.http import turns
-from explorer.web.http.turns import AT_ONCE, BELOW, BESIDES, Turns, in_turn, patience
+from explorer.web.http.turns import AT_ONCE, BELOW, BESIDES, TOLD_AFTER, Turns, in_turn, patience, visitor
 
 
 async def come(places: Turns, name: str, how_patient: float, served: list[str], gate: asyncio.Event):
@@ -82,7 +82,7 @@ def test_who_leaves_while_waiting_keeps_no_place(given):
         other = asyncio.create_task(come(places, "other", AT_ONCE, served, gate))
         await asyncio.sleep(0)
         gate.set()
-        while given and len(places._waiting) == 2:  # until the place is the leaver's, who has not been told yet
+        while given and len(places._heap) == 2:  # until the place is the leaver's, who has not been told yet
             await asyncio.sleep(0)
         leaver.cancel()
         await asyncio.gather(holder, leaver, other, return_exceptions=True)
@@ -131,3 +131,56 @@ def test_a_stretch_is_not_cut_shorter(monkeypatch):
 
     asyncio.run(run())
     assert ways == []
+
+
+def test_who_asks_for_much_at_once_waits_for_those_who_ask_for_little():
+    async def order() -> list[str]:
+        places, served, gate, tasks = Turns(1), [], asyncio.Event(), []
+        for name in ("first", "greedy", "greedy", "greedy", "modest", "unknown", "unknown"):
+            visitor.set("" if name == "unknown" else name)
+            tasks.append(asyncio.create_task(come(places, name, AT_ONCE, served, gate)))
+            await asyncio.sleep(0.001)
+        gate.set()
+        await asyncio.gather(*tasks)
+        return served[1:]
+
+    assert asyncio.run(order()) == ["greedy", "modest", "unknown", "unknown", "greedy", "greedy"]
+
+
+def test_those_before_are_counted_once_each(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(turns, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    async def told() -> list[int | None]:
+        places, gate, tasks = Turns(1), asyncio.Event(), []
+        for name in ("first", "a", "a", "b", "", "c"):
+            visitor.set(name)
+            how_patient = BESIDES if name == "c" else AT_ONCE
+            tasks.append(asyncio.create_task(come(places, name, how_patient, [], gate)))
+            await asyncio.sleep(0)
+            now[0] += 0.001
+        soon = places.before("c")
+        now[0] += TOLD_AFTER
+        told = [soon, *map(places.before, ("first", "a", "b", "c", "nobody"))]
+        gate.set()
+        await asyncio.gather(*tasks)
+        return [*told, places.before("c")]
+
+    # Of c, which is patient: a, with both of what it asks for, b, and somebody unknown.
+    assert asyncio.run(told()) == [None, None, 0, 1, 3, None, None]
+
+
+def test_all_that_is_done_in_one_turn_takes_one_place():
+    async def one_after_another() -> list[str]:
+        places, done = Turns(1), []
+
+        async def event(name: str):
+            async with places.held():
+                for step in range(3):
+                    await anyio.to_thread.run_sync(done.append, f"{name} {step}", limiter=places)
+
+        await asyncio.gather(event("a"), event("b"))
+        assert places.free == 1
+        return done
+
+    assert asyncio.run(one_after_another()) == ["a 0", "a 1", "a 2", "b 0", "b 1", "b 2"]

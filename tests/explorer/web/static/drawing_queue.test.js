@@ -7,14 +7,28 @@ standInPage();
 globalThis.Node = { DOCUMENT_POSITION_FOLLOWING: 4, DOCUMENT_POSITION_PRECEDING: 2 };
 let frames = 0;
 globalThis.requestAnimationFrame = (act) => setImmediate(() => { frames++; act(); });
-const at = (place) => ({ place, compareDocumentPosition: (other) => (other.place > place ? 4 : 2) });
+globalThis.innerHeight = 900;
+const at = (place, top = 1000) => ({
+  place,
+  compareDocumentPosition: (other) => (other.place > place ? 4 : 2),
+  getBoundingClientRect: () => ({ top, bottom: top + 100, height: 100 }),
+});
 
-test("pictures are drawn from the top of the page down, one a frame", async () => {
+test("pictures that are in sight are drawn in one frame, as far as there is time", async (t) => {
+  let now = 0;
+  t.mock.method(performance, "now", () => now);
+  const drawn = [], draw = (place, top) => inTurn(at(place, top), () => { now += 20; drawn.push([place, frames]); });
+  const before = frames;
+  await Promise.all([draw(1, 0), draw(2, 300), draw(3, 600), draw(4, 1000), draw(5, -200)]);
+  assert.deepEqual(drawn.map(([place, frame]) => [place, frame - before]), [[1, 0], [2, 0], [3, 1], [4, 2], [5, 3]]);
+});
+
+test("others are drawn from the top of the page down, one a frame", async () => {
   const drawn = [];
   const draw = (place) => inTurn(at(place), () => drawn.push([place, frames]));
   await Promise.all([draw(3), draw(1), draw(2)]);
   assert.deepEqual(drawn.map(([place]) => place), [1, 2, 3]);
-  assert.deepEqual(drawn.map(([, frame]) => frame), [0, 1, 2]);
+  assert.deepEqual(drawn.map(([, frame]) => frame - drawn[0][1]), [0, 1, 2]);
 });
 
 test("one that fails leaves the others to be drawn", async (t) => {

@@ -3,7 +3,7 @@ import { beforeEach, test } from "node:test";
 import { addressOf, followInHistory, own, startHistory, writeAddress } from "../../../../explorer/web/static/history.js";
 
 const here = "http://127.0.0.1/sub/?text=Once&b.text=Twice&__theme=dark&seed=3#top";
-const steps = { replaced: [], pushed: 0, went: [] };
+const steps = { replaced: [], pushed: [], went: [] };
 let back = () => {};
 
 globalThis.window = { addEventListener: (_, listener) => { back = (state) => listener({ state }); } };
@@ -11,14 +11,14 @@ globalThis.location = { href: here };
 globalThis.history = {
   state: { run: 5, own: { twin: { generated: [1] } } },
   replaceState: (state, _, url) => { steps.replaced.push({ ...state, url: String(url) }); },
-  pushState: () => { steps.pushed++; },
+  pushState: (state, _, url) => { steps.pushed.push({ ...state, url: String(url) }); },
 };
 startHistory((there, isSameRun) => steps.went.push([there, isSameRun]));
 const fox = { checkpoint: "tiny", prompt: [1, 2], view: "tokens", query: 0 };
 const owl = { ...fox, prompt: [7], view: "attention" };
 
 beforeEach((t) => {
-  Object.assign(steps, { replaced: [], pushed: 0, went: [] });
+  Object.assign(steps, { replaced: [], pushed: [], went: [] });
 });
 
 test("the address has all of a state, and what else it had", () => {
@@ -39,36 +39,46 @@ test("clicks replace the step they are made at, soon", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   followInHistory(fox);
   followInHistory({ ...fox, query: 1 });
-  assert.deepEqual([steps.replaced.length, steps.pushed], [0, 0]);
+  assert.deepEqual([steps.replaced.length, steps.pushed.length], [0, 0]);
   t.mock.timers.tick(300);
-  assert.deepEqual([steps.replaced.length, steps.pushed], [1, 0]);
+  assert.deepEqual([steps.replaced.length, steps.pushed.length], [1, 0]);
   assert.match(steps.replaced[0].url, /query=1/);
   assert.equal(steps.replaced[0].run, 5);
 });
 
 test("another tab is a step of the same run, another prompt one of another run", (t) => {
   followInHistory({ ...fox, view: "attention" });
-  assert.equal(steps.pushed, 1);
-  assert.deepEqual(steps.replaced.map(({ run, state }) => [run, state.view]), [[5, "tokens"], [5, "attention"]]);
+  assert.equal(steps.pushed.length, 1);
+  assert.deepEqual(steps.pushed.map(({ run, state }) => [run, state.view]), [[5, "attention"]]);
+  assert.match(steps.pushed[0].url, /view=attention/);
+  assert.deepEqual(steps.replaced, []); // the step before was written when it was made
   followInHistory(owl);
-  assert.equal(steps.pushed, 2);
-  assert.notEqual(steps.replaced.at(-1).run, 5);
+  assert.equal(steps.pushed.length, 2);
+  assert.notEqual(steps.pushed.at(-1).run, 5);
+});
+
+test("what a step has yet to be told of is written before the next is made", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  followInHistory({ ...owl, query: 1 });
+  followInHistory({ ...owl, view: "tokens", query: 1 });
+  assert.deepEqual(steps.replaced.map(({ state }) => [state.view, state.query]), [["attention", 1]]);
+  followInHistory(owl);
 });
 
 test("steps of one training replace one another, of either run", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const at = (step, more) => ({ ...owl, checkpoint: `fables/step-${step}`, ...more });
   followInHistory(at(1));
-  assert.equal(steps.pushed, 1); // another model
+  assert.equal(steps.pushed.length, 1); // another model
   followInHistory(at(2));
   followInHistory(at(2, { "b.checkpoint": "fables/step-1" }));
-  assert.equal(steps.pushed, 2); // a second run
+  assert.equal(steps.pushed.length, 2); // a second run
   followInHistory(at(2, { "b.checkpoint": "fables/step-4" }));
   t.mock.timers.tick(300);
-  assert.equal(steps.pushed, 2);
+  assert.equal(steps.pushed.length, 2);
   assert.match(decodeURIComponent(steps.replaced.at(-1).url), /[?&]checkpoint=fables\/step-2.*b\.checkpoint=fables\/step-4/);
   followInHistory(owl);
-  assert.equal(steps.pushed, 3);
+  assert.equal(steps.pushed.length, 3);
 });
 
 test("another prompt of the second run is a step, and so are other changes of it", () => {
@@ -76,7 +86,7 @@ test("another prompt of the second run is a step, and so are other changes of it
   followInHistory(two);
   followInHistory({ ...two, "b.prompt": [1, 2] });
   followInHistory({ ...two, "b.prompt": [1, 2], "b.edits": "embed*zero" });
-  assert.equal(steps.pushed, 3);
+  assert.equal(steps.pushed.length, 3);
   followInHistory(owl);
 });
 

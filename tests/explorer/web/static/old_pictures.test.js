@@ -27,7 +27,7 @@ test("a choice leaves alone what it does not change", () => {
 });
 
 test("a picture is dimmed where its answer is late, and only then", (t) => {
-  outdate("tune", "attention");
+  outdate("tune", "attention")();
   t.mock.timers.tick(299);
   assert.equal(isDimmed(prediction), false);
   t.mock.timers.tick(1);
@@ -38,16 +38,16 @@ test("a picture is dimmed where its answer is late, and only then", (t) => {
 });
 
 test("what is answered at once is never dimmed", (t) => {
-  outdate("show", "attention");
+  outdate("show", "attention")();
   renew(prediction, questions);
   t.mock.timers.tick(1000);
   assert.deepEqual([isDimmed(prediction), isDimmed(advice)], [false, true]);
 });
 
 test("an older answer leaves a picture old, a later one does not", (t) => {
-  outdate("tune", "attention");
+  outdate("tune", "attention")();
   const first = questions;
-  outdate("tune", "attention");
+  outdate("tune", "attention")();
   t.mock.timers.tick(300);
   renew(prediction, first);
   assert.equal(isDimmed(prediction), true);
@@ -56,9 +56,9 @@ test("an older answer leaves a picture old, a later one does not", (t) => {
 });
 
 test("a picture is late since the first question that it has no answer to", (t) => {
-  outdate("tune", "attention");
+  outdate("tune", "attention")();
   t.mock.timers.tick(200);
-  outdate("tune", "attention");
+  outdate("tune", "attention")();
   t.mock.timers.tick(100);
   assert.equal(isDimmed(prediction), true);
 });
