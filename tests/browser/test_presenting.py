@@ -15,31 +15,8 @@ from explorer.tracing.library import Library
 from explorer.tracing.runs import Runs
 from explorer.web.events.opening import Opening
 
-SMALLEST = """() => {
-  const sizes = [];
-  for (const root of document.querySelectorAll(".presented, #stage .stage, #lesson .lesson, #walk .walk")) {
-    const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
-    while (walker.nextNode()) {
-      const text = walker.currentNode, parent = text.parentElement, range = document.createRange();
-      range.selectNodeContents(text);
-      const box = range.getBoundingClientRect();
-      if (!text.textContent.trim() || !box.width || box.top > innerHeight) continue;
-      if (!parent.checkVisibility({ visibilityProperty: true })) continue;
-      let size = parseFloat(getComputedStyle(parent).fontSize);
-      if (parent.ownerSVGElement) size *= Math.hypot(parent.getScreenCTM().a, parent.getScreenCTM().b);
-      else for (let at = parent; at; at = at.parentElement) {
-        const style = getComputedStyle(at);
-        size *= (parseFloat(style.zoom) || 1) * new DOMMatrix(style.transform).a;
-      }
-      sizes.push([size, text.textContent]);
-    }
-  }
-  return sizes.sort(([a], [b]) => a - b)[0];
-}"""
-BELOW = """() => [...document.querySelectorAll(".presented, .presented .html-container, #lesson .told, #walk .drawing")]
-  .filter((box) => box.checkVisibility({ visibilityProperty: true }))
-  .map((box) => [box.className, box.scrollHeight - box.clientHeight, box.scrollWidth - box.clientWidth])
-  .filter(([, down, right]) => down > 2 || right > 2)"""
+from .legible import BEAMER, legible
+
 COPIED = """() => new Promise((resolve) => {
   const clipboard = { writeText: async (text) => resolve(text) };
   Object.defineProperty(navigator, "clipboard", { value: clipboard, configurable: true });
@@ -49,25 +26,11 @@ ENLARGED_CELL = """(plot, [x, y]) => {
   const { xaxis, yaxis } = plot._fullLayout, box = plot.getBoundingClientRect(), scale = box.width / plot.offsetWidth;
   return [box.left + scale * (xaxis._offset + xaxis.c2p(x)), box.top + scale * (yaxis._offset + yaxis.c2p(y))];
 }"""
-BEAMER = {"width": 1024, "height": 768}
 HOSTILE = "<img src=x onerror=alert(1)>${1+1}"
 
 
 def presented(page: Page) -> Locator:
     return page.locator(".presented")
-
-
-def at_rest(page: Page):
-    page.wait_for_function("!document.querySelector('[data-old-since]')")
-    page.wait_for_timeout(100)  # a resized figure is drawn in a frame of its own
-
-
-def legible(page: Page):
-    """All on the screen is written large enough, and nothing is below or beside it."""
-    at_rest(page)
-    size, text = page.evaluate(SMALLEST)
-    assert size >= 19.9, text
-    assert page.evaluate(BELOW) == []
 
 
 def test_a_picture_fills_the_screen_until_it_is_left(newcomer):

@@ -3,7 +3,7 @@
 
 const LEAST_TYPE = 20; // pixels that the smallest letters of a picture have, and those of a lesson's words
 const SMALLEST = { picture: 10, words: 15 }; // as they are on the page; a lesson's smaller ones are made so (page.css)
-const BAR = 60, MARGIN = 24, WORDS_SHARE = 0.42;
+const BAR = 60, MARGIN = 24, SHARES = [0.42, 0.58]; // of the width: a lesson's words have the first, and the second where they are many
 const MAP_WIDTH = 1025, CROWDED = 1300; // pixels of the map of a model as it is drawn; of the picture's room below which its words have none
 const NATURAL = { width: 800, height: 440, words: 400, phone: 320 }; // of a page that is not enlarged
 
@@ -14,10 +14,11 @@ const NATURAL = { width: 800, height: 440, words: 400, phone: 320 }; // of a pag
  * @param {{ width: number, height: number }} screen
  * @param {number} head the height of what stands above
  * @param {boolean} hasWords whether a lesson's words stand at the left
+ * @param {boolean} [areMany] whether they need more than their usual room
  * @returns {Room}
  */
-export function pictureRoom(screen, head, hasWords) {
-  const left = (hasWords ? Math.round(screen.width * WORDS_SHARE) : 0) + MARGIN;
+export function pictureRoom(screen, head, hasWords, areMany = false) {
+  const left = (hasWords ? Math.round(screen.width * SHARES[+areMany]) : 0) + MARGIN;
   const width = screen.width - left - MARGIN, height = screen.height - head - BAR;
   const least = Math.min(LEAST_TYPE / SMALLEST.picture, screen.width / NATURAL.phone); // a telephone is held close
   const scale = Math.max(least, Math.min(width / NATURAL.width, height / NATURAL.height));
@@ -36,10 +37,11 @@ export const lettersOfMap = ({ width }) => ({ type: (LEAST_TYPE * MAP_WIDTH) / w
  * @param {{ width: number, height: number }} screen
  * @param {number} head
  * @param {boolean} isAlone
+ * @param {boolean} [areMany]
  * @returns {Room & { scales: number[] }}
  */
-export function wordsRoom(screen, head, isAlone) {
-  const width = Math.round(isAlone ? screen.width - 2 * MARGIN : screen.width * WORDS_SHARE), height = screen.height - head - BAR;
+export function wordsRoom(screen, head, isAlone, areMany = false) {
+  const width = Math.round(isAlone ? screen.width - 2 * MARGIN : screen.width * SHARES[+areMany]), height = screen.height - head - BAR;
   const least = LEAST_TYPE / SMALLEST.words, most = Math.max(least, Math.min(2.4, width / NATURAL.words));
   const scales = [most, (2 * most + least) / 3, (most + 2 * least) / 3, least];
   return { left: isAlone ? MARGIN : 0, top: head, width, height, scale: most, scales };

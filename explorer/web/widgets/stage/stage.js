@@ -101,25 +101,26 @@ export default function stage(element) {
   }
 
   // Where all stands, and how large it is (page.css).
-  function lay() {
+  function lay(areMany = false) {
     if (!deck) return;
     const { page, picture } = deck.shown(), screen = { width: innerWidth, height: innerHeight }, height = head.offsetHeight;
-    const room = pictureRoom(screen, height, Boolean(page)), words = wordsRoom(screen, height, !picture);
+    const room = pictureRoom(screen, height, Boolean(page), areMany), words = wordsRoom(screen, height, !picture, areMany);
     for (const [name, value] of Object.entries(room)) document.body.style.setProperty(`--stage-${name}`, name === "scale" ? String(value) : `${value}px`);
     for (const name of ["left", "width", "height"]) document.body.style.setProperty(`--words-${name}`, `${words[name]}px`);
     const letters = lettersOfMap(room);
     document.body.style.setProperty("--stage-map-type", `${letters.type}px`);
     document.body.classList.toggle("crowded", letters.isCrowded);
-    if (page) fit(words.scales);
+    if (page && !fit(words.scales) && picture && !areMany) lay(true);
   }
 
-  // The largest words that have room.
+  // The largest words that have room; says whether any have.
   function fit(scales) {
     const column = find(document, "#lesson .lesson"), told = find(column, ".told");
     for (const scale of scales) {
       document.body.style.setProperty("--words-scale", String(scale));
-      if (told.scrollHeight <= told.clientHeight + 1) break;
+      if (told.scrollHeight <= told.clientHeight + 1) return true;
     }
+    return false;
   }
 
   function blacken(is = black.hidden) {
@@ -165,7 +166,7 @@ export default function stage(element) {
     pointer.hidden = !deck || pointerType !== "mouse";
     if (deck) pointer.style.transform = `translate(${clientX}px, ${clientY}px)`;
   });
-  window.addEventListener("resize", () => { if (deck) lay(); });
+  window.addEventListener("resize", () => lay());
   keptBy(() => { if (deck) say(find(box, ".text"), textOf()); });
   onPresent(begin);
   blockOf(element).classList.add("in-front");
