@@ -125,6 +125,7 @@ def instructions() -> list[tuple[str, str]]:
     return [tuple(line.split(maxsplit=1)) for line in text.splitlines() if line and not line.startswith("#")]
 
 
+@pytest.mark.exhaustive
 def test_the_image_is_made_of_what_is_there_and_asks_what_this_app_knows():
     said = instructions()
     assert [name for name, _value in said] == [
@@ -164,6 +165,7 @@ def test_the_image_asks_after_its_own_health(tmp_path):
     assert subprocess.run(asking, env=os.environ | {"PORT": port}, capture_output=True).returncode != 0
 
 
+@pytest.mark.exhaustive
 def test_compose_starts_the_image_with_what_this_app_knows():
     yaml = pytest.importorskip("yaml")
     (service,) = yaml.safe_load((EXAMPLES / "compose.yaml").read_text("utf-8"))["services"].values()

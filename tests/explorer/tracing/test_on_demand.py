@@ -172,6 +172,7 @@ def test_no_hook_stays_and_no_edit(tiny_lm):
     assert_array_equal(capture(tiny_lm, IDS)["logits"], plain["logits"])
 
 
+@pytest.mark.exhaustive
 def test_once_the_model_is_gone_what_was_kept_is_there_and_the_rest_is_told(tiny_config):
     lm = TransformerLM(tiny_config).eval()
     some = pickle.loads(pickle.dumps(capture(lm, IDS, most_bytes=0)))
