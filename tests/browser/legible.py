@@ -16,7 +16,8 @@ SMALLEST = """() => {
       if (parent.ownerSVGElement) size *= Math.hypot(parent.getScreenCTM().a, parent.getScreenCTM().b);
       else for (let at = parent; at; at = at.parentElement) {
         const style = getComputedStyle(at);
-        size *= (parseFloat(style.zoom) || 1) * new DOMMatrix(style.transform).a;
+        const { a, b } = new DOMMatrix(style.transform);
+        size *= (parseFloat(style.zoom) || 1) * Math.hypot(a, b);
       }
       sizes.push([size, text.textContent]);
     }

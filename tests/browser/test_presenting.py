@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
 from explorer.analysis.attention import stages
@@ -33,6 +34,12 @@ def presented(page: Page) -> Locator:
     return page.locator(".presented")
 
 
+def nothing_wrong(page: Page, place: str):
+    """Axe finds nothing there that people who see otherwise, or use no mouse, stumble over."""
+    found = Axe().run(page, [[place]]).response["violations"]
+    assert not [(violation["id"], violation["nodes"][0]["html"]) for violation in found]
+
+
 def test_a_picture_fills_the_screen_until_it_is_left(newcomer):
     person = newcomer(viewport=BEAMER).open()
     page = person.page
@@ -45,6 +52,7 @@ def test_a_picture_fills_the_screen_until_it_is_left(newcomer):
     expect(presented(page)).to_have_id("attention-row")
     heading, at = page.locator("#stage h2"), page.locator("#stage .at")
     expect(heading).to_have_text("The chosen query’s weights")
+    nothing_wrong(page, "#stage")
     expect(page.locator("#views [role=tab]").first).to_be_hidden()
     legible(page)
     page.keyboard.press("ArrowLeft")
@@ -90,6 +98,7 @@ def test_places_are_saved_put_in_order_presented_and_passed_on(newcomer):
     menu.get_by_role("button", name="move place 2 up").click()
     expect(menu.locator(".caption").first).to_have_value("How it grows")
     expect(menu.get_by_role("button", name="move place 1 down")).to_be_focused()
+    nothing_wrong(page, "#present")
     link = page.evaluate(COPIED)
     page.keyboard.press("Escape")
     page.reload()
@@ -192,6 +201,7 @@ def test_a_computation_is_gone_through_with_the_numbers_of_the_run(newcomer, che
 
     person.visit("residual", "Residual stream")
     begin("residual")
+    nothing_wrong(page, "#walk")
     norms, guesses = residual_norms(trace), readings(trace, range(s.query, s.query + 1))
     for stop in range(len(norms.stages)):
         newest = drawing.locator(".floor").last

@@ -27,7 +27,7 @@ export async function openSheet(name, steps) {
   const paper = make("main", { className: "paper" }), answers = make("section", { className: "answers" }, make("h2", {}, _("Answers")));
   told.role = "status";
   sheet.append(make("div", { className: "bar" }, print, button(_("Close"), close), told), paper);
-  sheet.addEventListener("keydown", (event) => { if (event.key === "Escape") close(); });
+  document.addEventListener("keydown", ({ key }) => { if (key === "Escape") close(); }, { signal: closing.signal });
   document.body.append(sheet);
   find(sheet, ".bar button:not([disabled])").focus();
   for (let place = 1; place <= steps; place++) {
@@ -65,7 +65,7 @@ async function stepOnPaper(step) {
   if (problem || missing) made.append(make("p", {}, problem ?? missing.words));
   if (!step.is_hidden) await addFigure(made, step.figure);
   if (question) made.append(make("div", { className: "asks" }, make("p", {}, question.words), ...blank(question)));
-  if (task) made.append(make("p", { className: "task" }, `☐ ${_("Try it on the page, and write down what you found:")} `, span("blank")));
+  if (task) made.append(make("p", { className: "task" }, "☐ ", _("Try it on the page, and write down what you found:"), " ", span("blank")));
   const isTold = !task && (!question || question.is_example); // what follows from a reply is no secret where there is none
   if (isTold) made.append(...prose(after ?? []));
   return made;

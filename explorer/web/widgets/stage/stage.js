@@ -144,7 +144,8 @@ export default function stage(element) {
       return;
     }
     if (!deck) {
-      if (event.key.toLowerCase() === "p" && !event.repeat) event.preventDefault(), present();
+      const isCovered = find(document, "#sheet, #walk .walk:not([hidden])");
+      if (event.key.toLowerCase() === "p" && !event.repeat && !isCovered) event.preventDefault(), present();
       return;
     }
     const meaning = meaningOf(event.key), target = /** @type {HTMLElement} */ (event.target);

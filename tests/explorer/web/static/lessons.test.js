@@ -60,6 +60,7 @@ test("who left a lesson is told nothing of its steps", () => {
   assert.equal(lessonTold(), null);
   assert.deepEqual([state.lesson, state.step, state.reply], ["", 0, ""]);
   assert.equal(leftAt().order.step, 4); // to come back to
+  assert.deepEqual(Object.keys(leftAt()), ["order"]);
 });
 
 test("a storage that holds something else is as good as none", () => {
