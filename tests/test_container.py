@@ -148,6 +148,7 @@ def test_what_an_image_needs_is_not_left_out_of_it():
     assert not needed & set(ignored) and all((ROOT / name).exists() for name in needed)
 
 
+@pytest.mark.exhaustive
 def test_the_image_asks_after_its_own_health(tmp_path):
     (check,) = (value for name, value in instructions() if name == "HEALTHCHECK")
     command = json.loads(check[check.index("[") :])

@@ -138,6 +138,7 @@ def picture(page: Page, name: str) -> Locator:
     return page.locator(f"#{name} .html-container").first
 
 
+@pytest.mark.exhaustive
 def test_what_would_tell_is_covered_in_every_tab_until_there_is_a_reply(page, bundled_address):
     open_lesson(page, bundled_address, lesson=WALKED, step=2)
     step = LESSONS[WALKED].step(2)
@@ -167,6 +168,7 @@ def test_the_prediction_is_covered_wherever_it_is_told(page, bundled_address):
     expect(page.locator("#brief button")).to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_leaving_uncovers_all(page, bundled_address):
     open_lesson(page, bundled_address, lesson=WALKED, step=2)
     expect(picture(page, "attention-pattern")).to_be_hidden()
@@ -211,6 +213,7 @@ def test_the_browsers_back_goes_a_step_back(page, bundled_address):
     expect(heading).to_have_text(titles[0])
 
 
+@pytest.mark.exhaustive
 def test_a_lesson_is_left_and_come_back_to_from_the_first_page(page, bundled_address):
     page.goto(bundled_address)
     page.get_by_role("button", name="Lessons").click()
@@ -234,6 +237,7 @@ def test_a_lesson_is_left_and_come_back_to_from_the_first_page(page, bundled_add
     expect(column(page).locator(".of")).to_contain_text("2 of")
 
 
+@pytest.mark.exhaustive
 def test_a_lesson_is_text_and_says_that_its_model_is_not_here(page, bundled_address):
     open_lesson(page, bundled_address, lesson="of-a-teacher", checkpoint="llama-fables-gpt")
     expect(column(page).locator(".question p")).to_contain_text("no-such-model, which is not here")
@@ -249,6 +253,7 @@ def test_a_lesson_is_text_and_says_that_its_model_is_not_here(page, bundled_addr
     expect(page.locator("#strip .chip")).to_have_count(6)
 
 
+@pytest.mark.exhaustive
 def test_a_head_is_found_by_a_click(page, bundled_address):
     open_lesson(page, bundled_address, lesson=WALKED, step=len(LESSONS[WALKED].steps))
     verdict = column(page).locator(".verdict p")
@@ -259,6 +264,7 @@ def test_a_head_is_found_by_a_click(page, bundled_address):
     expect(column(page).locator(".after p").first).to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_a_setting_of_a_step_is_on_its_slider(page, bundled_address):
     open_lesson(page, bundled_address, lesson="choosing-the-next-word", step=3)
     expect(column(page).locator(".of")).to_contain_text("3 of")
@@ -266,6 +272,7 @@ def test_a_setting_of_a_step_is_on_its_slider(page, bundled_address):
     expect(page.get_by_role("slider", name="temperature")).to_have_value("0.5")
 
 
+@pytest.mark.exhaustive
 def test_on_a_telephone_it_is_a_sheet_that_folds(newcomer, bundled_address):
     page = newcomer(address=bundled_address, viewport=PHONE).page
     open_lesson(page, bundled_address, lesson=WALKED, step=2)
@@ -288,6 +295,7 @@ def test_without_a_lesson_an_address_says_nothing_of_one(newcomer, bundled_addre
 LOOKS = [({"width": 1440, "height": 900}, "light"), ({"width": 390, "height": 844}, "dark")]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("size", "scheme"), LOOKS, ids=["wide light", "telephone dark"])
 def test_a_lesson_can_be_read_and_its_words_are_explained(newcomer, bundled_address, size, scheme):
     person = newcomer(address=bundled_address, viewport=size, color_scheme=scheme, reduced_motion="reduce")
@@ -304,6 +312,7 @@ def test_a_lesson_can_be_read_and_its_words_are_explained(newcomer, bundled_addr
         page.wait_for_function("!document.querySelector('[data-old-since]')")
 
 
+@pytest.mark.exhaustive
 def test_no_chooser_names_the_token_that_is_asked_for(page, bundled_address):
     page.goto(f"{bundled_address}?lesson=silencing&step=1")
     chooser = page.locator("#experiments-choosers [data-field=target]")
@@ -314,11 +323,12 @@ def test_no_chooser_names_the_token_that_is_asked_for(page, bundled_address):
     expect(chooser).to_be_visible()
 
 
+PRESENTED = "norms"  # likewise
 STAGE_AT = "() => [document.querySelector('#stage .at').textContent, document.body.dataset.page]"
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == WALKED else pytest.mark.exhaustive) for name in LESSONS]
+    "name", [pytest.param(name, marks=() if name == PRESENTED else pytest.mark.exhaustive) for name in LESSONS]
 )
 def test_a_lesson_is_presented_page_by_page_and_each_can_be_read_from_afar(newcomer, bundled_address, name):
     page = newcomer(address=bundled_address, viewport=BEAMER).page

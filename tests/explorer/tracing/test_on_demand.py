@@ -140,6 +140,7 @@ def test_a_scan_over_layers_keeps_what_it_asks_for_though_the_blocks_are_gone(ti
     assert runs == list(range(len(tiny_lm.blocks)))
 
 
+@pytest.mark.exhaustive
 def test_what_was_looked_at_goes_with_the_pass(tiny_lm):
     some, other = (capture(tiny_lm, IDS[:length], most_bytes=0) for length in (5, 7))
     some["blocks.0.attn.pattern"], other["blocks.1.attn.pattern"]

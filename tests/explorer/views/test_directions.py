@@ -75,6 +75,7 @@ def test_rows_frame_and_scale_are_those_of_the_stream(trace):
 
 
 @pytest.mark.parametrize("rival", [0, 2])
+@pytest.mark.exhaustive
 def test_a_bar_is_of_the_example_that_it_names(lms, trace, style, tiny_tokenizer, rival):
     """Without a rival, of the likeliest other token."""
     selection = Selection(direction="neuron.1.7", query=9, target=1, rival=rival, layer=1)

@@ -72,6 +72,7 @@ def test_no_direction_is_told_of_what_is_not_a_number():
     assert np.isnan(found.points).all() and np.isnan(found.shares).all() and not found.directions.any()
 
 
+@pytest.mark.exhaustive
 def test_what_is_not_a_number_is_not_told_to_be_the_same():
     trace = edited_trace_of("rope")
     logits = trace["logits"].copy()
