@@ -168,6 +168,13 @@ def test_a_computation_is_gone_through_with_the_numbers_of_the_run(newcomer, che
         expect(page.locator("#walk .walk")).to_be_visible()
 
     begin("attention")
+    word = page.locator("#walk .says .term").first
+    expect(word).to_have_text("query")
+    page.keyboard.press("Shift+Tab")  # round among its words and buttons
+    expect(page.locator("#walk .says .term").last).to_be_focused()
+    word.focus()
+    expect(page.locator("#definition")).to_contain_text("the token that looks")
+    page.locator("#walk .next").focus()
     steps = stages(trace, s.layer, s.head, s.query)
     shown = [0, 1, 2, 3, *([4] if len(trace) > 4 else [])]
     masked = [number(value) if ok else "−∞" for value, ok in zip(steps.capped, steps.allowed, strict=True)]

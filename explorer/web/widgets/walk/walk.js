@@ -1,7 +1,7 @@
 // @ts-check
 import { call, Refused } from "../../static/connection.js";
 import { give } from "../../static/contents.js";
-import { countDraw, find, say } from "../../static/dom.js";
+import { countDraw, find, findAll, say } from "../../static/dom.js";
 import { PROBLEM } from "../../static/protocol.js";
 import { state } from "../../static/state.js";
 import { beginning, onWalk, pressed } from "../../static/walks.js";
@@ -73,9 +73,9 @@ export default function walk(element) {
     ACTS[act]();
   }, { capture: true });
 
-  // The Tab key goes round among its buttons.
+  // The Tab key goes round among its words and buttons.
   function keepInside(event) {
-    const stops = [back, next, find(box, ".leave")].filter((stop) => !(/** @type {HTMLButtonElement} */ (stop).disabled));
+    const stops = findAll(box, ".term, button:not(:disabled)");
     const here = stops.indexOf(/** @type {any} */ (document.activeElement)), by = event.shiftKey ? -1 : 1;
     event.preventDefault();
     stops[(here + by + stops.length) % stops.length].focus();
