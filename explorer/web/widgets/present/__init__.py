@@ -7,7 +7,7 @@ HTML = """<button type="button" class="open" aria-expanded="false" title="{prese
 <div class="list" role="dialog" aria-label="{present}" hidden>
 <div class="line"><button type="button" class="begin" aria-keyshortcuts="P">{begin}</button>
 <span class="what"></span></div>
-<h3>{places}</h3>
+<h2>{places}</h2>
 <p class="told" role="status"></p>
 <div class="brought" hidden></div>
 <ol class="places"></ol>
