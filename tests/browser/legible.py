@@ -41,4 +41,5 @@ def legible(page: Page):
     at_rest(page)
     size, text = page.evaluate(SMALLEST)
     assert size >= 19.9, text
-    assert page.evaluate(BELOW) == []
+    below = page.evaluate(BELOW)
+    assert below == [], f"{below} at {page.evaluate('location.search')[-60:]}"

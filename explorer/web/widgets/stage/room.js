@@ -4,7 +4,7 @@
 const LEAST_TYPE = 20; // pixels that the smallest letters of a picture have, and those of a lesson's words
 const SMALLEST = { picture: 10, words: 15 }; // as they are on the page; a lesson's smaller ones are made so (page.css)
 const BAR = 60, MARGIN = 24, SHARES = [0.42, 0.58]; // of the width: a lesson's words have the first, and the second where they are many
-const MAP_WIDTH = 1025, CROWDED = 1300; // pixels of the map of a model as it is drawn; of the picture's room below which its words have none
+const MAP_WIDTH = 985, MAP_LEFT = 40, CROWDED = 1300, TIGHT = 700; // pixels of the map of a model as it is drawn; of the picture's room below which its words have none
 const NATURAL = { width: 800, height: 440, words: 400, phone: 320 }; // of a page that is not enlarged
 
 /** @typedef {{ left: number, top: number, width: number, height: number, scale: number }} Room */
@@ -26,10 +26,10 @@ export function pictureRoom(screen, head, hasWords, areMany = false) {
 }
 
 /**
- * How large a map's letters are drawn, which grows and shrinks with its room, and whether not all of them fit then.
+ * How large a map's letters are drawn, which grows and shrinks with its room, and whether not all of them fit then, or hardly any.
  * @param {Room} room
  */
-export const lettersOfMap = ({ width }) => ({ type: (LEAST_TYPE * MAP_WIDTH) / width, isCrowded: width < CROWDED });
+export const lettersOfMap = ({ width }) => ({ type: (LEAST_TYPE * MAP_WIDTH) / (width - MAP_LEFT), isCrowded: width < CROWDED, isTight: width < TIGHT });
 
 /**
  * The room of a lesson's words, and by how much they may be enlarged, the most first: what has no room is less, down to

@@ -110,6 +110,7 @@ export default function stage(element) {
     const letters = lettersOfMap(room);
     document.body.style.setProperty("--stage-map-type", `${letters.type}px`);
     document.body.classList.toggle("crowded", letters.isCrowded);
+    document.body.classList.toggle("tight", letters.isTight);
     if (page && !fit(words.scales) && picture && !areMany) lay(true);
   }
 
