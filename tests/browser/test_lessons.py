@@ -323,12 +323,13 @@ def test_no_chooser_names_the_token_that_is_asked_for(page, bundled_address):
     expect(chooser).to_be_visible()
 
 
-PRESENTED = "norms"  # likewise
+# All of these fit a screen of 1024 × 768; of others a table, or a list of controls, scrolls beside the words.
+PRESENTED = ("norms", "feed-forward", "the-mask", "tokens-and-merges", "vectors-and-meaning", WALKED)
 STAGE_AT = "() => [document.querySelector('#stage .at').textContent, document.body.dataset.page]"
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == PRESENTED else pytest.mark.exhaustive) for name in LESSONS]
+    "name", [pytest.param(name, marks=() if name == "norms" else pytest.mark.exhaustive) for name in PRESENTED]
 )
 def test_a_lesson_is_presented_page_by_page_and_each_can_be_read_from_afar(newcomer, bundled_address, name):
     page = newcomer(address=bundled_address, viewport=BEAMER).page
