@@ -1,6 +1,5 @@
 // @ts-check
-import { blockOf } from "../../static/contents.js";
-import { find, findAll, make, say } from "../../static/dom.js";
+import { find, say } from "../../static/dom.js";
 import { isElsewhere } from "../../static/keys.js";
 import { _ } from "../../static/language.js";
 import { lessonTold } from "../../static/lessons.js";
@@ -12,7 +11,7 @@ import { lessonDeck } from "./lesson_deck.js";
 import { notesWindow } from "./notes.js";
 import { picturesDeck } from "./pictures_deck.js";
 import { placesDeck } from "./places_deck.js";
-import { lettersOfMap, pictureRoom, wordsRoom } from "./room.js";
+import { layOut, place } from "./scene.js";
 
 /**
  * What is gone through.
@@ -33,7 +32,7 @@ import { lettersOfMap, pictureRoom, wordsRoom } from "./room.js";
  */
 
 const IN_PICTURE = ".presented, .lesson"; // where arrow keys go about by themselves
-const PRESENTING = "presenting", PRESENTED = "presented";
+const PRESENTING = "presenting";
 
 /** @param {HTMLElement} element */
 export default function stage(element) {
@@ -41,7 +40,7 @@ export default function stage(element) {
   const notes = notesWindow(onKey);
   /** @type {Deck | null} */
   let deck = null;
-  let focused = null, waiting = 0; // what had the focus before; until a picture is there
+  let focused = null; // what had it before
 
   function begin(wanted) {
     if (deck || !state.checkpoint) return;
@@ -86,43 +85,7 @@ export default function stage(element) {
   // The prompt that the picture is of.
   const textOf = () => /** @type {HTMLTextAreaElement} */ (find(document, "#prompt textarea"))?.value.replaceAll("\n", " ↵ ") ?? "";
 
-  // Its tab may be about to open.
-  function place(id, frames = 600) {
-    cancelAnimationFrame(waiting);
-    const picture = id && document.getElementById(id);
-    for (const former of findAll(document, `.${PRESENTED}`)) if (former !== picture) former.classList.remove(PRESENTED);
-    if (!id) return;
-    if (!picture?.clientWidth && !picture?.querySelector("[data-draws]")) {
-      if (frames) waiting = requestAnimationFrame(() => place(id, frames - 1));
-      return;
-    }
-    picture.classList.add(PRESENTED);
-    window.dispatchEvent(new Event("resize"));
-  }
-
-  // Where all stands, and how large it is (page.css).
-  function lay(areMany = false) {
-    if (!deck) return;
-    const { page, picture } = deck.shown(), screen = { width: innerWidth, height: innerHeight }, height = head.offsetHeight;
-    const room = pictureRoom(screen, height, Boolean(page), areMany), words = wordsRoom(screen, height, !picture, areMany);
-    for (const [name, value] of Object.entries(room)) document.body.style.setProperty(`--stage-${name}`, name === "scale" ? String(value) : `${value}px`);
-    for (const name of ["left", "width", "height"]) document.body.style.setProperty(`--words-${name}`, `${words[name]}px`);
-    const letters = lettersOfMap(room);
-    document.body.style.setProperty("--stage-map-type", `${letters.type}px`);
-    document.body.classList.toggle("crowded", letters.isCrowded);
-    document.body.classList.toggle("tight", letters.isTight);
-    if (page && !fit(words.scales) && picture && !areMany) lay(true);
-  }
-
-  // The largest words that have room; says whether any have.
-  function fit(scales) {
-    const column = find(document, "#lesson .lesson"), told = find(column, ".told");
-    for (const scale of scales) {
-      document.body.style.setProperty("--words-scale", String(scale));
-      if (told.scrollHeight <= told.clientHeight + 1) return true;
-    }
-    return false;
-  }
+  const lay = () => { if (deck) layOut(head, deck.shown()); };
 
   function blacken(is = black.hidden) {
     if (!deck) return;
@@ -171,5 +134,4 @@ export default function stage(element) {
   window.addEventListener("resize", () => lay());
   keptBy(() => { if (deck) say(find(box, ".text"), textOf()); });
   onPresent(begin);
-  blockOf(element).classList.add("in-front");
 }
