@@ -171,7 +171,7 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Generati
     gr.on(stopping, None, cancels=making)  # before the events that ask: Gradio takes a trigger's in order
     for trigger in (layout.state.move, layout.state.halt, layout.advice.apply):
         trigger(None, cancels=making)
-    moved = layout.state.move(writing.on_move, layout.state, [layout.update, layout.prompt], **quiet)
+    moved = layout.state.move(or_nothing(writing.on_move), layout.state, [layout.update, layout.prompt], **quiet)
     moved.then(None, layout.update, None, js=page_script("page.onMoved(update)", "update"))
     ask = {"inputs": [layout.prompt, layout.picker, layout.state], "outputs": [layout.update, *model]} | quiet
     ask |= {"js": page_script("[prompt, checkpoint, await page.begin()]", "prompt, checkpoint")}
@@ -209,6 +209,17 @@ def tune(names: Iterable[str]) -> str:
 def tuned_to(names: Iterable[str]) -> str:
     """Script that reads settings from the state, in the order of their names."""
     return page_script(f"{list(names)}.map((name) => page.state[name])")
+
+
+def or_nothing(handler: Callable) -> Callable:
+    """The handler of an event, where an answer of nothing, as to what was refused, changes nothing: of several widgets
+    Gradio would take it for too few values."""
+
+    @wraps(handler)
+    def wrapped(state: dict):
+        return handler(state) or gr.skip()
+
+    return wrapped
 
 
 THEMED = {  # Gradio's name of a colour -> the field of `Theme`

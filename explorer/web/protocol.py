@@ -20,6 +20,8 @@ NEXT_TOKEN, NEXT_TOKEN_WORDS = "next-token", "next-token-words"
 # What a tab has besides its pictures.
 WORDS, FORMULA, CHOOSERS, WHAT_IFS = "words", "formula", "choosers", "what-ifs"
 LISTS, WRITTEN = "lists", "written"
+WALK = "walk"
+WALKS = {"attention": "attention", "positions": "rotation", "residual": "layers"}  # a tab's
 MARK = "-mark"  # after a picture's id: what vouches for it
 
 

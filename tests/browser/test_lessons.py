@@ -9,15 +9,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Locator, Page, TimeoutError, expect
 
 from explorer.lessons.course.lesson import Step
 from explorer.lessons.course.shelf import Shelf
+
+from .legible import BEAMER, legible
 
 ROOT = Path(__file__).parents[2]
 LESSONS = Shelf().lessons
 PHONE = {"width": 390, "height": 844}
 WALKED = "who-looks-at-whom"  # in the core suite
+PATIENCE = 40_000  # milliseconds
 HTML = """---
 title: A <b>lesson</b>
 for: testers
@@ -251,7 +255,7 @@ def test_a_lesson_is_text_and_says_that_its_model_is_not_here(page, bundled_addr
 
 @pytest.mark.exhaustive
 def test_a_head_is_found_by_a_click(page, bundled_address):
-    open_lesson(page, bundled_address, lesson=WALKED, step=7)
+    open_lesson(page, bundled_address, lesson=WALKED, step=len(LESSONS[WALKED].steps))
     verdict = column(page).locator(".verdict p")
     expect(verdict).to_contain_text("You chose layer 0 head 0")
     page.locator("select[data-field=layer]:visible").select_option("5")
@@ -273,7 +277,7 @@ def test_on_a_telephone_it_is_a_sheet_that_folds(newcomer, bundled_address):
     page = newcomer(address=bundled_address, viewport=PHONE).page
     open_lesson(page, bundled_address, lesson=WALKED, step=2)
     expect(column(page).locator(".cell").first).to_be_visible()
-    assert column(page).bounding_box()["height"] <= 0.53 * PHONE["height"]
+    assert column(page).bounding_box()["height"] <= 0.41 * PHONE["height"]
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     page.get_by_role("button", name="fold the lesson").click()
     expect(column(page).locator(".cell").first).to_be_hidden()
@@ -288,6 +292,26 @@ def test_without_a_lesson_an_address_says_nothing_of_one(newcomer, bundled_addre
     expect(column(page)).to_be_hidden()
 
 
+LOOKS = [({"width": 1440, "height": 900}, "light"), ({"width": 390, "height": 844}, "dark")]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("size", "scheme"), LOOKS, ids=["wide light", "telephone dark"])
+def test_a_lesson_can_be_read_and_its_words_are_explained(newcomer, bundled_address, size, scheme):
+    person = newcomer(address=bundled_address, viewport=size, color_scheme=scheme, reduced_motion="reduce")
+    page = person.page
+    open_lesson(page, bundled_address, lesson=WALKED, step=1)
+    term = column(page).locator(".before .term").first
+    expect(term).to_have_text("token")
+    term.focus()
+    expect(page.locator("#definition")).to_contain_text("a piece of text")
+    for _step in range(3):  # words, a question, a working
+        found = Axe().run(page, [["#lesson"]]).response["violations"]
+        assert not [(violation["id"], violation["nodes"][0]["html"]) for violation in found]
+        next_step(page)
+        page.wait_for_function("!document.querySelector('[data-old-since]')")
+
+
 @pytest.mark.exhaustive
 def test_no_chooser_names_the_token_that_is_asked_for(page, bundled_address):
     page.goto(f"{bundled_address}?lesson=silencing&step=1")
@@ -297,3 +321,65 @@ def test_no_chooser_names_the_token_that_is_asked_for(page, bundled_address):
     expect(page.locator("#experiments-what-ifs .what-ifs")).to_be_hidden()
     page.get_by_role("button", name="Show it without my reply").click()
     expect(chooser).to_be_visible()
+
+
+# All of these fit a screen of 1024 × 768; of others a table, or a list of controls, scrolls beside the words.
+PRESENTED = ("norms", "feed-forward", "the-mask", "tokens-and-merges", "vectors-and-meaning", WALKED)
+STAGE_AT = "() => [document.querySelector('#stage .at').textContent, document.body.dataset.page]"
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "norms" else pytest.mark.exhaustive) for name in PRESENTED]
+)
+def test_a_lesson_is_presented_page_by_page_and_each_can_be_read_from_afar(newcomer, bundled_address, name):
+    page = newcomer(address=bundled_address, viewport=BEAMER).page
+    open_lesson(page, bundled_address, lesson=name, step=1)
+    page.wait_for_function("!document.querySelector('[data-old-since]')")
+    page.keyboard.press("p")
+    lesson, seen = LESSONS[name], []
+    count, hiding = len(lesson.steps), {i for i, step in enumerate(lesson.steps, 1) if step.target in step.hides}
+    while True:
+        legible(page)
+        at, shown = page.evaluate(STAGE_AT)
+        seen.append((at, shown))
+        place = int(at.partition(" / ")[0])
+        expect(page.locator("#stage h2")).to_have_text(lesson.step(place).title)
+        if shown == "question" and place in hiding:
+            expect(page.locator(".presented")).to_have_count(0)  # what would tell is not there before the answer
+        page.keyboard.press("PageDown")
+        patience = 1500 if place == count else PATIENCE  # after the last page nothing comes
+        try:
+            page.wait_for_function(
+                f"(before) => String(({STAGE_AT})()) !== before", arg=f"{at},{shown}", timeout=patience
+            )
+        except TimeoutError:
+            break
+    asked = {
+        i for i, step in enumerate(lesson.steps, 1) if step.question and getattr(step.question, "blanks", "") != "none"
+    }
+    assert {at for at, _shown in seen} == {f"{place} / {count}" for place in range(1, count + 1)}
+    assert {at for at, shown in seen if shown == "answer"} == {f"{place} / {count}" for place in asked}
+
+
+def test_a_lesson_is_printed_with_its_answers_on_a_page_of_their_own(page, bundled_address):
+    open_lesson(page, bundled_address, lesson=WALKED)
+    lesson, sheet = LESSONS[WALKED], page.locator("#sheet")
+    column(page).get_by_role("button", name="Print").click()
+    expect(sheet).to_have_attribute("data-ready", "true")
+    expect(sheet.locator(".step h2")).to_have_text([f"{i}. {step.title}" for i, step in enumerate(lesson.steps, 1)])
+    asked = [step for step in lesson.steps if step.question and getattr(step.question, "blanks", "") != "none"]
+    expect(sheet.locator(".answer")).to_have_count(len(asked))
+    shares = sheet.locator(".step").filter(has_text="all blank").last
+    expect(shares.locator(".blank")).to_have_count(9)  # four powers, their sum, four shares
+    expect(sheet.locator(".answer").filter(has_text="all blank").last.locator("strong")).to_have_count(9)
+    expect(sheet.locator(".step:nth-of-type(2) figure")).to_have_count(0)  # it would tell
+    expect(sheet.locator(".answer").first.locator("figure .main-svg").first).to_be_visible()
+    page.emulate_media(media="print")
+    expect(sheet.get_by_role("button", name="Print")).to_be_hidden()
+    expect(page.locator("#title")).to_be_hidden()
+    assert sheet.locator(".answers").evaluate("(all) => getComputedStyle(all).breakBefore") == "page"
+    assert page.evaluate("document.documentElement.scrollHeight") > 3000  # all of it, and no window to scroll in
+    page.emulate_media(media="screen")
+    page.keyboard.press("Escape")
+    expect(sheet).to_have_count(0)
+    expect(column(page).get_by_role("button", name="Print")).to_be_focused()

@@ -17,6 +17,7 @@ from explorer.web.answers.around_tabs import AroundTabs
 from explorer.web.answers.job_endpoints import JobEndpoints
 from explorer.web.answers.kept_answers import KeptAnswers
 from explorer.web.answers.lesson_answers import LessonAnswers
+from explorer.web.answers.lesson_endpoints import LessonEndpoints
 from explorer.web.answers.open_view import open_view_of
 from explorer.web.answers.opening_endpoints import OpeningEndpoints
 from explorer.web.answers.view_contents import lists_of_tokens, view_contents, written_on
@@ -50,14 +51,15 @@ class Endpoints:
         self.lessons = lessons
         self.runs, self.around_tabs, self.opening = runs, AroundTabs(runs), OpeningEndpoints(runs.library)
         self.jobs = JobEndpoints(runs, [self.opening.queue])
+        self.of_lessons = LessonEndpoints(runs, lessons)
         self.kept = KeptAnswers(runs, shared=shared)
         self.loading_ahead = LoadingAhead(runs.library)
 
     @property
     def functions(self) -> list[Callable]:
         """For the browser to call."""
-        own = self.inspect, self.define, self.direction_of_lists, self.listed_lessons
-        others = *own, *self.jobs.functions, *self.opening.functions
+        own = self.inspect, self.define, self.direction_of_lists
+        others = *own, *self.of_lessons.functions, *self.jobs.functions, *self.opening.functions
         return [server_function(self.kept_answer, waits, name="answer"), people_before, *map(server_function, others)]
 
     def kept_answer(self, about: str, state: Mapping[str, Any], part: int = 0) -> bytes:
@@ -166,14 +168,6 @@ class Endpoints:
         _lm, trace = self.runs.held(asked.run)  # the model is to stay as long as it is run again
         selection, comparison = asked.selection.within(trace), self.runs.comparison(asked)
         return entry.told(Look(trace, selection, GenerationSettings.parse(state), comparison))
-
-    def listed_lessons(self, state: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The lessons to choose from.
-
-        Args:
-            state: says in which language.
-        """
-        return self.lessons.listed() if self.lessons else []
 
     def direction_of_lists(self, state: Mapping[str, Any], towards: str, away: str) -> str:
         """The recipe of the direction between the means over two lists of prompts, after the layer that is looked at.

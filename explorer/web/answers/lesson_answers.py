@@ -104,6 +104,8 @@ class LessonAnswers:
         place, model = lesson.steps.index(step) + 1, self.model_of(lesson, asked.run.checkpoint)
         told = {"name": lesson.name, "title": lesson.title, "against": lesson.against, "heading": step.title}
         told |= {"step": place, "steps": len(lesson.steps), "before": step.before, "target": step.target}
+        if following := lesson.steps[place : place + 1]:
+            told["next"] = {"heading": following[0].title, "before": following[0].before}
         if model is None:
             words = _(
                 "This lesson is about {model}, which is not here. It can be gone through with {offered}, whose numbers "

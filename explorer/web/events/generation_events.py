@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 
 import gradio as gr
 
@@ -17,6 +17,7 @@ from explorer.state.tree_commands import after, rewritten
 from explorer.tracing.intervening import edited, edited_steps
 from explorer.web.events.lesson_events import LessonEvents
 from explorer.web.events.opening import Opening
+from explorer.web.events.place_events import gone_to_place
 from explorer.web.events.second_run import SecondRun
 from explorer.web.events.toasts import telling, warn
 from explorer.web.widgets.state_update import StateUpdate
@@ -105,7 +106,8 @@ class GenerationEvents:
 
     @telling
     def on_move(self, state: dict) -> dict:
-        """Another continuation, one token taken by hand, another beginning of the text, or what the second run is."""
+        """Another continuation, one token taken by hand, another beginning of the text, what the second run is, a
+        step of a lesson, or a saved place."""
         kind = move.get("kind") if isinstance(move := state.get("move"), dict) else None
         if kind in self.second_run.commands:
             asked = self.second_run.after(self.next_turn(state), move)
@@ -114,8 +116,9 @@ class GenerationEvents:
                 self.update: StateUpdate.pack(asked, {name: getattr(asked.selection, name) for name in OF_TWO_RUNS})
             } | box
 
-        if kind == "lesson" and self.lessons:
-            asked, settings = self.lessons.gone_to(state, move)
+        if kind == "place" or (kind == "lesson" and self.lessons):
+            going = self.lessons.gone_to if kind == "lesson" else partial(gone_to_place, self.opening)
+            asked, settings = going(state, move)
             asked = replace(asked, turn=self.next_turn(state).turn)
             change = StateUpdate.pack(asked, asked.selection.as_dict() | settings.as_dict())
             return {self.update: change, self.prompt: self.text_of(asked)}

@@ -31,6 +31,8 @@ from explorer.web.protocol import (
     STAND_INS,
     STRIP,
     STRIP_B,
+    WALK,
+    WALKS,
     WHAT_IFS,
     WHY,
     WORDS,
@@ -54,13 +56,17 @@ from explorer.web.widgets.mode import Mode
 from explorer.web.widgets.model_map import ModelMap
 from explorer.web.widgets.open_model import OpenModel
 from explorer.web.widgets.picker import Picker
+from explorer.web.widgets.present import Present
 from explorer.web.widgets.prompt_lists import PromptLists
 from explorer.web.widgets.prompt_pairs import PromptPairs
 from explorer.web.widgets.runs import Runs
 from explorer.web.widgets.series import Series
+from explorer.web.widgets.stage import Stage
 from explorer.web.widgets.state import State
 from explorer.web.widgets.state_update import StateUpdate
 from explorer.web.widgets.token_strip import TokenStrip
+from explorer.web.widgets.walk import Walk
+from explorer.web.widgets.walk_button import WalkButton
 from explorer.web.widgets.what_ifs import WhatIfs
 from explorer.web.widgets.words import Words
 
@@ -103,11 +109,14 @@ class Layout:
             self.facts = Words(elem_id="facts")
             Mode(elem_id="mode")
             Lessons(elem_id="lessons")
+            Present(elem_id="present")
             self.share = gr.Button(_("Copy link"), size="sm", scale=0, min_width=90)
             LanguageList(elem_id="language")
             self.theme = gr.Button(_("Light / dark"), size="sm", scale=0, min_width=100)
         self.open_model = OpenModel(elem_id=OPEN_MODEL)
         Lesson(elem_id=LESSON)
+        Stage(elem_id="stage")
+        Walk(elem_id="walk")
 
     def place_prompt(self):
         Words(
@@ -164,6 +173,8 @@ class Layout:
                     Words(kind="formula", elem_id=in_tab(view.name, FORMULA))
                     if view.written:
                         Words(kind="formula", elem_id=in_tab(view.name, WRITTEN))
+                    if view.name in WALKS:
+                        WalkButton(WALKS[view.name], elem_id=in_tab(view.name, WALK))
                     with gr.Row(elem_classes="panels"):
                         for panel in view.panels:
                             place_panel(view.name, panel)

@@ -18,6 +18,12 @@ export function along(stops, share) {
   return first.map((channel, j) => channel + ((last[j] - channel) * (at - from)) / (to - from));
 }
 
+/** A scale of 256 colours. @param {string[]} hexes @returns {Channels[]} */
+export function palette(hexes) {
+  const stops = hexes.map((hex, i) => /** @type {[number, Channels]} */ ([i / (hexes.length - 1), channels(hex)]));
+  return Array.from({ length: 256 }, (_nothing, i) => along(stops, i / 255));
+}
+
 /** Relative luminance (WCAG 2.2), 0 to 1. @param {Channels} colour */
 function luminance(colour) {
   const [r, g, b] = colour.map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));

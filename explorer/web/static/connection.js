@@ -31,7 +31,7 @@ export const onAsked = (hear) => void hearers.push(hear);
 
 /**
  * Python's answer.
- * @param {"answer" | "inspect" | "define" | "direction_of_lists" | "listed_lessons" | "begin_job" | "job_progress" | "leave_job" | "model_needs" | "begin_opening" | "begin_check" | "people_before"} name of a function of answers/endpoints.py
+ * @param {"answer" | "inspect" | "define" | "direction_of_lists" | "listed_lessons" | "walk" | "lesson_sheet" | "begin_job" | "job_progress" | "leave_job" | "model_needs" | "begin_opening" | "begin_check" | "people_before"} name of a function of answers/endpoints.py
  * @param {any[]} given
  * @param {AbortSignal} [signal] says that the answer is no longer wanted
  * @returns {Promise<any>}

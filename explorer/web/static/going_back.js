@@ -3,6 +3,7 @@
 import { ask } from "./asking.js";
 import { bus } from "./bus.js";
 import { followInHistory, own, startHistory } from "./history.js";
+import { bring } from "./places.js";
 import { chooseFile } from "./saved.js";
 import { modelOf } from "./series.js";
 import { keptBy, setState, state } from "./state.js";
@@ -19,7 +20,7 @@ export function followBack() {
 }
 
 /** Opens a file that the page saved. */
-export const openFile = () => chooseFile((there) => goTo(there, false));
+export const openFile = () => chooseFile((there) => goTo(there, false), bring);
 
 function goTo(there, isSameRun) {
   if (isSameRun) setState({ view: there.view });

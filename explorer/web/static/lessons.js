@@ -7,6 +7,22 @@ import { keptBy, setState, state } from "./state.js";
 
 const KEPT = "explorer:lessons"; // its place in the browser's storage
 
+const told = new EventTarget();
+/** @type {Record<string, any> | null} */
+let step = null;
+
+/** The step that Python told last; null outside of a lesson. */
+export const lessonTold = () => (state.lesson ? step : null);
+
+/** Has whoever follows the lesson know what Python told of a step. @param {Record<string, any>} now */
+export function tellLesson(now) {
+  step = now;
+  told.dispatchEvent(new Event("told"));
+}
+
+/** Calls `listener` with every step that Python tells, or tells anew. @param {(now: Record<string, any>) => void} listener @param {AbortSignal} [signal] */
+export const onLessonTold = (listener, signal) => told.addEventListener("told", () => listener(step), { signal });
+
 /** Where a lesson was left: the step, and each step's reply. @typedef {{ step: number, replies: Record<string, string> }} Left */
 
 /** All that were begun, by their names. @returns {Record<string, Left>} */

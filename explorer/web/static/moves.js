@@ -13,7 +13,8 @@ import { merge, stop } from "./writing.js";
  *   | { kind: "compare", with: "unchanged" | "model" | "prompt", checkpoint?: string, text?: string }
  *   | { kind: "swap" | "copy" | "close" | "unpin" } | { kind: "pin", a: number, b: number }
  *   | { kind: "pair", pair: number } | { kind: "beginning" }
- *   | { kind: "lesson", lesson: string, step: number, reply: string, checkpoint?: string }} Move
+ *   | { kind: "lesson", lesson: string, step: number, reply: string, checkpoint?: string }
+ *   | { kind: "place", words: Record<string, string> }} Move
  */
 
 /** Whether there is a state yet, which Gradio's first event brings. @type {Promise<void>} */
@@ -25,6 +26,11 @@ let moved = Promise.resolve(); // whether all are made
 /** @type {(nothing?: any) => void} */
 let tellMoved;
 let movedFrom = ""; // the model before the first of them
+let askedAt = 0; // the turn at which the first of them was
+const told = new EventTarget();
+
+/** Calls `listener` once Python has answered a move, with whether it was made. @param {(move: Move, isMade: boolean) => void} listener @param {AbortSignal} [signal] */
+export const onMove = (listener, signal) => told.addEventListener("moved", (event) => listener(.../** @type {CustomEvent<[Move, boolean]>} */ (event).detail), { signal });
 
 /** Makes a move, after those before it. What is being written stops. @param {Move} move */
 export function makeMove(move) {
@@ -32,19 +38,27 @@ export function makeMove(move) {
   stop();
   movedFrom = state.checkpoint;
   moved = new Promise((resolve) => { tellMoved = resolve; });
+  send(move);
+}
+
+/** @param {Move} move */
+function send(move) {
+  askedAt = state.turn;
   bus.move({ ...state, move });
 }
 
 /** Python has answered the first of the moves; the next is made of the run it led to. @param {any} update */
 export function onMoved(update) {
-  if (update?.change?.turn > state.turn) merge(update);
-  const isStep = moves[0]?.kind === "lesson"; // of which Gradio's own widgets show settings and tab, too
+  const turn = update?.change?.turn;
+  if (turn > state.turn) merge(update);
+  const isMade = turn > askedAt && turn >= state.turn; // or else it was refused, or comes too late
+  const isStep = isMade && ["lesson", "place"].includes(moves[0]?.kind); // of which Gradio's own widgets show settings and tab, too
   if (state.checkpoint !== movedFrom || isStep) bus.follow(); // A is what B was: they show another model
   if (isStep) bus.open();
   movedFrom = state.checkpoint;
-  moves.shift();
+  told.dispatchEvent(new CustomEvent("moved", { detail: [moves.shift(), isMade] }));
   while (moves[0]?.kind === "undo" && !state.generated.length) moves.shift(); // there was no more to be undone
-  if (moves.length) bus.move({ ...state, move: moves[0] });
+  if (moves.length) send(moves[0]);
   else tellMoved();
 }
 

@@ -8,6 +8,7 @@ import { wordsOf } from "./words_in_pictures.js";
 const SENTENCES = [
   ":is(#tagline, #facts, #legend, #next-token-words, #views, #steps) :is(.prose, .formula, .evidence-mark, .inspection)",
   ":is(.panels, #generation) h2", "#guess output", "#branches :is(.legend, thead th)", ".falls", ".parts", ".advice", ".changes",
+  "#lesson .told :is(.before, .after, .against, .words, .note)", "#walk .says",
 ].join();
 const LABELS = [":is(.choosers, .what-ifs, .tools) label > span", ":is(.settings, #more-settings) [data-testid=block-info]"].join();
 const HEADINGS = ".distribution th[tabindex]:not([scope])"; // of a grid: they have the focus themselves
@@ -33,11 +34,11 @@ export function markAll(findTerms) {
   for (const place of seen(WITH_LINES)) list(place, findTerms, said(place));
 }
 
-// Gives the function that says which terms the tab of a place, or what is outside of tabs, has already.
+// Gives the function that says which terms the tab of a place, the lesson, a walk, or what is outside of them, has already.
 function saidByArea() {
   const said = new Map();
   return (place) => {
-    const area = place.closest("[role=tabpanel]") ?? document.body;
+    const area = place.closest("[role=tabpanel], #lesson .lesson, #walk .walk") ?? document.body;
     if (!said.has(area)) said.set(area, new Set());
     return said.get(area);
   };

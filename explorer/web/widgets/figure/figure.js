@@ -124,7 +124,8 @@ export default function figure(element) {
 
   new ResizeObserver(() => {
     if (plot.clientWidth) sighted();
-    if (value && plot.clientWidth && plot.clientWidth !== plot._fullLayout?.width) draw();
+    const { width, height } = plot._fullLayout ?? {};
+    if (value && plot.clientWidth && (plot.clientWidth !== width || plot.clientHeight !== height)) draw();
   }).observe(plot);
   tellSideways(element.closest(".html-container"), plot);
   onTheme(element, draw);

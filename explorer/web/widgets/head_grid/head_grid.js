@@ -1,7 +1,7 @@
 // @ts-check
 import { bitmapBefore, rowBytes } from "../../static/bitmap.js";
 import { pick } from "../../static/choosing.js";
-import { along, channels } from "../../static/colour.js";
+import { palette } from "../../static/colour.js";
 import { countDraw, find, make, span } from "../../static/dom.js";
 import { evidenceIn } from "../../static/evidence.js";
 import { _ } from "../../static/language.js";
@@ -32,6 +32,7 @@ export default function headGrid(element) {
   function build() {
     shape = [value.layers, value.heads];
     grid.style.setProperty("--heads", value.heads);
+    grid.style.setProperty("--layers", value.layers);
     const layers = Array.from({ length: value.layers }, (nothing, layer) => {
       const name = span("layer", `L${layer}`);
       name.title = _("layer {layer}", { layer });
@@ -43,7 +44,7 @@ export default function headGrid(element) {
 
   function paint() {
     if (!value) return;
-    const before = bitmapBefore(colours(value.signed ? theme().diverging : theme().sequential), value.pixels, value.pixels);
+    const before = bitmapBefore(palette(value.signed ? theme().diverging : theme().sequential), value.pixels, value.pixels);
     buttons.forEach((button, n) => { button.firstChild.src = before + value.data[n]; });
     countDraw(grid);
   }
@@ -123,7 +124,3 @@ function headButton(layer, head) {
 }
 
 // 256 colours along a scale.
-function colours(scale) {
-  const stops = scale.map((hex, i) => [i / (scale.length - 1), channels(hex)]);
-  return Array.from({ length: 256 }, (nothing, i) => along(stops, i / 255));
-}

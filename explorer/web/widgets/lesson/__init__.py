@@ -5,7 +5,8 @@ from explorer.web.widgets.widget import Widget, with_words
 
 HTML = """<aside class="lesson" aria-label="{lesson}" hidden>
 <header><button type="button" class="fold" aria-expanded="true" aria-label="{fold}"></button>
-<span class="of"></span><button type="button" class="leave">{leave}</button></header>
+<span class="of"></span><button type="button" class="print" title="{print_is}">{print}</button>
+<button type="button" class="leave">{leave}</button></header>
 <div class="told">
 <h2 tabindex="-1"></h2>
 <p class="against"></p>
@@ -28,6 +29,8 @@ class Lesson(Widget):
             HTML,
             lesson=_("lesson"),
             fold=_("fold the lesson"),
+            print=_("Print"),
+            print_is=_("the whole lesson as a sheet: figures, blanks, and the answers on a page of their own"),
             leave=_("Leave"),
             back=_("Back"),
             next=_("Next"),

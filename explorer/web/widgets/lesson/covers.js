@@ -2,7 +2,7 @@
 // What would tell the answer to a lesson's question is covered until there is a reply.
 import { _ } from "../../static/language.js";
 
-const PICTURES = ":is(#views, #steps) .panels > .block", TOLD = ["-formula", "-written", "-in-full"];
+const PICTURES = ":is(#views, #steps) .panels > .block", TOLD = ["-formula", "-written", "-in-full", "-walk"];
 // What names the likeliest next tokens outside of pictures.
 const NAMING = ":is(#views, #steps) :is([data-field=target], [data-field=rival], .what-ifs)";
 const sheet = new CSSStyleSheet();

@@ -2,11 +2,12 @@
 import { onContent } from "../../static/contents.js";
 import { button, countDraw, find, findAll, make, say } from "../../static/dom.js";
 import { _ } from "../../static/language.js";
-import { goToStep, leaveLesson } from "../../static/lessons.js";
+import { goToStep, leaveLesson, tellLesson } from "../../static/lessons.js";
 import { reveal } from "../../static/reveal.js";
 import { onState, state } from "../../static/state.js";
 import { cover } from "./covers.js";
 import { prose } from "./prose.js";
+import { openSheet } from "./sheet.js";
 import { questionNodes } from "./question.js";
 
 const POINTED_OUT = "pointed-out", FRAMES = 600; // until a picture is taken not to come
@@ -34,6 +35,7 @@ export default function lesson(element) {
     back.disabled = !(given.step > 1);
     next.textContent = given.step < given.steps ? _("Next") : _("Finish");
     if (isNew) arrive(given.target);
+    tellLesson(given);
     countDraw(column);
   }
 
@@ -98,6 +100,7 @@ export default function lesson(element) {
   back.addEventListener("click", () => goToStep(state.lesson, content.step - 1));
   next.addEventListener("click", () => (content && content.step < content.steps ? goToStep(state.lesson, content.step + 1) : leaveLesson()));
   find(column, ".leave").addEventListener("click", leaveLesson);
+  find(column, ".print").addEventListener("click", () => { if (content?.steps) openSheet(content.name, content.steps); });
   fold.addEventListener("click", () => {
     fold.ariaExpanded = String(fold.ariaExpanded !== "true");
     document.body.classList.toggle("lesson-folded", fold.ariaExpanded !== "true");

@@ -138,6 +138,8 @@ def test_what_the_browser_calls(endpoints):
         "define",
         "direction_of_lists",
         "listed_lessons",
+        "lesson_sheet",
+        "walk",
         "begin_job",
         "job_progress",
         "leave_job",

@@ -12,6 +12,7 @@ from explorer.tracing.runs import Runs
 from explorer.views import VIEWS
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.answers.lesson_answers import PICTURES, LessonAnswers
+from explorer.web.answers.lesson_endpoints import LessonEndpoints
 from explorer.web.events.lesson_events import LessonEvents
 from explorer.web.events.opening import Opening
 from explorer.web.protocol import LESSON, NEXT_TOKEN, in_tab
@@ -178,9 +179,9 @@ def test_a_lesson_that_is_not_there_is_told(answers, asked):
 
 
 def test_the_list_has_them_all(answers, opening):
-    listed = Endpoints(opening.runs, answers).listed_lessons({})
+    listed = LessonEndpoints(opening.runs, answers).listed_lessons({})
     assert [(one["name"], one["steps"]) for one in listed] == [("gone", 1), ("mine", 5)]
-    assert Endpoints(opening.runs).listed_lessons({}) == []
+    assert LessonEndpoints(opening.runs, None).listed_lessons({}) == []
 
 
 def test_an_answer_has_the_lesson_before_the_pictures(answers, opening):

@@ -28,6 +28,7 @@ def made(widget: type[Widget]) -> Widget:
         "presets": {},
         "checkpoints": [],
         "pairs": PROMPT_PAIRS,
+        "walk": "attention",
         "height": 9,
         "min_width": 9,
     }

@@ -1,0 +1,90 @@
+"""One pair of dimensions of a query and of a key, turned by their positions."""
+
+import numpy as np
+
+from explorer.analysis.rope import angles_of, rotated_pairs, score_by_pair
+from explorer.explain.notation import number, quoted
+from explorer.explain.walks.walk import Segment, Walk
+from explorer.language import _
+from explorer.state.errors import UserError
+from explorer.state.selection import Selection
+from explorer.tracing.trace import Trace
+
+MOST_TURNS = 24  # positions on the way, of a far one some
+
+
+def rotation(trace: Trace, s: Selection) -> Walk:
+    """The pair that adds most to the chosen score: the query's hand turned position by position, then the key's, then
+    both, whose angle is what the score sees.
+
+    Raises:
+        UserError: the model turns nothing.
+    """
+    if not trace.has("blocks.*.attn.q_rot") or not trace.config.rotates(s.layer):
+        raise UserError(_("This layer turns no queries and keys."))
+    adds = score_by_pair(trace, s.layer, s.head, s.query, s.key)
+    pair = int(np.abs(adds).argmax())
+    angles = angles_of(trace, s.layer)[:, pair].astype(np.float64)
+    q, k = (rotated_pairs(trace, name, s.layer, s.head, at) for name, at in (("q", s.query), ("k", s.key)))
+    hands = {"q": (q, s.query), "k": (k, s.key)}
+    largest = max(float(np.linalg.norm(found.before[pair])) for found in (q, k)) or 1.0
+
+    def hand(name: str, point: np.ndarray) -> dict:
+        a, b = (float(value) for value in point)
+        return {"name": name, "x": a / largest, "y": b / largest, "text": f"({number(a)}, {number(b)})"}
+
+    def turning(name: str) -> list[dict]:
+        found, at = hands[name]
+        before = found.before[pair].astype(np.float64)
+        on_the_way = [{"hands": [hand(name, turned(before, angles[p])), faint(name, before)], "position": p,
+                       "angle": number(angles[p])} for p in positions_to(at)[:-1]]  # fmt: skip
+        last = {
+            "hands": [hand(name, found.after[pair]), faint(name, before)],
+            "position": at,
+            "angle": number(angles[at]),
+        }
+        return [*on_the_way, last]
+
+    def faint(name: str, point: np.ndarray) -> dict:
+        return hand(name, point) | {"is_before": True}
+
+    asking, asked = (quoted(trace.tokens[at]) for at in (s.query, s.key))
+    both = {
+        "hands": [hand("q", q.after[pair]), hand("k", k.after[pair])],
+        "angle": number(angles[s.query] - angles[s.key]),
+    }
+    segments = [
+        Segment(
+            _("Pair {pair} of the query of {query}: two of its numbers, drawn as the hand of a clock, before its "
+              "position is known.", pair=pair, query=asking),
+            "hands", [{"hands": [hand("q", q.before[pair])]}],
+        ),
+        Segment(
+            _("Each position turns it on by the same angle, up to position {position}. Its length stays.",
+              position=s.query),
+            "hands", turning("q"),
+        ),
+        Segment(
+            _("The same pair of the key of {key} is turned to its own position, {position}.",
+              key=asked, position=s.key),
+            "hands", turning("k"),
+        ),
+        Segment(
+            _("The score sees both turned: this pair adds {adds} to it. If both moved on by the same number of "
+              "positions, the angle between them would stay, and so would the score.", adds=number(adds[pair])),
+            "hands", [both],
+        ),
+    ]  # fmt: skip
+    title = _("How position turns pair {pair}: {query} at {at}, {key} at {other}",
+              pair=pair, query=asking, at=s.query, key=asked, other=s.key)  # fmt: skip
+    return Walk(title, segments)
+
+
+def turned(point: np.ndarray, angle: float) -> np.ndarray:
+    cos, sin = np.cos(angle), np.sin(angle)
+    return np.array([point[0] * cos - point[1] * sin, point[0] * sin + point[1] * cos])
+
+
+def positions_to(last: int) -> list[int]:
+    """From 0 to a position, all of them or as many as are shown."""
+    return sorted({round(at) for at in np.linspace(0, last, min(last + 1, MOST_TURNS))})

@@ -1,0 +1,45 @@
+"""Whether what is presented can be read from the last row."""
+
+from playwright.sync_api import Page
+
+SMALLEST = """() => {
+  const sizes = [];
+  for (const root of document.querySelectorAll(".presented, #stage .stage, #lesson .lesson, #walk .walk")) {
+    const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      const text = walker.currentNode, parent = text.parentElement, range = document.createRange();
+      range.selectNodeContents(text);
+      const box = range.getBoundingClientRect();
+      if (!text.textContent.trim() || !box.width || box.top > innerHeight) continue;
+      if (!parent.checkVisibility({ visibilityProperty: true })) continue;
+      let size = parseFloat(getComputedStyle(parent).fontSize);
+      if (parent.ownerSVGElement) size *= Math.hypot(parent.getScreenCTM().a, parent.getScreenCTM().b);
+      else for (let at = parent; at; at = at.parentElement) {
+        const style = getComputedStyle(at);
+        const { a, b } = new DOMMatrix(style.transform);
+        size *= (parseFloat(style.zoom) || 1) * Math.hypot(a, b);
+      }
+      sizes.push([size, text.textContent]);
+    }
+  }
+  return sizes.sort(([a], [b]) => a - b)[0];
+}"""
+BELOW = """() => [...document.querySelectorAll(".presented, .presented .html-container, #lesson .told, #walk .drawing")]
+  .filter((box) => box.checkVisibility({ visibilityProperty: true }))
+  .map((box) => [box.className, box.scrollHeight - box.clientHeight, box.scrollWidth - box.clientWidth])
+  .filter(([, down, right]) => down > 2 || right > 2)"""
+BEAMER = {"width": 1024, "height": 768}
+
+
+def at_rest(page: Page):
+    page.wait_for_function("!document.querySelector('[data-old-since]')")
+    page.wait_for_timeout(100)  # a resized figure is drawn in a frame of its own
+
+
+def legible(page: Page):
+    """All on the screen is written large enough, and nothing is below or beside it."""
+    at_rest(page)
+    size, text = page.evaluate(SMALLEST)
+    assert size >= 19.9, text
+    below = page.evaluate(BELOW)
+    assert below == [], f"{below} at {page.evaluate('location.search')[-60:]}"

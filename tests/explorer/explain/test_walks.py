@@ -1,0 +1,98 @@
+"""Walks show the numbers of the run, in every frame."""
+
+import json
+
+import numpy as np
+import pytest
+
+from explorer.analysis.residual import residual_norms
+from explorer.explain.notation import number
+from explorer.explain.walks import WALKS, walk_of
+from explorer.state.errors import UserError
+from explorer.state.selection import Selection
+
+AT = Selection(layer=1, head=1, query=5, key=2)
+
+
+def float_of(text: str) -> float:
+    return -np.inf if text == "−∞" else float(text.replace("−", "-"))
+
+
+def test_attention_goes_from_products_to_what_is_fetched(trace):
+    at, walk = AT.within(trace), walk_of("attention", trace, AT)
+    products, scores, masked, weights, mix = walk.segments
+    q, k = ("q_rot", "k_rot") if trace.has("blocks.1.attn.q_rot") else ("q", "k")
+    query = trace[f"blocks.{at.layer}.attn.{q}"][at.head, at.query]
+    keys = trace.of_head(f"blocks.{at.layer}.attn.{k}", at.head)
+    pattern = trace[f"blocks.{at.layer}.attn.pattern"][at.head, at.query]
+    assert [len(frame["rows"]) for frame in products.frames] == list(range(1, len(products.frames) + 1))
+    for row in weights.frames[-1]["rows"]:
+        dot, score, after, weight = (float_of(cell.text) for cell in row["cells"])
+        key = row["key"]
+        assert dot == pytest.approx(keys[key] @ query, rel=6e-3, abs=1e-4)
+        assert score == pytest.approx(dot / trace.config.divisor, rel=1.2e-2, abs=1e-4)
+        assert weight == pytest.approx(pattern[key], rel=6e-3, abs=1e-6)
+        assert (after == -np.inf) == (key > at.query or pattern[key] == 0)
+    assert [len(segment.frames[-1]["rows"][0]["cells"]) for segment in (products, scores, masked, weights)] == [
+        1,
+        2,
+        3,
+        4,
+    ]
+    seen = [row["key"] for row in products.frames[-1]["rows"]]
+    assert at.query + 1 in seen and seen == sorted(seen)
+    whole = mix.frames[-1]["strips"][-1]
+    fetched = trace[f"blocks.{at.layer}.attn.z"][at.head, at.query]
+    assert whole["is_sum"] and whole["first"] == number(fetched[0])
+    for strip, key in zip(mix.frames[-1]["strips"][:-1], [key for key in seen if key <= at.query], strict=True):
+        value = trace.of_head(f"blocks.{at.layer}.attn.v", at.head)[key]
+        assert (strip["first"], strip["weight"]) == (number(value[0]), number(pattern[key]))
+        assert np.sign(strip["shares"]).tolist() == np.sign(value[: len(strip["shares"])]).tolist()
+
+
+def test_of_a_long_text_the_keys_with_most_weight_are_shown(trace_of):
+    trace = trace_of("rope", 12)
+    walk = walk_of("attention", trace, Selection(layer=1, head=0, query=11))
+    shown = [row["key"] for row in walk.segments[0].frames[-1]["rows"]]
+    weights = trace["blocks.1.attn.pattern"][0, 11]
+    assert sorted(shown) == sorted(np.argsort(-weights)[:8])
+    assert "looks at most" in walk.segments[0].says
+
+
+def test_a_rotation_ends_where_the_run_has_it(rotating_trace):
+    trace, at = rotating_trace, AT.within(rotating_trace)
+    if not trace.config.rotates(at.layer):
+        pytest.skip("a layer that stands still")
+    before, q, k, both = walk_of("rotation", trace, AT).segments
+    for segment, name, position in ((q, "q", at.query), (k, "k", at.key)):
+        turned = trace.of_head(f"blocks.{at.layer}.attn.{name}_rot", at.head)[position]
+        last = segment.frames[-1]
+        a, b = (float_of(text) for text in last["hands"][0]["text"].strip("()").split(", "))
+        assert a in [float_of(number(value)) for value in turned]
+        assert b in [float_of(number(value)) for value in turned]
+        assert [frame["position"] for frame in segment.frames] == list(range(position + 1))
+        lengths = [np.hypot(frame["hands"][0]["x"], frame["hands"][0]["y"]) for frame in segment.frames]
+        assert lengths == pytest.approx([lengths[0]] * len(lengths), rel=1e-4)
+    x, y = (both.frames[0]["hands"][i] for i in (0, 1))
+    assert (x["text"], y["text"]) == (q.frames[-1]["hands"][0]["text"], k.frames[-1]["hands"][0]["text"])
+    assert len(before.frames) == 1
+
+
+def test_the_way_up_ends_with_what_the_model_says(trace):
+    walk = walk_of("layers", trace, AT)
+    last = walk.segments[-1].frames[-1]
+    logits = trace["logits"][AT.query].astype(np.float64)
+    p = np.exp(logits - logits.max())
+    p /= p.sum()
+    assert float_of(last["guesses"][0]["text"]) == pytest.approx(p.max(), rel=6e-3)
+    norms = residual_norms(trace)
+    assert last["floors"][-1]["length"]["text"] == number(norms.stream[-1, AT.query])
+    assert [len(segment.frames[0]["floors"]) for segment in walk.segments] == list(range(1, len(walk.segments) + 1))
+
+
+def test_a_walk_is_data_and_an_unknown_one_is_refused(rope_trace):
+    for name in WALKS:
+        json.dumps(walk_of(name, rope_trace, AT).as_dict(), allow_nan=False)
+    for name in ("", "nothing", None, 7, ["attention"]):
+        with pytest.raises(UserError, match="no walk"):
+            walk_of(name, rope_trace, AT)
