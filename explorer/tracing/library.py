@@ -16,7 +16,7 @@ from explorer.tracing import jobs
 from explorer.tracing.capture import capture, offered
 from explorer.tracing.diagnosis import load_report
 from explorer.tracing.donation import ready
-from explorer.tracing.freed_memory import give_back
+from model.freed_memory import give_back
 from explorer.tracing.lru import LRU
 from explorer.tracing.memory_left import bytes_of_weights, check_room
 from explorer.tracing.models import Offer, identity_of, named, offer
