@@ -122,7 +122,7 @@ def in_place(norm: nn.Module, *layers: Linear, out: Tensor) -> Reader:
 
 
 def product(weight: Tensor, bias: Tensor | None) -> Reader:
-    """x -> W x + b with a matrix as it is laid out: row after row oneDNN reads it twice as fast as BLAS, on all cores."""
+    """x -> W x + b by a matrix as it is laid out: row after row, oneDNN reads it twice as fast as BLAS."""
     weight, bias = weight.detach(), None if bias is None else bias.detach()
     suits = weight.is_cpu and weight.dtype == torch.float32 and weight.is_contiguous()
     if suits and weight.nbytes >= LEAST_FOR_ONEDNN and (linear := onednn_linear()):

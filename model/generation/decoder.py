@@ -9,8 +9,8 @@ from model.kv_cache import KVCache
 from model.layers.softcap import softcap
 from model.transformer_lm import TransformerLM
 
-# Bytes of a model whose matrices are: those of a larger one are read as fast as they are laid out, and copies would take
-# as long to make as dozens of tokens, for every text that is being written.
+# Bytes of a model whose matrices are: those of a larger one are read as fast as they are laid out, and copies take as
+# long to make as dozens of tokens, for every text that is being written.
 MOST_COPIED = 64 << 20
 
 

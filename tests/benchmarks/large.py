@@ -37,7 +37,6 @@ CONFIG = {
 
 def write(folder: Path):
     """Weights in files of a layer each, so that few are in memory at once, and a tokenizer of bytes."""
-    import tokenizers
 
     def random(*shape: int) -> torch.Tensor:
         return (torch.randn(*shape) / shape[-1] ** 0.5).bfloat16()
@@ -63,6 +62,13 @@ def write(folder: Path):
     files |= dict.fromkeys(ends, "ends.safetensors")
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": files}))
     (folder / "config.json").write_text(json.dumps(CONFIG))
+    write_tokenizer(folder)
+
+
+def write_tokenizer(folder: Path):
+    """Of bytes."""
+    import tokenizers
+
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = tokenizers.decoders.ByteLevel()
