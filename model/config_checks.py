@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 SWITCHES = ("bias", "qkv_bias", "unbiased_qkv", "unembedding_bias", "qk_norm", "tie_embeddings", "scale_embeddings")
 LARGEST = 1 << 28  # of any size: so large no product of two overflows, and no model can be
+MOST_LAYERS = 10_000  # each of which a config may list something of; no model has half as many
 
 
 def check(config: "ModelConfig", choices: Mapping[str, tuple[str, ...]]):
@@ -29,6 +30,14 @@ def check(config: "ModelConfig", choices: Mapping[str, tuple[str, ...]]):
     _check_heads(config)
 
 
+def check_size(name: str, value: Any, most: int):
+    """ModelError where the field of this name is no count of anything, or of more than there can be."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ModelError("{name} must be a positive integer, got {got!r}", name=name, got=value)
+    if value > most:
+        raise ModelError("{name} must be at most {most:,}, got {got:,}", name=name, most=most, got=value)
+
+
 def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -41,11 +50,7 @@ def _check_sizes(config: "ModelConfig"):
     sizes = ["vocab_size", "context_length", "d_model", "num_layers", "num_heads", "d_ff"]
     sizes += [name for name in ("num_kv_heads", "head_dim", "rotary_dim") if getattr(config, name) is not None]
     for name in sizes:
-        value = getattr(config, name)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ModelError("{name} must be a positive integer, got {got!r}", name=name, got=value)
-        if value > LARGEST:
-            raise ModelError("{name} must be at most {most:,}, got {got:,}", name=name, most=LARGEST, got=value)
+        check_size(name, getattr(config, name), MOST_LAYERS if name == "num_layers" else LARGEST)
 
 
 def _check_choices(config: "ModelConfig", choices: Mapping[str, tuple[str, ...]]):

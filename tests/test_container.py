@@ -125,6 +125,7 @@ def instructions() -> list[tuple[str, str]]:
     return [tuple(line.split(maxsplit=1)) for line in text.splitlines() if line and not line.startswith("#")]
 
 
+@pytest.mark.exhaustive
 def test_the_image_is_made_of_what_is_there_and_asks_what_this_app_knows():
     said = instructions()
     assert [name for name, _value in said] == [
@@ -147,6 +148,7 @@ def test_what_an_image_needs_is_not_left_out_of_it():
     assert not needed & set(ignored) and all((ROOT / name).exists() for name in needed)
 
 
+@pytest.mark.exhaustive
 def test_the_image_asks_after_its_own_health(tmp_path):
     (check,) = (value for name, value in instructions() if name == "HEALTHCHECK")
     command = json.loads(check[check.index("[") :])
@@ -164,6 +166,7 @@ def test_the_image_asks_after_its_own_health(tmp_path):
     assert subprocess.run(asking, env=os.environ | {"PORT": port}, capture_output=True).returncode != 0
 
 
+@pytest.mark.exhaustive
 def test_compose_starts_the_image_with_what_this_app_knows():
     yaml = pytest.importorskip("yaml")
     (service,) = yaml.safe_load((EXAMPLES / "compose.yaml").read_text("utf-8"))["services"].values()

@@ -203,6 +203,7 @@ def test_the_readmes_command_fills_a_space(hub, folder, tmp_path, storage):
     assert hub.asked == {name: (len(content[name]), content[name][:512]) for name in content}
 
 
+@pytest.mark.exhaustive
 def test_git_takes_weights_for_binary_by_itself():
     """No `.gitattributes` is needed for that, and one here would replace the Hub's own in the Space."""
     if not (listing := git(ROOT, "ls-files", "--eol", "--", "*.safetensors", "*.png") if shutil.which("git") else ""):

@@ -43,7 +43,7 @@ def config_of(
         vocab_size=settings["vocab_size"],
         context_length=settings["max_position_embeddings"],
         d_model=settings["hidden_size"],
-        num_layers=settings["num_hidden_layers"],
+        num_layers=settings.num_layers("num_hidden_layers"),
         num_heads=settings["num_attention_heads"],
         d_ff=settings["intermediate_size"],
         num_kv_heads=settings.get("num_key_value_heads"),
@@ -67,7 +67,7 @@ def config_of(
 def windows_of(settings: Settings, unsaid: Sequence[bool] = ()) -> tuple[int | None, ...]:
     """How many tokens a query sees, layer by layer; `unsaid` is in which it sees all, where no list of layers says,
     every other one if not given."""
-    layers, window = settings["num_hidden_layers"], settings.get("sliding_window", 4096)
+    layers, window = settings.num_layers("num_hidden_layers"), settings.get("sliding_window", 4096)
     kinds = {"sliding_attention": window, "full_attention": None}
     known = [[*kinds][all_] for all_ in unsaid or [layer % 2 == 1 for layer in range(layers)]]
     listed = settings.get("layer_types") or known

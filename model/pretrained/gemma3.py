@@ -38,6 +38,6 @@ def parameters(settings: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def windows_of(settings: Settings) -> tuple[int | None, ...]:
     """How many tokens a query sees, layer by layer: all of them in every sixth, where no list of layers says."""
-    layers, every = settings["num_hidden_layers"], settings.get("sliding_window_pattern", EVERY)
+    layers, every = settings.num_layers("num_hidden_layers"), settings.get("sliding_window_pattern", EVERY)
     settings.get("_sliding_window_pattern")  # the same, which transformers writes beside the list
     return gemma2.windows_of(settings, [(layer + 1) % every == 0 for layer in range(layers)])

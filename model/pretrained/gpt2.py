@@ -32,7 +32,7 @@ def config_of(settings: Settings) -> ModelConfig:
         vocab_size=settings["vocab_size"],
         context_length=settings["n_positions"],
         d_model=d_model,
-        num_layers=settings["n_layer"],
+        num_layers=settings.num_layers("n_layer"),
         num_heads=settings["n_head"],
         d_ff=settings.get("n_inner", 4 * d_model),
         norm="layernorm",

@@ -28,7 +28,7 @@ def config_of(settings: Settings) -> ModelConfig:
         vocab_size=settings["vocab_size"],
         context_length=settings["max_position_embeddings"],
         d_model=d_model,
-        num_layers=settings["num_layers"],
+        num_layers=settings.num_layers("num_layers"),
         num_heads=settings["num_heads"],
         d_ff=settings.get("intermediate_size", 4 * d_model),
         norm="layernorm",
@@ -46,7 +46,7 @@ def config_of(settings: Settings) -> ModelConfig:
 def windows_of(settings: Settings) -> tuple[int | None, ...]:
     """How many tokens a query sees, layer by layer, from the list of layers, or in older files of how often which kinds
     take turns."""
-    layers, kinds = settings["num_layers"], {"global": None, "local": settings.get("window_size", 256)}
+    layers, kinds = settings.num_layers("num_layers"), {"global": None, "local": settings.get("window_size", 256)}
     turns = settings.get("attention_types", [])
     listed = settings.get("attention_layers") or [kind for names, times in turns for kind in names * times]
     if set(listed) - set(kinds) or len(listed) != layers:

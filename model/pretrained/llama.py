@@ -37,7 +37,7 @@ def config_of(settings: Settings) -> ModelConfig:
         vocab_size=settings["vocab_size"],
         context_length=settings["max_position_embeddings"],
         d_model=settings["hidden_size"],
-        num_layers=settings["num_hidden_layers"],
+        num_layers=settings.num_layers("num_hidden_layers"),
         num_heads=settings["num_attention_heads"],
         d_ff=settings["intermediate_size"],
         num_kv_heads=settings.get("num_key_value_heads"),
@@ -57,7 +57,7 @@ def config_of(settings: Settings) -> ModelConfig:
 
 def windows_of(settings: Settings) -> tuple[int | None, ...]:
     """How many tokens a query sees, layer by layer."""
-    layers, kinds = settings["num_hidden_layers"], {"full_attention": None}
+    layers, kinds = settings.num_layers("num_hidden_layers"), {"full_attention": None}
     window, applies = settings.get("sliding_window"), settings.get("use_sliding_window", True)
     first = settings.get("max_window_layers", 0)  # before it layers have none, where no list of layers says
     listed = settings.get("layer_types")

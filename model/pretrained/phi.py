@@ -30,7 +30,7 @@ def config_of(settings: Settings) -> ModelConfig:
         vocab_size=settings["vocab_size"],
         context_length=settings["max_position_embeddings"],
         d_model=settings["hidden_size"],
-        num_layers=settings["num_hidden_layers"],
+        num_layers=settings.num_layers("num_hidden_layers"),
         num_heads=settings["num_attention_heads"],
         d_ff=settings["intermediate_size"],
         num_kv_heads=settings.get("num_key_value_heads"),

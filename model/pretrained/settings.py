@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from model.config_checks import MOST_LAYERS, check_size
 from model.errors import ModelError
 
 # What does not change what the model computes of a text: where it comes from, how it was trained, how it is served.
@@ -48,6 +49,11 @@ class Settings:
         self._read.add(name)
         found = self._fields.get(name)
         return default if found is None else found
+
+    def num_layers(self, name: str) -> int:
+        """The field that says how many layers there are; ModelError where it cannot be so many."""
+        check_size(name, self[name], MOST_LAYERS)
+        return self[name]
 
     def only(self, name: str, *known: Any) -> Any:
         """A field of which these values are understood, the first where it is not there.

@@ -26,7 +26,7 @@ def config_of(settings: Settings) -> ModelConfig:
 def rotary_layers(settings: Settings) -> tuple[bool, ...]:
     """Whether each layer turns queries and keys, from the list of layers (1 where it does, whatever the field's name
     says), or from every how many of them one does not."""
-    layers, interval = settings["num_hidden_layers"], settings.get("no_rope_layer_interval", 4)
+    layers, interval = settings.num_layers("num_hidden_layers"), settings.get("no_rope_layer_interval", 4)
     listed = settings.get("no_rope_layers") or [int((layer + 1) % interval != 0) for layer in range(layers)]
     if len(listed) < layers or set(listed) - {0, 1}:
         raise ModelError(

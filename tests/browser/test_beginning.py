@@ -1,8 +1,10 @@
 """What a model expects before every text."""
 
+import pytest
 from playwright.sync_api import expect
 
 
+@pytest.mark.exhaustive
 def test_a_visitor_leaves_out_what_the_model_expects_before_a_text(newcomer):
     person = newcomer().open(checkpoint="stories260K", text="Once upon a time")
     chips, begun = person.page.locator("#strip .chip"), person.page.get_by_label("begins with <s>")

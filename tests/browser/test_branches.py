@@ -47,6 +47,7 @@ def take_another(person, after: int) -> int:
     return token
 
 
+@pytest.mark.exhaustive
 def test_another_token_is_taken_and_both_branches_are_seen(writer):
     first, prompt = generated(writer), len(writer.state["prompt"])
     token = take_another(writer, after=prompt + 2)
@@ -104,6 +105,7 @@ def test_a_branch_is_pruned_by_a_click_or_a_key(writer):
     expect(writer.page.locator("#branches .tree")).to_be_hidden()
 
 
+@pytest.mark.exhaustive
 def test_undo_and_regenerate(writer):
     first = generated(writer)
     for left in (7, 6):

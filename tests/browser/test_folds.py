@@ -21,6 +21,7 @@ def test_a_telephone_shows_a_tab_s_sentences_before_its_controls(newcomer, view)
     assert bar > 200  # so much of the tab is in sight without scrolling
 
 
+@pytest.mark.exhaustive
 def test_a_line_says_what_is_chosen_and_opens_the_lists_by_the_keyboard(newcomer):
     person = newcomer(viewport=TELEPHONE).open()
     line = person.page.locator("#attention-choosers .fold")
@@ -34,6 +35,7 @@ def test_a_line_says_what_is_chosen_and_opens_the_lists_by_the_keyboard(newcomer
     expect(person.chooser("layer")).to_have_count(0)
 
 
+@pytest.mark.exhaustive
 def test_a_line_says_how_much_is_changed(newcomer):
     person = newcomer(viewport=TELEPHONE).open()
     line = person.page.locator("#attention-what-ifs .fold")
@@ -57,6 +59,7 @@ def test_all_that_the_page_has_is_a_click_away_on_a_telephone(newcomer):
             expect(page.locator(place)).to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_a_wide_screen_has_nothing_to_open(person):
     expect(person.page.locator(".fold:visible")).to_have_count(0)
     expect(person.chooser("layer")).to_be_visible()

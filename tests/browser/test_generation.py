@@ -109,6 +109,7 @@ def test_a_new_run_ends_a_generation(newcomer):
         assert set(person.page.evaluate("window.seen")) == {1, 2, 3}
 
 
+@pytest.mark.exhaustive
 def test_two_people_never_see_each_others_text(newcomer):
     people = {text: newcomer().open(text=text) for text in ("The fox said", "An owl asked the lake")}
     for seed, person in enumerate(people.values()):

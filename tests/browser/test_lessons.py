@@ -134,6 +134,7 @@ def picture(page: Page, name: str) -> Locator:
     return page.locator(f"#{name} .html-container").first
 
 
+@pytest.mark.exhaustive
 def test_what_would_tell_is_covered_in_every_tab_until_there_is_a_reply(page, bundled_address):
     open_lesson(page, bundled_address, lesson=WALKED, step=2)
     step = LESSONS[WALKED].step(2)
@@ -163,6 +164,7 @@ def test_the_prediction_is_covered_wherever_it_is_told(page, bundled_address):
     expect(page.locator("#brief button")).to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_leaving_uncovers_all(page, bundled_address):
     open_lesson(page, bundled_address, lesson=WALKED, step=2)
     expect(picture(page, "attention-pattern")).to_be_hidden()
@@ -207,6 +209,7 @@ def test_the_browsers_back_goes_a_step_back(page, bundled_address):
     expect(heading).to_have_text(titles[0])
 
 
+@pytest.mark.exhaustive
 def test_a_lesson_is_left_and_come_back_to_from_the_first_page(page, bundled_address):
     page.goto(bundled_address)
     page.get_by_role("button", name="Lessons").click()
@@ -230,6 +233,7 @@ def test_a_lesson_is_left_and_come_back_to_from_the_first_page(page, bundled_add
     expect(column(page).locator(".of")).to_contain_text("2 of")
 
 
+@pytest.mark.exhaustive
 def test_a_lesson_is_text_and_says_that_its_model_is_not_here(page, bundled_address):
     open_lesson(page, bundled_address, lesson="of-a-teacher", checkpoint="llama-fables-gpt")
     expect(column(page).locator(".question p")).to_contain_text("no-such-model, which is not here")
@@ -245,6 +249,7 @@ def test_a_lesson_is_text_and_says_that_its_model_is_not_here(page, bundled_addr
     expect(page.locator("#strip .chip")).to_have_count(6)
 
 
+@pytest.mark.exhaustive
 def test_a_head_is_found_by_a_click(page, bundled_address):
     open_lesson(page, bundled_address, lesson=WALKED, step=7)
     verdict = column(page).locator(".verdict p")
@@ -255,6 +260,7 @@ def test_a_head_is_found_by_a_click(page, bundled_address):
     expect(column(page).locator(".after p").first).to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_a_setting_of_a_step_is_on_its_slider(page, bundled_address):
     open_lesson(page, bundled_address, lesson="choosing-the-next-word", step=3)
     expect(column(page).locator(".of")).to_contain_text("3 of")
@@ -262,6 +268,7 @@ def test_a_setting_of_a_step_is_on_its_slider(page, bundled_address):
     expect(page.get_by_role("slider", name="temperature")).to_have_value("0.5")
 
 
+@pytest.mark.exhaustive
 def test_on_a_telephone_it_is_a_sheet_that_folds(newcomer, bundled_address):
     page = newcomer(address=bundled_address, viewport=PHONE).page
     open_lesson(page, bundled_address, lesson=WALKED, step=2)
@@ -281,6 +288,7 @@ def test_without_a_lesson_an_address_says_nothing_of_one(newcomer, bundled_addre
     expect(column(page)).to_be_hidden()
 
 
+@pytest.mark.exhaustive
 def test_no_chooser_names_the_token_that_is_asked_for(page, bundled_address):
     page.goto(f"{bundled_address}?lesson=silencing&step=1")
     chooser = page.locator("#experiments-choosers [data-field=target]")

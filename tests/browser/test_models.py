@@ -136,6 +136,7 @@ def test_a_link_opens_the_model_it_names(newcomer):
     expect(person.pattern).to_have_attribute("aria-label", re.compile("layer 2 head 3"))
 
 
+@pytest.mark.exhaustive
 def test_what_cannot_be_run_is_refused_and_the_page_keeps_what_it_had(person):
     def seen():
         state = person.state

@@ -72,6 +72,7 @@ def test_a_carriage_return_and_half_a_character_come_by_the_url(newcomer):
     person.run("The fox")
 
 
+@pytest.mark.exhaustive
 def test_half_a_surrogate_pair_is_replaced(person):
     person.prompt.evaluate("box => { box.value = 'a\\ud800b'; box.dispatchEvent(new Event('input')); }")
     with person.redrawn(person.strip):

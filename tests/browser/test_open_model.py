@@ -2,9 +2,11 @@
 
 import time
 
+import pytest
 from playwright.sync_api import expect
 
 
+@pytest.mark.exhaustive
 def test_a_visitor_opens_a_model_by_its_name(newcomer, hub):
     person = newcomer().open(text="Once upon a time")
     row, models = person.page.locator("#open-model"), person.page.get_by_label("model", exact=True)

@@ -48,6 +48,7 @@ def test_a_click_on_a_cell_makes_that_patch_the_runs_change_and_another_takes_it
     expect(patcher.page).not_to_have_url(re.compile("patch&|patch$"))
 
 
+@pytest.mark.exhaustive
 def test_what_takes_long_tells_how_far_it_is_and_ends_when_it_is_cancelled(newcomer, monkeypatch):
     step, pieces = job_queue._Task.step, []
     monkeypatch.setattr(job_queue._Task, "step", lambda task: (pieces.append(task), time.sleep(0.2), step(task)))
@@ -69,6 +70,7 @@ def test_what_takes_long_tells_how_far_it_is_and_ends_when_it_is_cancelled(newco
     assert len(pieces) <= 1  # the one that was being done
 
 
+@pytest.mark.exhaustive
 def test_of_unequal_prompts_what_has_a_partner_goes_over(newcomer):
     """B, the clean prompt, has a token more: a click on one of its later tokens takes the value at A's."""
     person = newcomer().open(view="patching", **LOOK | {"b.prompt": "66.90.67.68"})

@@ -21,6 +21,7 @@ COVERED = """(pressed) => {
     [TELEPHONE, pytest.param({"width": 1440, "height": 900}, marks=pytest.mark.exhaustive)],
     ids=["telephone", "wide"],
 )
+@pytest.mark.exhaustive
 def test_buttons_stay_in_sight_down_to_the_end_of_a_long_tab(newcomer, size):
     person = newcomer(viewport=size).open()
     for place in ("0", "document.body.scrollHeight / 2", "document.body.scrollHeight"):
@@ -29,6 +30,7 @@ def test_buttons_stay_in_sight_down_to_the_end_of_a_long_tab(newcomer, size):
             expect(person.page.get_by_role("button", name=name, exact=True)).to_be_in_viewport(ratio=1)
 
 
+@pytest.mark.exhaustive
 def test_a_telephone_shows_the_end_of_the_text_and_the_token_to_come(newcomer):
     person = newcomer(viewport=TELEPHONE).open()
     brief = person.page.locator("#brief .brief")
@@ -78,6 +80,7 @@ SMALL = """() => [...document.querySelectorAll("button, select, summary, input, 
 
 
 @pytest.mark.parametrize("view", first_of(["attention", "", "experiments"]))
+@pytest.mark.exhaustive
 def test_what_fingers_press_is_as_large_as_they_are(newcomer, touchscreen, view):
     person = newcomer(viewport=TELEPHONE, profile=touchscreen).open(view)
     person.at_rest()

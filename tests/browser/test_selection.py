@@ -15,6 +15,7 @@ OPEN_AND_CHOOSE = """(async ([view, layer]) => {
 SHAPES = "plot => plot._fullLayout.shapes.filter(s => s.type === 'rect').map(s => [s.x0, s.x1, s.y0, s.y1])"
 
 
+@pytest.mark.exhaustive
 def test_a_small_head_becomes_the_large_one(person):
     with person.redrawn(person.pattern):
         person.grid.locator("[data-layer='1'][data-head='1']").click(position={"x": 20, "y": 30})
@@ -136,6 +137,7 @@ def test_a_cell_of_the_activations_selects_token_and_dimension(person):
     expect(person.chips.nth(4)).to_have_attribute("aria-selected", "true")
 
 
+@pytest.mark.exhaustive
 def test_examples_are_run_by_a_click(person):
     for name, text in reversed(EXAMPLES.items()):
         with person.redrawn(person.strip, person.prediction):
@@ -155,6 +157,7 @@ def test_a_part_of_the_overview_opens_its_tab(newcomer):
     expect(person.grid.locator("[data-layer='1'][data-head='1']")).to_have_attribute("aria-pressed", "true")
 
 
+@pytest.mark.exhaustive
 def test_the_strip_is_shaded_by_what_is_chosen(person):
     chip = person.chips.nth(2)
     expect(chip).to_have_attribute("title", re.compile("surprisal"))
@@ -165,6 +168,7 @@ def test_the_strip_is_shaded_by_what_is_chosen(person):
     expect(chip).to_have_attribute("title", re.compile("rank"))
 
 
+@pytest.mark.exhaustive
 def test_a_change_of_the_model_is_followed_and_can_be_taken_back(person):
     person.tab("Positions")
     clocks, changes = person.page.locator("#positions-clocks .plot"), person.page.locator("#changes")

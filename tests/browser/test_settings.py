@@ -147,6 +147,7 @@ def test_a_search_outlives_a_reload(newcomer):
     expect(rows(person)).to_have_count(ROWS)
 
 
+@pytest.mark.exhaustive
 def test_the_token_of_the_text_is_marked_wherever_it_ranks(person):
     for position in (0, 3, 6):
         with person.redrawn(person.prediction):
@@ -182,6 +183,7 @@ def test_small_probabilities_are_seen_on_a_logarithmic_scale(person):
     assert bar.evaluate("bar => parseFloat(bar.style.width)") > before + 5
 
 
+@pytest.mark.exhaustive
 def test_another_token_can_be_taken(person):
     row = rows(person).nth(4)
     token, chips = row.locator(".text").text_content(), person.chips.count()

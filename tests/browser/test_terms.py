@@ -42,6 +42,7 @@ def test_every_tab_explains_its_terms_once(newcomer, views):
         assert before == view.words, view.name
 
 
+@pytest.mark.exhaustive
 def test_hover_focus_and_a_tap_tell_of_this_run(person):
     terms = person.page.locator("[role=tabpanel]:visible .term")
     expect(terms.first).to_be_visible()

@@ -53,6 +53,7 @@ def play(person):
     return person.page.locator("#series .play")
 
 
+@pytest.mark.exhaustive
 def test_a_slider_goes_from_step_to_step_with_all_that_is_chosen(trained):
     trained.generate(3)
     trained.chips.nth(2).click()
@@ -75,6 +76,7 @@ def test_a_slider_goes_from_step_to_step_with_all_that_is_chosen(trained):
     assert trained.page.evaluate("document.activeElement.type") == "range"
 
 
+@pytest.mark.exhaustive
 def test_play_goes_through_the_steps_to_the_end_and_waits_for_each_picture(trained):
     trained.page.evaluate("""() => {
       window.seen = [];
@@ -112,6 +114,7 @@ def test_the_training_tab_marks_the_step_and_a_click_goes_to_another(trained):
         assert marked == step
 
 
+@pytest.mark.exhaustive
 def test_before_and_after_a_training_step_is_one_click_away(trained):
     trained.page.get_by_role("button", name="another training step").click()
     trained.expect_selected(shown="difference")

@@ -90,6 +90,7 @@ def expect_painted(person):
     assert np.abs(painted - expected)[seen].max() <= 2
 
 
+@pytest.mark.exhaustive
 def test_b_has_another_prompt_in_place_of_its_own(person):
     compare(person)
     bar = person.page.locator("#runs")
@@ -104,6 +105,7 @@ def test_b_has_another_prompt_in_place_of_its_own(person):
     expect(bar.locator(".switch")).to_be_visible()
 
 
+@pytest.mark.exhaustive
 def test_what_is_painted_is_the_difference_of_two_runs_of_the_model(person):
     compare(person)
     for name in ("A − B", "A", "B"):
@@ -149,6 +151,7 @@ def test_pictures_that_follow_no_selection_show_the_run_that_is_chosen(person):
         expect(mark).to_have_text(re.compile("^recomputed"))
 
 
+@pytest.mark.exhaustive
 def test_a_click_in_b_selects_what_stands_beside_it_in_a(person):
     compare(person)
     shown(person, "B")
@@ -189,6 +192,7 @@ def test_the_address_restores_both_runs(person, newcomer):
     expect(person.page.locator("#strip-b")).to_be_hidden()
 
 
+@pytest.mark.exhaustive
 def test_a_changed_run_is_compared_with_itself_unchanged(newcomer):
     person = newcomer().open(edits="blocks.0.attn.z.1*zero")
     person.page.locator("#runs").get_by_role("button", name="without the changes").click()
@@ -231,6 +235,7 @@ def test_a_prompt_of_nothing_changes_nothing(person):
 
 
 @pytest.mark.parametrize("width", [390, 1440, pytest.param(1024, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
 def test_two_runs_fit_the_screen(newcomer, width):
     """And so do their next tokens with the settings that the page opens with, but where the panel is narrowest."""
     person = newcomer(viewport={"width": width, "height": 844}).open(**{"b.text": OTHER})
@@ -280,6 +285,7 @@ def test_what_is_too_long_for_a_link_is_saved_and_opened(newcomer):
     assert other.state["b.checkpoint"] == "one-head"
 
 
+@pytest.mark.exhaustive
 def test_what_b_is_changed_by_is_taken_back_where_it_is_told(newcomer):
     change, own = "blocks.0.attn.z.1*zero", "blocks.1.attn.z.0*zero"
     person = newcomer().open(edits=own, **{"b.text": OTHER, "b.edits": change})

@@ -82,6 +82,7 @@ def test_a_link_to_a_change_at_the_chosen_token_shows_it(newcomer):
     expect(control(person, "head 1 of layer 1 ×")).to_have_value("0.5")
 
 
+@pytest.mark.exhaustive
 def test_a_click_with_shift_silences_one_head_more_and_shows_whether_effects_add_up(newcomer):
     person = newcomer().open("experiments", text="Then Zorb", query=1, layer=0, head=0)
     cells = person.page.locator("#experiments-heads .plot")
@@ -109,6 +110,7 @@ def test_a_click_with_shift_silences_one_head_more_and_shows_whether_effects_add
     expect_changes(person, "blocks.0.attn.z.1*zero", "blocks.0.attn.z.0*zero")
 
 
+@pytest.mark.exhaustive
 def test_parts_that_stand_in_for_one_another_are_silenced_together_by_a_click(newcomer):
     person = newcomer().open("overview", text="Once upon a time", query=3)
     person.page.get_by_role("button", name="Which parts stand in for one another?").click()

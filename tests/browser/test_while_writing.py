@@ -53,6 +53,7 @@ def test_a_move_ends_what_is_being_written(newcomer):
     assert set(person.page.evaluate("window.seen")) <= {1, 2, 3}
 
 
+@pytest.mark.exhaustive
 def test_one_thing_is_written_at_a_time(newcomer):
     person = newcomer().open(max_new_tokens=512)
     written = person.chips.and_(person.page.locator(".generated"))

@@ -12,6 +12,7 @@ MARKS = {"map": ".part .shape", "sum": ".barlayer .point path"}
 
 
 @pytest.mark.parametrize("panel", first_of(list(MARKS)))
+@pytest.mark.exhaustive
 def test_a_click_with_shift_on_the_overview_stays_and_tells(newcomer, panel):
     person = newcomer().open(view="overview")
     block = person.page.locator(f"#overview-{panel}")

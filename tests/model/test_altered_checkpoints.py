@@ -128,6 +128,7 @@ def test_a_header_that_claims_another_length(tiny_checkpoint, refused, length):
 
 @pytest.mark.parametrize("flips", [40, pytest.param(400, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.tiktoken"])
+@pytest.mark.exhaustive
 def test_flipped_bits_are_refused_or_harmless(tiny_checkpoint, name, flips):
     """Where a flip leaves a file that fits, as in the last bit of a weight, it loads."""
     path, rng, refusals = tiny_checkpoint / name, np.random.default_rng(0), 0

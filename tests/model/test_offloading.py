@@ -76,6 +76,7 @@ def test_weights_are_read_where_they_are(both):
         assert weight_of(spread, name).device.type == "cpu"
 
 
+@pytest.mark.exhaustive
 def test_every_picture_of_it_is_drawn_and_vouched_for(both):
     spread = both[1]
     trace = capture(spread, IDS)
@@ -98,6 +99,7 @@ EDITS = (
 
 
 @pytest.mark.parametrize("text", EDITS)
+@pytest.mark.exhaustive
 def test_interventions_do_the_same(both, text):
     lm, spread = both
     edits = parse_edits(text.format(other={"rmsnorm": "layernorm", "layernorm": "rmsnorm"}[lm.config.norm]))
@@ -113,6 +115,7 @@ def test_it_writes_the_same(both):
     assert CachedLogits(lm).can_decode and not CachedLogits(spread).can_decode
 
 
+@pytest.mark.exhaustive
 def test_gradients_ablations_and_patches_are_the_same(both):
     other = [*IDS[:3], 5, *IDS[4:]]
     for ask in (
@@ -127,6 +130,7 @@ def test_gradients_ablations_and_patches_are_the_same(both):
         np.testing.assert_allclose(spread, one, atol=1e-4 * np.abs(one).max())
 
 
+@pytest.mark.exhaustive
 def test_threads_wait_for_each_other(both):
     lm, spread = both
     wanted = lm(torch.tensor([IDS]))

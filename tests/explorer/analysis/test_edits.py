@@ -72,6 +72,7 @@ def log_softmax(logits):
     return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
 
 
+@pytest.mark.exhaustive
 def test_what_is_read_after_edits_is_as_much_as_what_is_read_before_them(lms, trace, style):
     """Of any two vectors x and y, what edits leave of x along y is x along what they leave of y, backwards."""
     edits = parse_edits(

@@ -56,6 +56,7 @@ def test_texts_are_read_as_the_tokenizer_reads_them(model, fable):
 
 
 @pytest.mark.parametrize("lists", PROMPT_LISTS, ids=[each.name for each in PROMPT_LISTS])
+@pytest.mark.exhaustive
 def test_a_built_in_direction_does_what_its_name_says(model, fable, lists):
     """Added it makes the one token likelier than the other after every example, taken off less likely."""
     lm, tokenizer = model
@@ -76,6 +77,7 @@ def test_a_built_in_direction_does_what_its_name_says(model, fable, lists):
             assert_allclose((found.before[i], found.after[i]), leads, atol=1e-3)
 
 
+@pytest.mark.exhaustive
 def test_what_goes_backwards_is_counted(fable):
     """Of a direction that has nothing to do with the examples each goes its own way."""
     found = effects(fable, Recipe.parse("neuron.2.7"), 2, 17, 20)

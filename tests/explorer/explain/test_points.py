@@ -123,11 +123,13 @@ def test_a_clicked_point_is_worked_out_to_what_is_told_there(name, style, length
 
 
 @pytest.mark.parametrize("name", POINTED_AT)
+@pytest.mark.exhaustive
 def test_so_it_is_of_a_single_token(name):
     check(name, fitting_run(name, length=1))
 
 
 @each_picture_and_style(run=lambda name, style: edited_trace_of(style))
+@pytest.mark.exhaustive
 def test_so_it_is_in_a_changed_run(name, style, length):
     check(name, edited_trace_of(style))
 

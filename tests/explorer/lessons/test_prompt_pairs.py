@@ -33,6 +33,7 @@ def test_each_prompt_has_the_answer_of_its_own(bundled, pair):
 
 
 @pytest.mark.parametrize("pair", first_of(PROMPT_PAIRS), ids=lambda pair: pair.name)
+@pytest.mark.exhaustive
 def test_what_decides_is_where_the_prompts_part_and_heads_carry_it_on(bundled, pair):
     contrast = contrast_of(bundled, pair)
     args = contrast.lm, contrast.clean_ids, contrast.corrupted_ids, contrast.answer, contrast.wrong

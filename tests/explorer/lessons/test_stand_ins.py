@@ -16,6 +16,7 @@ def model():
     return load_checkpoint("llama-fables")
 
 
+@pytest.mark.exhaustive
 def test_three_heads_copy_a_name_and_none_alone_is_missed(model):
     lm, tokenizer = model
     trace = capture(lm, tokenizer.encode(EXAMPLES["copy a name"]), tokenizer=tokenizer)
@@ -34,6 +35,7 @@ def test_three_heads_copy_a_name_and_none_alone_is_missed(model):
         assert shares[trace["logits"][last].argmax()] / shares.sum() == pytest.approx(left, abs=1e-3)
 
 
+@pytest.mark.exhaustive
 def test_what_is_changed_already_stays_so(model):
     lm, tokenizer = model
     trace = capture(lm, tokenizer.encode("The fox"), parse_edits("blocks.0.attn.z.1*zero"), tokenizer=tokenizer)

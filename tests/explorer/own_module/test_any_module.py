@@ -117,6 +117,7 @@ def test_what_is_not_there_is_a_sentence(bloom, parts, told):
         trace_module(bloom, IDS, parts)
 
 
+@pytest.mark.exhaustive
 def test_a_module_that_fails_is_a_sentence(bloom):
     with pytest.raises(UserError, match="The module fails on 1 tokens: IndexError"):
         trace_module(bloom, [70], STREAM)

@@ -50,6 +50,7 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.exhaustive
 def test_the_line_that_a_student_types():
     command = [sys.executable, "-m", "explorer.diagnose", f"{COURSE}:TransformerLM"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=COURSE.parent.parent)
@@ -58,6 +59,7 @@ def test_the_line_that_a_student_types():
 
 
 @pytest.mark.parametrize("weights", ["weights.pt", "weights.safetensors"])
+@pytest.mark.exhaustive
 def test_sizes_are_read_off_the_weights(folder, capsys, weights):
     given = ["--weights", str(folder / weights), "--config", "num_heads=4", "context_length=20"]
     assert main([f"{folder}/mine.py:Mine", *given]) == 1

@@ -162,6 +162,7 @@ def test_another_model_has_nothing_of_it(library, asked):
     assert "≠" not in "".join(part.told for part in shown(library, other, "overview").draw(OVERVIEW.panels[0]).parts)
 
 
+@pytest.mark.exhaustive
 def test_the_tab_is_there_only_where_the_app_was_started_with_a_module(library):
     def tabs(library, checkpoint):
         page = Page(library, checkpoint)
@@ -173,12 +174,14 @@ def test_the_tab_is_there_only_where_the_app_was_started_with_a_module(library):
     assert tabs(Library("cpu"), "llama-fables") == usual
 
 
+@pytest.mark.exhaustive
 def test_an_address_of_the_tab_opens_another_where_there_is_none(library):
     state = {"checkpoint": "llama-fables", "text": "Once upon", "view": "own_module"}
     assert Opening(Runs(library)).restored(state).selection.view == "own_module"
     assert Opening(Runs(Library("cpu"))).restored(state).selection.view == Selection.view
 
 
+@pytest.mark.exhaustive
 def test_a_difference_without_bounds_is_drawn(file):
     library = Library("cpu")
     opened(parse_arguments(["--module", f"{file}:Infinite"]), library)
@@ -188,6 +191,7 @@ def test_a_difference_without_bounds_is_drawn(file):
     assert json.dumps(view_contents(view, True, 0) | view_contents(view, True, 1), allow_nan=False)
 
 
+@pytest.mark.exhaustive
 def test_what_cannot_be_shown_is_a_sentence(file):
     with pytest.raises(UserError, match="too small for any text"):
         opened(parse_arguments(["--module", f"{file}:Mine", "--config", "vocab_size=99"]), Library("cpu"))
@@ -198,6 +202,7 @@ def test_what_cannot_be_shown_is_a_sentence(file):
         opened(parse_arguments(["--module", f"{file.parent}/llama.py:llama-fables"]), Library("cpu"))
 
 
+@pytest.mark.exhaustive
 def test_a_vocabulary_of_its_own_is_read_by_bytes(file):
     library = Library("cpu")
     opened(parse_arguments(["--module", f"{file}:Mine", "--config", "vocab_size=300"]), library)

@@ -29,6 +29,7 @@ def test_a_planted_slip_is_named_with_its_place(name):
 
 
 @pytest.mark.parametrize("name", UNEXPLAINED)
+@pytest.mark.exhaustive
 def test_what_is_no_known_slip_is_told_as_unexplained(name):
     plant, seen_at = UNEXPLAINED[name]
     report = diagnose(plant(course_model()))
@@ -37,6 +38,7 @@ def test_what_is_no_known_slip_is_told_as_unexplained(name):
     assert "not explained" in str(report)
 
 
+@pytest.mark.exhaustive
 def test_what_is_not_explained_is_narrowed_by_what_the_attention_still_has():
     plant, _seen_at = UNEXPLAINED["temperature of 0.9"]
     assert diagnose(plant(course_model())).differences[0].equal_to == "blocks.0.attn.k_rot"
@@ -53,6 +55,7 @@ def test_what_is_not_explained_is_narrowed_by_what_the_attention_still_has():
         ("heads split by a view", "mask after the softmax"),
     ],
 )
+@pytest.mark.exhaustive
 def test_two_slips_are_found_one_after_the_other(one, other):
     def both(model):
         for name in (one, other):

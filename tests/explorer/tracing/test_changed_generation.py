@@ -52,6 +52,7 @@ def generation_edits() -> Iterator:
 
 
 @pytest.mark.parametrize(("style", "text"), list(generation_edits()))
+@pytest.mark.exhaustive
 def test_with_and_without_a_cache_the_edited_logits_are_those_of_the_capture(lms, style, text):
     lm, edits = lms[style], tuple(edit.of_prompt(range(100, 100 + PROMPT)) for edit in parse_edits(text))
     cached, uncached = CachedLogits(lm), UncachedLogits(lm)

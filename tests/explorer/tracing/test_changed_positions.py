@@ -66,6 +66,7 @@ def test_learned_positions_end_with_their_table(lms):
 
 @pytest.mark.parametrize("theta", [1, 500, 1e6])
 @pytest.mark.parametrize("scaling", SCALINGS, ids=lambda scaling: scaling and scaling.kind)
+@pytest.mark.exhaustive
 def test_another_base_is_a_model_built_with_it(lms, theta, scaling):
     lm = rebuilt(lms["rope"], rope_scaling=scaling)
     assert_same(run(lm, f"rope.angles*base*{theta}"), run(rebuilt(lm, rope_theta=theta)))

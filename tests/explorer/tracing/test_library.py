@@ -262,6 +262,7 @@ def test_its_memory_is_counted(tiny_checkpoint):
     assert memory["models_limit"] == library_module.MOST_MODEL_BYTES
 
 
+@pytest.mark.exhaustive
 def test_a_model_that_is_let_go_is_gone_whatever_was_asked_of_it(tiny_checkpoint):
     shutil.copytree(tiny_checkpoint, tiny_checkpoint.with_name("b"))
     library = Library("cpu", most_model_bytes=0, most_bytes_of_a_trace=0)

@@ -114,6 +114,7 @@ def continued(library: Library):
 
 
 @pytest.mark.parametrize("use", first_of([shown, explored, generated, predicted, continued]))
+@pytest.mark.exhaustive
 def test_an_evicted_model_is_gone_whatever_it_was_used_for(tiny_checkpoint, use):
     shutil.copytree(tiny_checkpoint, tiny_checkpoint.with_name("other"))
     library = Library("cpu", most_model_bytes=1)

@@ -140,6 +140,7 @@ def test_a_scan_over_layers_keeps_what_it_asks_for_though_the_blocks_are_gone(ti
     assert runs == list(range(len(tiny_lm.blocks)))
 
 
+@pytest.mark.exhaustive
 def test_what_was_looked_at_goes_with_the_pass(tiny_lm):
     some, other = (capture(tiny_lm, IDS[:length], most_bytes=0) for length in (5, 7))
     some["blocks.0.attn.pattern"], other["blocks.1.attn.pattern"]
@@ -172,6 +173,7 @@ def test_no_hook_stays_and_no_edit(tiny_lm):
     assert_array_equal(capture(tiny_lm, IDS)["logits"], plain["logits"])
 
 
+@pytest.mark.exhaustive
 def test_once_the_model_is_gone_what_was_kept_is_there_and_the_rest_is_told(tiny_config):
     lm = TransformerLM(tiny_config).eval()
     some = pickle.loads(pickle.dumps(capture(lm, IDS, most_bytes=0)))

@@ -101,6 +101,7 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_fetched(opening, 
     assert all("/resolve/" not in path for path in hub.asked)
 
 
+@pytest.mark.exhaustive
 def test_a_download_ends_with_whoever_waited_for_it(opening, hub):
     hub.pause = lambda: time.sleep(0.02)
     queue = JobQueue(patience=60)
@@ -154,6 +155,7 @@ def test_files_that_were_written_anew_are_compared_anew(tiny_checkpoint, folder,
     assert not opening.agreement(name).holds
 
 
+@pytest.mark.exhaustive
 def test_what_is_gone_from_this_machine_is_fetched_anew(opening, hub, tmp_path):
     for _ in range(2):
         queue, job = JobQueue(patience=60), opening.job(NAME)

@@ -57,6 +57,7 @@ def test_a_changed_run_has_its_changes_and_what_it_would_be_without(lms, style, 
         assert_array_equal(after.baseline[name], plain[name], err_msg=name)
 
 
+@pytest.mark.exhaustive
 def test_once_the_model_is_gone_it_says_what_it_lacks_and_another_with_its_weights_has_it(tiny_config, tmp_path):
     lm = TransformerLM(tiny_config).eval()
     weights = {name: weight.clone() for name, weight in lm.state_dict().items()}
@@ -129,6 +130,7 @@ def saved(tiny_lm, tiny_tokenizer, tmp_path):
 
 
 @pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in BAD.items() for text in texts])
+@pytest.mark.exhaustive
 def test_metadata_that_makes_no_run(saved, name, text):
     values, metadata, path = saved
     metadata = {**metadata, name: text}

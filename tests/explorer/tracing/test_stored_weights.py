@@ -71,6 +71,7 @@ def large(tiny_config) -> TransformerLM:
     return lm.requires_grad_(False)
 
 
+@pytest.mark.exhaustive
 def test_no_table_is_copied_whole_by_what_reads_it(large, monkeypatch):
     monkeypatch.setattr(matrices, "MOST_BYTES", 1 << 20)
     read, trace = [], capture(large, [1, 2, 3])
@@ -94,6 +95,7 @@ def test_no_table_is_copied_whole_by_what_reads_it(large, monkeypatch):
     assert peak < 8 * 50_000 * 3 * 6 + (8 << 20) < 4 * table  # some arrays of logits, and parts
 
 
+@pytest.mark.exhaustive
 def test_every_picture_of_one_layer_reads_no_table_whole(large, monkeypatch):
     monkeypatch.setattr(matrices, "MOST_BYTES", 1 << 20)
     monkeypatch.setattr(StoredMatrix, "__array__", lambda *args, **options: pytest.fail("a matrix was copied as it is"))

@@ -79,6 +79,7 @@ def test_nothing_is_read_of_a_model_of_which_nothing_is_known(tiny_lm):
     assert capture(tiny_lm, [1, 2]).at_steps() == {}
 
 
+@pytest.mark.exhaustive
 def test_a_library_that_nobody_holds_is_gone(series):
     library = Library("cpu")
     lm, trace = library.held(name(4), (3, 1))

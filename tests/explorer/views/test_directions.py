@@ -37,6 +37,7 @@ def test_every_cell_is_the_cosine_with_the_direction(trace):
         assert tells(p.told, p.value) and p.change == {"query": int(p.x), "layer": max(0, int(p.y) - 1)}
 
 
+@pytest.mark.exhaustive
 def test_examples_are_sorted_and_each_is_a_run_of_its_own(lms, trace, style, tiny_tokenizer):
     selection = Selection(direction="neuron.1.7", query=9, target=3, rival=2, layer=1)
     order = np.argsort(-trace["logits"][9], kind="stable")
@@ -74,6 +75,7 @@ def test_rows_frame_and_scale_are_those_of_the_stream(trace):
 
 
 @pytest.mark.parametrize("rival", [0, 2])
+@pytest.mark.exhaustive
 def test_a_bar_is_of_the_example_that_it_names(lms, trace, style, tiny_tokenizer, rival):
     """Without a rival, of the likeliest other token."""
     selection = Selection(direction="neuron.1.7", query=9, target=1, rival=rival, layer=1)

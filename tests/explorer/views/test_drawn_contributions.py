@@ -94,6 +94,7 @@ def found_at_baseline(look: Look) -> float:
 
 
 @pytest.mark.parametrize("style", PRE_NORM)
+@pytest.mark.exhaustive
 def test_how_far_the_methods_agree_is_said_of_each_with_the_knock_out(look, style):
     seen = look(style)
     rows = {bars[0].words.partition(": ")[2]: [bar.value for bar in bars[:9]] for bars in contributions(seen)}

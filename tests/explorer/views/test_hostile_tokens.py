@@ -45,6 +45,7 @@ def hostile_texts(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.exhaustive
 def test_no_token_is_part_of_a_template(name):
     """Plotly fills in what stands in %{braces}, in a token too."""
     trace, (_, panel) = fitting_run(name), PANELS[name]

@@ -46,6 +46,7 @@ def test_every_view_is_at_most_three_megabytes(large, view):
     assert sum(sizes.values()) <= MOST_BYTES, sizes
 
 
+@pytest.mark.exhaustive
 def test_a_head_of_a_thousand_tokens_and_all_heads_as_a_sheet(large):
     lm, trace = large
     attention = next(view for view in VIEWS if view.name == "attention")

@@ -49,6 +49,7 @@ def test_the_long_ones_wait_to_be_asked_for(waiting):
     assert set(waiting) == LONG
 
 
+@pytest.mark.exhaustive
 def test_each_tells_how_far_it_is_and_leaves_the_model_alone_between_pieces(lms, style, waiting):
     lm = lms[style]
     for name, job in waiting.items():

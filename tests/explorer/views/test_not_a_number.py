@@ -41,6 +41,7 @@ def with_spoiled(trace: Trace, name: str, spoil) -> Trace:
 
 @pytest.mark.parametrize("spoil", [one_of, pytest.param(all_of, marks=pytest.mark.exhaustive)])
 @each_panel_and_style()
+@pytest.mark.exhaustive
 def test_every_picture_is_drawn(name, style, length, spoil):
     """Whichever of the values it is drawn from holds them."""
     panel, run = PANELS[name][1], run_of(name, style, length)
@@ -71,6 +72,7 @@ def test_no_direction_is_told_of_what_is_not_a_number():
     assert np.isnan(found.points).all() and np.isnan(found.shares).all() and not found.directions.any()
 
 
+@pytest.mark.exhaustive
 def test_what_is_not_a_number_is_not_told_to_be_the_same():
     trace = edited_trace_of("rope")
     logits = trace["logits"].copy()

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
+import pytest
 from numpy.testing import assert_allclose
 
 from explorer.state.selection import Selection
@@ -44,6 +45,7 @@ def sent(picture) -> list:
 
 
 @each_panel_and_style()
+@pytest.mark.exhaustive
 def test_every_panel_is_drawn_and_vouched_for(name, style, length):
     _view, panel = PANELS[name]
     whole = run_of(name, style, length)

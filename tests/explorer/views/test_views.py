@@ -183,6 +183,7 @@ def test_what_cells_say_stands_where_their_values_do(name):
 
 
 @every_panel
+@pytest.mark.exhaustive
 def test_the_same_question_draws_the_same_picture(name):
     trace, (_, panel) = fitting_run(name), PANELS[name]
     first, second = (sent(panel.draw(subject(panel, trace), selections(trace)[-1])) for _ in range(2))
@@ -190,6 +191,7 @@ def test_the_same_question_draws_the_same_picture(name):
 
 
 @every_panel
+@pytest.mark.exhaustive
 def test_what_is_drawn_once_is_the_same_whatever_is_selected(name):
     trace, (_, panel) = fitting_run(name), PANELS[name]
     if name == "positions-wavelengths":

@@ -53,6 +53,7 @@ def test_nothing_is_changed_at_the_defaults(trace):
 
 
 @pytest.mark.parametrize("style", first_of(list(STYLES)))
+@pytest.mark.exhaustive
 def test_every_view_offers_amounts_that_can_be(trace_of, lms, style):
     what_ifs = [what_if for view in VIEWS for what_if in view.what_ifs]
     assert what_ifs

@@ -93,6 +93,7 @@ def test_explore_uses_the_last_part_of_a_long_prompt_and_says_so(client, model):
 @pytest.mark.parametrize(
     "prompt", ["a\x00b\x07", "👨‍👩‍👧", "<img src=x onerror=alert(1)>", "${7*7}{{7*7}}", "<|endoftext|>", "שלום", "Z̴̙͎a̷̟͠"]
 )
+@pytest.mark.exhaustive
 def test_explore_reads_any_text_as_it_is(client, model, prompt):
     told = client.predict(prompt, api_name="/explore")
     assert model[1].decode(told["ids"]) == prompt
@@ -130,6 +131,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("endpoint", "refused"), in_turn(["/explore", "/generate"], REFUSED), ids=str)
+@pytest.mark.exhaustive
 def test_a_prompt_or_checkpoint_that_is_none_is_refused_in_a_sentence(client, endpoint, refused):
     arguments, why = refused
     with pytest.raises(AppError, match=why):

@@ -123,6 +123,7 @@ class OffsetRMSNorm(RMSNorm):
 @pytest.mark.parametrize("norm_placement", CHOICES["norm_placement"])
 @pytest.mark.parametrize("norm", [MaxNorm, OffsetRMSNorm])
 @torch.inference_mode()
+@pytest.mark.exhaustive
 def test_a_norm_it_does_not_know_is_used_as_it_is(make_lm, token_ids, monkeypatch, norm, norm_placement):
     monkeypatch.setitem(NORMS, "another", norm)
     monkeypatch.setitem(CHOICES, "norm", (*CHOICES["norm"], "another"))

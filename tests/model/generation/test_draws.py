@@ -20,6 +20,7 @@ def test_draws_come_as_often_as_their_probabilities():
     assert chi_square(counts, sampling_distribution(logits, 1.0)) > 43.8  # fine enough to tell 0.9 from 1.0
 
 
+@pytest.mark.exhaustive
 def test_draws_come_as_often_as_their_probabilities_with_all_settings():
     """As above; six of twenty tokens are kept, so 5 degrees of freedom: 20.5 once in a thousand times."""
     logits = np.random.default_rng(3).normal(size=20)

@@ -120,9 +120,16 @@ def test_nothing_is_drawn_at_random_on_the_way(saved, kind, monkeypatch):
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_a_config_that_claims_more_layers_than_there_are_is_refused_at_once(saved):
+@pytest.mark.parametrize(
+    ("claimed", "sentence"),
+    [
+        (10**8, "num_hidden_layers must be at most 10,000, got 100,000,000"),
+        (10**4, r"its weights lack blocks\.3\.attn\.q_proj\.weight"),
+    ],
+)
+def test_a_config_that_claims_more_layers_than_there_are_is_refused_at_once(saved, claimed, sentence):
     _model, folder = saved("Llama 2")
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 10**8}))
-    with pytest.raises(ValueError, match=r"its weights lack blocks\.3\.attn\.q_proj\.weight"):
+    (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": claimed}))
+    with pytest.raises(ValueError, match=sentence):
         load_checkpoint(folder)

@@ -22,6 +22,7 @@ def files(tmp_path) -> Path:
 
 
 @pytest.mark.parametrize("use_cache", [True, False])
+@pytest.mark.exhaustive
 def test_it_writes_what_llama2c_writes(use_cache):
     lm, tokenizer = load_checkpoint(MODEL)
     ids = [*tokenizer.beginning, *tokenizer.encode("Once upon a time")]

@@ -45,6 +45,7 @@ def saved(folder: Path, family: str, dtype: torch.dtype, **smaller) -> Path:
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux, which counts the peak")
 @pytest.mark.parametrize(("family", "dtype"), [("Llama", torch.bfloat16), ("GPT2", torch.float32)])
+@pytest.mark.exhaustive
 def test_no_second_copy_of_the_weights(tmp_path, family, dtype):
     """All that is resident counts, mapped files too: 1.03 to 1.07 times were measured, and 1.37 where matrices were
     turned and what that freed was not handed back."""

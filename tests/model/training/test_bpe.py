@@ -19,6 +19,7 @@ def random_text(num_words: int, seed: int) -> str:
     return " ".join(map("".join, words)) + "."
 
 
+@pytest.mark.exhaustive
 def test_every_merge_is_of_a_most_frequent_pair():
     """Counted anew before every merge."""
     text = "aaaa aaa aa banana bandana " + random_text(200, seed=4)

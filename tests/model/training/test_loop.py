@@ -121,6 +121,7 @@ def test_the_style_and_the_initialisation_are_those_asked_for(options):
     assert lm.blocks[0].ffn.up_proj.weight.std().item() == pytest.approx(0.02, rel=0.2)
 
 
+@pytest.mark.exhaustive
 def test_snapshots_are_checkpoints_that_share_a_tokenizer(options, checkpoints_folder):
     train(replace(options, snapshots=4))
     names = [f"trained/step-{step:06d}" for step in (0, 1, 6, 40)]

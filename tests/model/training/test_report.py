@@ -24,6 +24,7 @@ def test_a_report_holds_loss_heads_and_samples(options, validation):
     assert text.count("> **Once upon a time**") == 1
 
 
+@pytest.mark.exhaustive
 def test_a_series_is_reported_snapshot_by_snapshot(options, validation):
     train(replace(options, snapshots=3))
     table, svg = series_report([name for name in list_checkpoints() if "/" in name], validation)

@@ -46,6 +46,7 @@ def curve(folder: Path) -> list[dict]:
     ("step", "optimizer"),
     [(37, "muon"), *(pytest.param(*case, marks=pytest.mark.exhaustive) for case in KILLED)],
 )
+@pytest.mark.exhaustive
 def test_a_run_that_was_killed_goes_on_as_if_it_had_not_been(options, checkpoints_folder, killed_at, optimizer, step):
     """With dropout and copy windows, so that every generator counts."""
     options = replace(options, optimizer=optimizer, evaluate_every=10, copy_fraction=0.3, copy_from=0.1)

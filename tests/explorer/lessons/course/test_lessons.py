@@ -38,6 +38,7 @@ def test_a_step_can_be_asked_and_has_one_truth(look_at, lesson, number):
 
 
 @pytest.mark.parametrize(("lesson", "number"), STEPS)
+@pytest.mark.exhaustive
 def test_what_a_step_points_out_is_there(look_at, lesson, number):
     step, look = lesson.step(number), look_at(lesson, number)
     assert step.state["view"] and step.title

@@ -114,6 +114,7 @@ def test_a_question_tells_nothing_of_the_truth(plain, kind):
 
 
 @pytest.mark.parametrize("kind", ASKS)
+@pytest.mark.exhaustive
 def test_a_hundred_times_the_same(look_at, kind):
     lesson = lesson_of("a", written(ASKS[kind][0]))
     replies = (right_reply(kind, look_at(lesson)), None)

@@ -80,6 +80,7 @@ def test_each_layer_of_a_narrow_page_is_below_the_one_before_and_as_high():
         assert plan.size[0] == WIDTH and plan.size[1] > layers * plan.block
 
 
+@pytest.mark.exhaustive
 def test_a_finger_finds_every_part_of_a_narrow_page(diagram):
     """Rotations, norms and additions are smaller than the others, with nothing beside them."""
     for part in diagram.parts:

@@ -7,6 +7,7 @@ from tests.drawn import tells
 from .pictures import INTO, PANEL, near, point_of
 
 
+@pytest.mark.exhaustive
 def test_a_bar_is_a_neuron_and_a_click_takes_it(two):
     picture = two.picture("neurons")
     patches, order = picture.layout["meta"]["changes"], picture.parts[0]["customdata"]

@@ -71,6 +71,7 @@ OTHERWISE = [
 
 @pytest.mark.parametrize("change", OTHERWISE, ids=str)
 @pytest.mark.parametrize("part", [0, 1])
+@pytest.mark.exhaustive
 def test_another_question_is_another(endpoints, state, made, change, part):
     endpoints.kept_answer("view", state, part)
     made.clear()

@@ -28,6 +28,7 @@ def opened(view, trace: Trace) -> OpenView:
 
 @every_view
 @pytest.mark.parametrize("trace_of", [trace_of, edited_trace_of], ids=["plain", "changed"])
+@pytest.mark.exhaustive
 def test_where_its_model_is_there_it_is_drawn_as_before(view, trace_of, tmp_path):
     before = trace_of("rope", 12)
     after = Trace.load(before.save(tmp_path / "run.safetensors"))
@@ -50,6 +51,7 @@ def alone(request, tmp_path_factory) -> Trace:
 
 
 @every_view
+@pytest.mark.exhaustive
 def test_without_its_model_each_panel_is_drawn_or_says_what_it_needs(view, alone):
     shown = opened(view, alone)
     for part in range(3):

@@ -13,6 +13,7 @@ CONTEXT = 32
 
 @pytest.mark.parametrize("num_tokens", [CONTEXT - 1, CONTEXT, CONTEXT + 1, CONTEXT + 9, 3 * CONTEXT + 5])
 @pytest.mark.parametrize("settings", [{"temperature": 0.0}, {"temperature": 1.5, "top_k": 0, "seed": 11}], ids=str)
+@pytest.mark.exhaustive
 def test_page_api_and_generate_read_a_long_prompt_by_one_rule(opening, library, num_tokens, settings):
     """Each continues it with the same tokens, the page wherever it looks on the way."""
     rng = random.Random(num_tokens)

@@ -12,6 +12,7 @@ from explorer.state.settings import PUBLIC_LIMITS
 from explorer.tracing.library import Library
 from explorer.web.page import Page
 
+pytestmark = pytest.mark.exhaustive
 LIMITS = replace(PUBLIC_LIMITS, tokens=5, prompts=3)
 
 

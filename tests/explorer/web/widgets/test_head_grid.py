@@ -73,6 +73,7 @@ def test_many_large_patterns_are_small_enough_to_send():
 
 @pytest.mark.parametrize("tokens", [128, pytest.param(1024, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.exhaustive
 def test_a_thousand_heads_are_a_megabyte_and_made_a_layer_at_a_time(signed, tokens):
     there = []
 
