@@ -33,7 +33,8 @@ class KVCache:
         keys, values = self.entries[layer].unbind(0)  # (B, G, C, d) each
         keys[..., self.length : end, :] = k
         values[..., self.length : end, :] = v
-        return keys[..., :end, :], values[..., :end, :]
+        # Of a model spread over several GPUs, layers compute elsewhere than the cache lies.
+        return keys[..., :end, :].to(k.device), values[..., :end, :].to(v.device)
 
     def extend(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Make room for one more position of a single sequence; layer by layer, what to fill and what to read.

@@ -8,9 +8,11 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.errors import ModelError
+from model.freed_memory import give_back
 from model.layers.position_table import PositionTable
 from model.transformer_lm import TransformerLM
 
+GIVE_BACK_AFTER = 16 << 20  # bytes of weights
 MOST_TABLE = 1 << 26  # numbers of a table of positions: a million positions of heads 128 wide
 
 
@@ -68,10 +70,14 @@ def model_of(
             )
         table.fill(torch.device("cpu"))
     placement.begin(lm, dtype)
-    kept = {}
+    kept, read = {}, 0
     for name, weight in weights:
-        kept[name] = placement.keep(name, weight)
+        kept[name], read = placement.keep(name, weight), read + weight.nbytes
         del weight  # before the next is read
+        if read >= GIVE_BACK_AFTER:  # else what was turned or converted leaves holes, a third of the weights
+            read = 0
+            give_back()
+    give_back()
     lm.load_state_dict(kept, strict=False, assign=True)
     if config.tie_embeddings:
         lm.lm_head.weight = lm.token_embedding.weight

@@ -111,9 +111,9 @@ def attribution(trace: Trace, position: int, token_id: int, rival_id: int | None
         block = f"blocks.{layer}.attn"
         z, table = value(f"{block}.z"), weights[f"{block}.o_proj.weight"][:]  # (H, d), (D, H d)
         bias = weights.get(f"{block}.o_proj.bias", np.zeros_like(read))
-        written = table @ z.reshape(-1) + bias
-        out = before(f"{block}.out", read, lambda: written)  # (D,)
-        heads[layer] = (z * (out @ table).reshape(z.shape)).sum(-1)
+        out = before(f"{block}.out", read, lambda: table @ z.reshape(-1) + bias)  # (D,)
+        columns = np.einsum("k,ki->i", out, table)  # unlike `@`, without a copy of the table in float64
+        heads[layer] = (z * columns.reshape(z.shape)).sum(-1)
         biases[layer] = bias @ out
 
     def of_feed_forward(layer: int, read: np.ndarray) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from explorer.analysis.attribution import Attribution, attribution
 from explorer.analysis.edits import as_edited
+from explorer.analysis.kept import kept_by_trace
 from explorer.analysis.norms import added_of, norm_scale
 from explorer.analysis.residual import stages
 from explorer.architecture.layout import SUBLAYERS
@@ -37,6 +38,7 @@ class Overview:
     parts: Attribution
 
 
+@kept_by_trace
 def overview(trace: Trace, position: int, token_id: int, rival_id: int | None = None) -> Overview:
     """Of the run at `position` and the logit of a token after it, less that of its rival if there is one."""
     config, layers = trace.config, range(trace.config.num_layers)

@@ -16,7 +16,6 @@ from explorer.tracing import jobs, lent_gpu
 from explorer.tracing.capture import offered
 from explorer.tracing.diagnosis import load_report
 from explorer.tracing.donation import ready
-from explorer.tracing.freed_memory import give_back
 from explorer.tracing.lru import LRU
 from explorer.tracing.memory_left import bytes_of_weights, check_room
 from explorer.tracing.models import Offer, identity_of, named, offer
@@ -27,6 +26,7 @@ from explorer.tracing.training import training_of
 from explorer.tracing.translation import translated
 from explorer.tracing.work import go_on
 from model.checkpoint import CheckpointError, checkpoint_folder, load_checkpoint, version
+from model.freed_memory import give_back
 from model.offloading import Device
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM

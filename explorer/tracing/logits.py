@@ -50,6 +50,7 @@ class Logits:
     ):
         self.shape = len(token_ids), vocab_size
         self.rows, self._row, self._token_ids = rows, row, np.array(token_ids)
+        self._sorted: tuple[int | None, np.ndarray] = None, np.empty(0, int)  # of the position last asked for
 
     def at(self, position: int) -> np.ndarray:
         """(V,), not to be written to; IndexError where there is no such position."""
@@ -65,8 +66,12 @@ class Logits:
         return np.array(found, np.float32).reshape(ids.shape)
 
     def top(self, count: int, position: int) -> np.ndarray:
-        """Ids of the likeliest tokens after a position, likeliest first; of equal ones the lower id first."""
-        return np.argsort(-self.at(position), kind="stable")[:count]
+        """Ids of the likeliest tokens after a position, likeliest first; of equal ones the lower id first; not to be
+        written to."""
+        place, order = self._sorted
+        if place != position:
+            place, order = self._sorted = position, np.argsort(-self.at(position), kind="stable")
+        return order[:count]
 
     def rank(self, token_id: int, position: int) -> int:
         """Of a token after a position: 1 for the likeliest; of equal ones the lower id comes first."""

@@ -8,19 +8,18 @@ from functools import lru_cache
 import torch
 
 from explorer.architecture.token_axes import token_axes
+from explorer.state.interventions.axes import HEADS, KV_HEADS, axis
 from explorer.tracing.hooks import hooked
 from model.config import ModelConfig
-from model.counting import num_parameters
 from model.transformer_lm import TransformerLM
 
 BYTES_A_NUMBER = 4  # float32
-FEW_PARAMETERS = 20_000_000
 LOOKED_AT_FIRST = ("attn.z", "attn.out", "resid_mid", "ffn.out")  # of those of a size: what the map of the model reads
 
 
 def tap_shapes(config: ModelConfig, num_tokens: int) -> dict[str, tuple[int, ...]]:
     """Name -> shape, without a batch axis, of every value of a pass over so many tokens, in the order of the pass."""
-    return {name: _of_tokens(name, shape, num_tokens) for name, shape in _shapes_of_one_token(config).items()}
+    return {name: _shape(config, name, num_tokens) for name in _names(config)}
 
 
 def trace_bytes(config: ModelConfig, num_tokens: int) -> int:
@@ -50,32 +49,27 @@ def worth_keeping(config: ModelConfig, num_tokens: int, most_bytes: float, but: 
     return found
 
 
-def _of_tokens(name: str, shape: tuple[int, ...], num_tokens: int) -> tuple[int, ...]:
-    sizes = list(shape)
-    for axis in token_axes(name):
-        sizes[axis] = num_tokens
-    return tuple(sizes)
+def _shape(config: ModelConfig, name: str, num_tokens: int) -> tuple[int, ...]:
+    parts = axis(name)
+    if parts not in (HEADS, KV_HEADS):
+        return num_tokens, parts.size(config)
+    is_of_pairs = token_axes(name) == (-2, -1)
+    return parts.size(config), num_tokens, num_tokens if is_of_pairs else config.d_head
 
 
 @lru_cache(16)
-def _shapes_of_one_token(config: ModelConfig) -> dict[str, tuple[int, ...]]:
-    """Found by a pass of a single block: all blocks are alike. Of a large model one without memory, for which PyTorch
-    first imports its compiler, in seconds."""
-    of_one = replace(config, num_layers=1)
-    with torch.device("cpu" if num_parameters(of_one) < FEW_PARAMETERS else "meta"):
-        lm = TransformerLM(of_one).eval()
-        ids = torch.zeros(1, 1, dtype=torch.long)
-    names, found = {module: name for name, module in lm.taps.items()}, {}
+def _names(config: ModelConfig) -> tuple[str, ...]:
+    """Of all values in the order of a pass: that of one as narrow as can be over one token, as all blocks are alike.
 
-    def note(module, inputs, output):
-        found[names[module]] = tuple(output.shape[1:])
-
-    with hooked(names, note), torch.inference_mode():
-        lm(ids)
-    of_block = {name.removeprefix("blocks.0."): found[name] for name in found if name.startswith("blocks.0.")}
-    first = list(found).index(next(name for name in found if name.startswith("blocks.0.")))
-    outside = [(name, shape) for name, shape in found.items() if not name.startswith("blocks.0.")]
-    blocks = [
-        (f"blocks.{layer}.{name}", shape) for layer in range(config.num_layers) for name, shape in of_block.items()
-    ]
-    return dict([*outside[:first], *blocks, *outside[first:]])
+    On the meta device, where no weights are needed, operations are Python's, whose modules take two seconds to import.
+    """
+    narrow = {"d_model": 2 * config.num_heads, "head_dim": 2, "rotary_dim": None, "d_ff": 1, "vocab_size": 1}
+    with torch.random.fork_rng(devices=()):  # nobody notices that its weights are drawn
+        lm = TransformerLM(replace(config, num_layers=1, **narrow)).eval()
+    names, found = {module: name for name, module in lm.taps.items()}, []
+    with hooked(names, lambda module, inputs, output: found.append(names[module])), torch.inference_mode():
+        lm(torch.zeros(1, 1, dtype=torch.long))
+    of_block = [name.removeprefix("blocks.0.") for name in found if name.startswith("blocks.0.")]
+    first = found.index(f"blocks.0.{of_block[0]}")
+    blocks = [f"blocks.{layer}.{name}" for layer in range(config.num_layers) for name in of_block]
+    return *found[:first], *blocks, *found[first + len(of_block) :]

@@ -9,9 +9,9 @@ from model.kv_cache import KVCache
 from model.layers.softcap import softcap
 from model.transformer_lm import TransformerLM
 
-# Bytes of a model whose matrices are: up to GPT-2 small's. Its step takes 1.4 times as long with its own, which copies
-# take as long to make as some 40 tokens save; but every text that is being written has copies of its own.
-MOST_COPIED = 512 << 20
+# Bytes of a model whose matrices are: those of a larger one are read as fast as they are laid out, and copies take as
+# long to make as dozens of tokens, for every text that is being written.
+MOST_COPIED = 64 << 20
 
 
 class IncrementalDecoder:

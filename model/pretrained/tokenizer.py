@@ -154,7 +154,7 @@ def of_marked_spaces(piece: str) -> bytes:
 
 def of_visible_bytes(piece: str) -> bytes:
     """Of a byte-level vocabulary."""
-    return bytes(BYTE_OF[character] for character in piece)
+    return bytes(map(BYTE_OF.__getitem__, piece))
 
 
 def read_tokenizer(folder: Path, vocab_size: int, ends: Sequence[int]) -> PretrainedTokenizer:

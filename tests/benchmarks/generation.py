@@ -12,17 +12,19 @@ import time
 import torch
 
 from model import TransformerLM, generate
-from tests.benchmarks.models import bundled, prompt, reference
+from tests.benchmarks.models import bundled, gpt2_small, prompt, reference
 from tests.benchmarks.timing import alternate
-from tests.hugging_face import as_llama
+from tests.hugging_face import as_gpt2, as_llama
 
 PROMPT_TOKENS, NEW_TOKENS = 16, 64
 SETTINGS = {"temperature": 0.8, "top_k": 40}
+MODELS = {"d256": reference, "bundled": bundled, "gpt2": gpt2_small}
 SOME = 32  # tokens whose costs are averaged
 
 
 def contestants(lm: TransformerLM) -> dict:
-    llama, ids = as_llama(lm), prompt(lm, PROMPT_TOKENS)
+    is_gpt2 = lm.config.position == "learned"
+    other, ids = (as_gpt2 if is_gpt2 else as_llama)(lm), prompt(lm, PROMPT_TOKENS)
     tied = lm.config.tie_embeddings
     matrices = [w for name, w in lm.state_dict().items() if w.dim() == 2 and (tied or name != "token_embedding.weight")]
     if tied:
@@ -43,7 +45,9 @@ def contestants(lm: TransformerLM) -> dict:
     def sample_hugging_face():
         mask = torch.ones_like(ids)
         options = {"do_sample": True, "use_cache": True, "pad_token_id": 0, "attention_mask": mask, **SETTINGS}
-        assert llama.generate(ids, max_new_tokens=NEW_TOKENS, **options).shape[1] == PROMPT_TOKENS + NEW_TOKENS
+        # A large model is compared with the faster of its caches.
+        options |= {"cache_implementation": "static", "disable_compile": True} if is_gpt2 else {}
+        assert other.generate(ids, max_new_tokens=NEW_TOKENS, **options).shape[1] == PROMPT_TOKENS + NEW_TOKENS
 
     @torch.inference_mode()
     def matrix_products():
@@ -78,13 +82,18 @@ def cost_along_the_context(lm: TransformerLM, rounds: int) -> list[float]:
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=20)
-    rounds = parser.parse_args().rounds
-    for name, lm in {"d_model 256": reference(), "bundled": bundled()}.items():
+    parser.add_argument("--models", nargs="*", default=MODELS, choices=MODELS)
+    options = parser.parse_args()
+    rounds = options.rounds
+    for name in options.models:
+        lm = MODELS[name]()
         seconds = alternate(contestants(lm), rounds)
         print(f"{name}: tokens/s, x Hugging Face, part of the matrix products' speed")
         for contestant, took in seconds.items():
             times, part = seconds["Hugging Face"] / took, seconds["matrix products alone"] / took
             print(f"  {contestant:36s} {NEW_TOKENS / took:6.0f} {times:6.2f} {part:6.0%}")
+        if name == "gpt2":  # whose context takes minutes to fill
+            continue
         first, last = cost_along_the_context(lm, rounds)
         print(f"  first and last tokens of the context, ms: {1e3 * first:.2f}, {1e3 * last:.2f}, x {last / first:.2f}")
 

@@ -1,8 +1,8 @@
 """A model as large as Llama 3.2 1B, in bfloat16: `python -m tests.benchmarks.large`, on Linux, by hand.
 
-Random weights are written to a temporary folder (2.5 GB); then a process of its own opens them as the app does,
-captures a run, draws the first picture of the page with its mark, and then every picture. Its memory is the most that
-was resident at once, mapped files included.
+Random weights are written to a temporary folder (2.5 GB); then a process of its own opens them as the app does, gives
+the page's first answer about a run, checks the first picture, and then draws every one. Its memory is the most that was
+resident at once, mapped files included.
 """
 
 import argparse
@@ -37,7 +37,6 @@ CONFIG = {
 
 def write(folder: Path):
     """Weights in files of a layer each, so that few are in memory at once, and a tokenizer of bytes."""
-    import tokenizers
 
     def random(*shape: int) -> torch.Tensor:
         return (torch.randn(*shape) / shape[-1] ** 0.5).bfloat16()
@@ -63,6 +62,13 @@ def write(folder: Path):
     files |= dict.fromkeys(ends, "ends.safetensors")
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": files}))
     (folder / "config.json").write_text(json.dumps(CONFIG))
+    write_tokenizer(folder)
+
+
+def write_tokenizer(folder: Path):
+    """Of bytes."""
+    import tokenizers
+
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = tokenizers.decoders.ByteLevel()
@@ -82,8 +88,11 @@ def look(folder: str, num_tokens: int):
     """In a process of its own: opens, captures, draws; says what each took, and the memory until then."""
     from explorer.state.selection import Selection
     from explorer.tracing.library import Library, bytes_of
+    from explorer.tracing.runs import Runs
     from explorer.views import VIEWS
     from explorer.views.view import Panel
+    from explorer.web.answers.endpoints import Endpoints
+    from explorer.web.http.server_functions import as_json
 
     torch.set_num_threads(2)
     began, base, peak = time.perf_counter(), resident(), [0.0]
@@ -111,8 +120,11 @@ def look(folder: str, num_tokens: int):
         told("a first pass over 4 tokens")
         lm(torch.tensor([ids]))
     told(f"a plain pass over {num_tokens} tokens")
+    asked = {"checkpoint": name, "prompt": list(ids), "query": num_tokens - 1}
+    as_json(Endpoints(Runs(library)).answer("show", asked, part=0))
+    told("the page's first answer: the run, its map, next tokens")
     trace = library.trace(name, ids)
-    told(f"the run of {num_tokens} tokens, {trace.num_bytes / 1e6:.0f} MB kept")
+    print(f"{trace.num_bytes / 1e6:.0f} MB kept of the run")
 
     def drawn(panel: Panel) -> bool:
         if not panel.applies_to(trace) or panel.compares or panel.kind == "html":
@@ -122,11 +134,9 @@ def look(folder: str, num_tokens: int):
         return True
 
     views = [view for view in VIEWS if view.applies_to(trace) and view.name not in ("patching", "training")]
-    first = next(panel for panel in views[0].panels if drawn(panel))
-    told(f"the first picture, {views[0].name}: {first.name}")
-    if first.mark:
-        mark = first.mark(trace, Selection(query=num_tokens - 1).within(trace))
-        told(f"its mark: {mark.state}")
+    first = views[0].panels[0]
+    mark = first.mark(trace, Selection(query=num_tokens - 1).within(trace))
+    told(f"the mark of {first.name}: {mark.state}")
     for view in views:
         count = sum(map(drawn, view.panels))
         told(f"all {count} pictures of {view.name}")

@@ -4,7 +4,7 @@ from torch import nn
 
 from model.config import CHOICES
 from model.config_checks import SWITCHES
-from model.generation import decoder
+from model.generation import decoded_layers, decoder
 from model.generation.decoder import IncrementalDecoder
 from model.kv_cache import KVCache
 from model.layers.norms import NORMS
@@ -43,11 +43,14 @@ def name_of(choices: dict) -> str:
     return "-".join(str(value) if isinstance(value, str) else f"{name}={value}" for name, value in choices.items())
 
 
-@pytest.mark.parametrize("most_copied", [decoder.MOST_COPIED, 0])
+@pytest.mark.parametrize(("most_copied", "least_for_onednn"), [(decoder.MOST_COPIED, 1 << 20), (0, 0), (0, 1 << 20)])
 @pytest.mark.parametrize("choices", EVERY_MODEL + SWITCHED, ids=name_of)
 @torch.inference_mode()
-def test_logits_are_those_of_the_model_at_every_position(make_lm, token_ids, choices, most_copied, monkeypatch):
+def test_logits_are_those_of_the_model_at_every_position(
+    make_lm, token_ids, choices, most_copied, least_for_onednn, monkeypatch
+):
     monkeypatch.setattr(decoder, "MOST_COPIED", most_copied)
+    monkeypatch.setattr(decoded_layers, "LEAST_FOR_ONEDNN", least_for_onednn)
     lm = make_lm(**choices, norm_eps=0.1)
     ids = token_ids[:1]
     logits = decode(IncrementalDecoder(lm), KVCache(lm.config), ids[0])
@@ -133,8 +136,9 @@ def test_a_norm_it_does_not_know_is_used_as_it_is(make_lm, token_ids, monkeypatc
 @torch.inference_mode()
 def test_a_large_model_is_decoded_with_its_own_matrices(make_lm, monkeypatch, choices):
     """Of which a change is one of the decoder's; a small one's copies stay what they were."""
-    for most, follows in ((0, True), (decoder.MOST_COPIED, False)):
+    for most, least, follows in ((0, 0, True), (0, 1 << 20, True), (decoder.MOST_COPIED, 0, False)):
         monkeypatch.setattr(decoder, "MOST_COPIED", most)
+        monkeypatch.setattr(decoded_layers, "LEAST_FOR_ONEDNN", least)
         for name in ("lm_head", "blocks.1.attn.k_proj", "blocks.1.ffn.up_proj"):
             lm = make_lm(**choices)
             steps, ids = IncrementalDecoder(lm), torch.tensor([3, 4, 5])
@@ -144,6 +148,28 @@ def test_a_large_model_is_decoded_with_its_own_matrices(make_lm, monkeypatch, ch
             weight.mul_(1.5)
             assert torch.equal(decode(steps, KVCache(lm.config), ids), before) != follows, name
             weight.copy_(kept)
+
+
+@torch.inference_mode()
+def test_where_this_build_has_no_onednn_it_does_without(make_lm, token_ids, monkeypatch):
+    monkeypatch.setattr(decoder, "MOST_COPIED", 0)
+    monkeypatch.setattr(decoded_layers, "LEAST_FOR_ONEDNN", 0)
+    monkeypatch.setattr(decoded_layers, "onednn_linear", lambda: None)
+    lm = make_lm(bias=True)
+    logits = decode(IncrementalDecoder(lm), KVCache(lm.config), token_ids[0])
+    torch.testing.assert_close(logits, lm(token_ids[:1])[0], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="needs oneDNN")
+def test_large_matrices_are_multiplied_by_onednn(make_lm, monkeypatch):
+    """Twice as fast as by BLAS: where torch renames its way there, this says so."""
+    assert decoded_layers.onednn_linear()
+    monkeypatch.setattr(decoded_layers, "LEAST_FOR_ONEDNN", 0)
+    lm, used = make_lm(), []
+    monkeypatch.setattr(decoded_layers, "onednn_linear", lambda: lambda x, w, *rest: used.append(w) or x @ w.T)
+    monkeypatch.setattr(decoder, "MOST_COPIED", 0)
+    IncrementalDecoder(lm)(3, KVCache(lm.config))
+    assert len(used) == 7 * lm.config.num_layers + 1
 
 
 @torch.inference_mode()

@@ -47,12 +47,12 @@ def saved(folder: Path, family: str, dtype: torch.dtype, **smaller) -> Path:
 @pytest.mark.parametrize(("family", "dtype"), [("Llama", torch.bfloat16), ("GPT2", torch.float32)])
 @pytest.mark.exhaustive
 def test_no_second_copy_of_the_weights(tmp_path, family, dtype):
-    """Mapped files included, as far as the system happens to have them in memory: of 303 MB that are turned, 1.11 to
-    1.37 times were measured, of 164 MB that are not 1.01 to 1.13. Some 35 MB are what any load takes."""
+    """All that is resident counts, mapped files too: 1.03 to 1.07 times were measured, and 1.37 where matrices were
+    turned and what that freed was not handed back."""
     (small := tmp_path / "small").mkdir(), (large := tmp_path / "large").mkdir()
     saved(small, family, dtype, **{"n_layer" if family == "GPT2" else "num_hidden_layers": 1})
     saved(large, family, dtype)
     command = [sys.executable, "-c", LOAD, str(small), str(large)]
     ran = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, text=True, check=True)
     peak, weights = map(float, ran.stdout.split())
-    assert weights > 70 and peak - 35 <= 1.4 * weights, (peak, weights)
+    assert weights > 70 and peak <= 1.15 * weights, (peak, weights)

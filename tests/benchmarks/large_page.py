@@ -1,0 +1,131 @@
+"""What a person waits for with a model of GPT-2 small's size: `python -m tests.benchmarks.large_page`.
+
+Random weights in a temporary folder, a prompt of 256 tokens, and in every tab clicks on tokens until all figures in
+sight are painted. Then a prompt of 1,024: one head's whole pattern, from when its bytes are there to the frame that
+shows it.
+"""
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+from playwright.sync_api import Page, sync_playwright
+
+from explorer.views import FULL
+from tests.benchmarks.browser import CHROMIUM_FLAGS, clicks, free_port, tell, wait_until_served
+from tests.benchmarks.large import write_tokenizer
+from tests.hugging_face import transformers
+
+LONG = 1024
+TABS = (
+    "overview",
+    "tokens",
+    "attention",
+    "positions",
+    "kv_cache",
+    "feed_forward",
+    "residual",
+    "prediction",
+    "activations",
+)
+# Resolves with the milliseconds from the last answer's bytes to the second frame after the pattern is drawn.
+LAST_BYTES = """() => {
+  const fetched = window.fetch;
+  window.fetch = async (...asked) => {
+    const response = await fetched(...asked);
+    for (const way of ["json", "text", "arrayBuffer"]) {
+      const read = response[way].bind(response);
+      response[way] = async () => { const bytes = await read(); window.bytes_at = performance.now(); return bytes; };
+    }
+    return response;
+  };
+}"""
+PAINTED_AFTER_BYTES = """(drawn) => new Promise((resolve) => {
+  const plot = document.querySelector(drawn), before = +plot.dataset.draws;
+  const observer = new MutationObserver(() => {
+    if (+plot.dataset.draws <= before) return;
+    observer.disconnect();
+    requestAnimationFrame(() => requestAnimationFrame(() => resolve(performance.now() - window.bytes_at)));
+  });
+  observer.observe(plot, { attributes: true, attributeFilter: ["data-draws"] });
+})"""
+
+
+def write(folder: Path):
+    """The model, as transformers saves one, and a tokenizer of bytes."""
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(bos_token_id=None, eos_token_id=None)
+    transformers.GPT2LMHeadModel(config).save_pretrained(folder)
+    write_tokenizer(folder)
+
+
+def look(page: Page, url: str, rounds: int, num_tokens: int, tabs: list[str]):
+    text = ("Once upon a time there was a fox who wanted the moon. " * 20)[:num_tokens]
+    for view in FULL:
+        if view.name not in tabs:
+            continue
+        page.goto(f"{url}?view={view.name}&text={text.replace(' ', '+')}")
+        page.wait_for_selector(f"#strip [data-position='{num_tokens // 2}']", timeout=30000)
+        page.wait_for_timeout(4000)
+        if not page.get_by_role("tab", name=view.title, exact=True).count():
+            continue
+        tell(
+            f"{num_tokens} tokens, {view.name}: click on a token -> figures in sight",
+            clicks(page, rounds, num_tokens, ""),
+        )
+
+
+def paint(page: Page, url: str, rounds: int):
+    text = ("Once upon a time there was a fox who wanted the moon. " * 20)[:LONG]
+    page.goto(f"{url}?view=attention&text={text.replace(' ', '+')}&window=0")
+    page.wait_for_selector("#attention-pattern .plot[data-draws]", timeout=60000)
+    page.wait_for_timeout(5000)
+    page.evaluate(LAST_BYTES)
+    waits = []
+    for turn in range(rounds):
+        page.evaluate(f"() => {{ window.painted = ({PAINTED_AFTER_BYTES})('#attention-pattern .plot'); }}")
+        page.locator("#attention-choosers select").nth(1).select_option(index=1 + turn % 10)
+        waits.append(page.evaluate("window.painted"))
+        page.wait_for_timeout(1500)
+    cells = page.evaluate("document.querySelector('#attention-pattern .plot').outerHTML.length")
+    tell(f"one head's pattern at {LONG} tokens, bytes -> painted", waits)
+    print(json.dumps({"median": statistics.median(waits), "element": cells}))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--folder", help="to write to and to keep, or where an earlier run wrote")
+    parser.add_argument("--tabs", nargs="*", default=TABS)
+    parser.add_argument("--no-paint", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="large-page-") as temporary:
+        folder = Path(options.folder or temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / "tokenizer.json").exists():
+            write(folder)
+        port = free_port()
+        command = [sys.executable, "app.py", "--port", str(port), "--checkpoint", str(folder)]
+        app = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        try:
+            url = f"http://127.0.0.1:{port}/"
+            wait_until_served(url)
+            with sync_playwright() as playwright:
+                browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_FLAGS)
+                page = browser.new_page(viewport={"width": 1440, "height": 900})
+                look(page, url, options.rounds, 256, options.tabs)
+                if not options.no_paint:
+                    paint(page, url, options.rounds)
+                browser.close()
+        finally:
+            app.terminate()
+
+
+if __name__ == "__main__":
+    main()
