@@ -12,6 +12,11 @@ def first_of(values: Sequence[Any]) -> list:
     return [*values[:1], *(pytest.param(value, marks=pytest.mark.exhaustive) for value in values[1:])]
 
 
+def one_of(many: int, values: Sequence[Any]) -> list:
+    """Parameters of a test: one of so many is in the core suite, all others are exhaustive."""
+    return [pytest.param(value, marks=pytest.mark.exhaustive) if i % many else value for i, value in enumerate(values)]
+
+
 def in_turn(*axes: Sequence[Any]) -> list:
     """Parameters of a test over the product of some axes.
 

@@ -22,13 +22,14 @@ from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 from tests import raw_parameters
 from tests.course import SIZES, Attention, RMSNorm, SwiGLU, course_model
+from tests.exhaustive import one_of
 from tests.planted_slips import PLANTED, UNEXPLAINED, changing, halves, norm, planted, rms
 from tests.spelled import gpt
 
 MOST_SECONDS = 10
 
 
-@pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.parametrize("name", one_of(4, list(PLANTED)))
 def test_a_planted_slip_is_named_with_its_place(name):
     began = time.process_time()
     report = diagnose(planted(name))

@@ -25,13 +25,12 @@ WORKERS, PEOPLE, SECONDS, KILLED_AFTER, STARTED = 3, 9, 16.0, 7.0, 180.0
 
 @pytest.fixture
 def proxied(tmp_path):
-    """`proxied(port)` is the address at which nginx, as our example has it, sends on to a port of this machine; where
-    there is no nginx, the port's own."""
+    """`proxied(port)` is the address at which nginx, as our example has it, sends on to a port of this machine."""
+    if not (nginx := shutil.which("nginx")):
+        pytest.skip("needs nginx: apt install nginx-light")
     running = []
 
     def proxied(port: int) -> str:
-        if not (nginx := shutil.which("nginx")):
-            return f"http://127.0.0.1:{port}/"
         here, text = free_port(), NGINX.read_text("utf-8")
         places = "".join(f"{kind}_temp_path {tmp_path}/{kind};" for kind in ("client_body", "proxy", "fastcgi"))
         places += f"uwsgi_temp_path {tmp_path}/uwsgi; scgi_temp_path {tmp_path}/scgi; access_log off;"
