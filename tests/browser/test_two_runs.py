@@ -6,44 +6,16 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from explorer.state.alignment import aligned
-from explorer.state.interventions import parse_edits
-from explorer.tracing.capture import capture
 from explorer.views.style import LIGHT
 from explorer.web.events.run_events import FIRST_PROMPT
 
-from .painted import cell_colours, model, on_scale, pixels
-
-OTHER = "Once upon a time there was an old owl who wanted the sun."
+from .painted import on_scale, pixels
+from .two_runs import OTHER, chips_of_b, compare, expect_painted, shown, switch
 
 
 @pytest.fixture
 def ways(person):
     return person.page.locator("#runs .ways")
-
-
-def compare(person, text: str = OTHER):
-    """With another prompt; the difference is shown then."""
-    person.page.locator("#runs").get_by_role("button", name="another prompt").click()
-    person.page.get_by_label("the other prompt").fill(text)
-    with person.redrawn(person.pattern):
-        person.page.locator("#runs").get_by_role("button", name="Compare", exact=True).click()
-    expect(switch(person, "A − B")).to_have_attribute("aria-pressed", "true")
-    person.at_rest()
-
-
-def switch(person, name: str):
-    return person.page.locator("#runs .switch").get_by_role("button", name=name, exact=True)
-
-
-def shown(person, name: str):
-    with person.redrawn(person.pattern):
-        switch(person, name).click()
-    person.at_rest()
-
-
-def chips_of_b(person):
-    return person.page.locator("#strip-b .chip")
 
 
 def test_another_prompt_stands_beside_this_one(person):
@@ -59,35 +31,6 @@ def test_another_prompt_stands_beside_this_one(person):
     expect(person.page.locator("#strip-b")).to_be_hidden()
     expect(person.page.locator("#runs .ways")).to_be_visible()
     expect(person.page.locator("#attention-stages .plot")).to_be_visible()
-
-
-def expect_painted(person):
-    """Of the large pattern what the switch says, worked out from two runs of the models, in its colours: a difference
-    at tokens that stand beside each other, and on either side of zero."""
-    state = person.state
-    mine, theirs = (
-        capture(lm, state[f"{of}prompt"], parse_edits(state[f"{of}edits"]), tokenizer=tokenizer)
-        for of in ("", "b.")
-        for lm, tokenizer in (model(state[f"{of}checkpoint"]),)
-    )
-    partners = aligned(mine.tokens, theirs.tokens).partners
-    first, second = (run[f"blocks.{state['layer']}.attn.pattern"][state["head"]] for run in (mine, theirs))
-    if state["shown"] != "difference":
-        shown = first if state["shown"] == "a" else second
-        painted = cell_colours(person.pattern, shown.shape)
-        assert np.abs(painted - on_scale(LIGHT.sequential, shown))[np.tri(len(shown), dtype=bool)].max() <= 2
-        return
-    less = np.full_like(first, np.nan)
-    for query, there in enumerate(partners):
-        for key, beside in enumerate(partners[: query + 1]):
-            if None not in (there, beside):
-                less[query, key] = first[query, key] - second[there, beside]
-    seen = ~np.isnan(less)
-    largest = np.abs(less[seen]).max()
-    assert largest > 0.01 and seen.sum() > len(less)
-    painted = cell_colours(person.pattern, less.shape)
-    expected = on_scale(LIGHT.diverging, (np.nan_to_num(less) / largest + 1) / 2)
-    assert np.abs(painted - expected)[seen].max() <= 2
 
 
 @pytest.mark.exhaustive
@@ -177,21 +120,6 @@ def test_tokens_are_put_together_by_hand(person):
     expect(person.page.locator("#runs .aligned")).to_contain_text("shortest edit script")
 
 
-def test_the_address_restores_both_runs(person, newcomer):
-    compare(person)
-    person.expect_selected(shown="difference")
-    expect(person.page).to_have_url(re.compile(r"b\.prompt="))
-    less = cell_colours(person.pattern, (person.chips.count(),) * 2)
-    other = newcomer()
-    other.page.goto(person.page.url)
-    expect(other.pattern).to_have_attribute("data-draws", re.compile(r"\d"))
-    expect(other.page.locator("#strip-b .strip")).to_have_text(OTHER)
-    other.at_rest()
-    assert np.array_equal(cell_colours(other.pattern, less.shape[:2]), less)
-    person.page.go_back()
-    expect(person.page.locator("#strip-b")).to_be_hidden()
-
-
 @pytest.mark.exhaustive
 def test_a_changed_run_is_compared_with_itself_unchanged(newcomer):
     person = newcomer().open(edits="blocks.0.attn.z.1*zero")
@@ -217,23 +145,6 @@ def test_another_model_reads_the_same_text_as_it_grows(person):
     expect(person.page.locator("#facts")).to_contain_text("LayerNorm")
 
 
-@pytest.mark.exhaustive
-def test_what_cannot_be_compared_is_told(person):
-    compare(person, "???")
-    expect(person.page.locator("#runs .aligned")).to_contain_text("only side by side")
-    expect(person.page.locator("#attention-pattern .instead")).to_contain_text("put two tokens together")
-    expect(person.page.locator("#attention-pattern .evidence-mark")).to_be_hidden()
-
-
-@pytest.mark.exhaustive
-def test_a_prompt_of_nothing_changes_nothing(person):
-    person.page.locator("#runs").get_by_role("button", name="another prompt").click()
-    person.page.get_by_label("the other prompt").fill("")
-    person.page.locator("#runs").get_by_role("button", name="Compare", exact=True).click()
-    expect(person.warning).to_contain_text("prompt is empty")
-    expect(person.page.locator("#strip-b")).to_be_hidden()
-
-
 @pytest.mark.parametrize("width", [390, 1440, pytest.param(1024, marks=pytest.mark.exhaustive)])
 @pytest.mark.exhaustive
 def test_two_runs_fit_the_screen(newcomer, width):
@@ -245,44 +156,6 @@ def test_two_runs_fit_the_screen(newcomer, width):
     table = person.prediction.locator(".table")
     expect(table.locator("thead th")).to_have_count(7)
     assert width == 1024 or table.evaluate("(table) => table.scrollWidth - table.clientWidth") <= 0
-
-
-@pytest.mark.exhaustive
-def test_the_simple_page_shows_one_run(newcomer):
-    person = newcomer().open("looks", **{"b.checkpoint": "tiny", "b.text": OTHER, "shown": "difference"})
-    person.at_rest()
-    expect(person.page.locator("#runs")).to_be_hidden()
-    expect(person.page.locator("#strip-b")).to_be_hidden()
-    expect(person.page.locator("#looks-weights .main-svg").first).to_be_visible()
-
-
-@pytest.mark.exhaustive
-def test_a_second_run_that_makes_no_sense_is_left_out(newcomer):
-    person = newcomer().open(**{"b.checkpoint": "nowhere", "b.text": OTHER})
-    expect(person.warning).to_contain_text("second run is left out")
-    expect(person.strip).to_have_text(FIRST_PROMPT)
-
-
-@pytest.mark.exhaustive
-def test_what_is_too_long_for_a_link_is_saved_and_opened(newcomer):
-    ids = ".".join(["101"] * 1500)
-    person = newcomer().open(prompt=ids, layer=1, **{"b.checkpoint": "one-head"})
-    person.at_rest()
-    with person.page.expect_download() as download:
-        person.page.get_by_role("button", name="Copy link").click()
-    expect(person.page.locator("#connection")).to_contain_text("too long for a link")
-    other = newcomer().open()
-    with other.page.expect_file_chooser() as chooser:
-        other.page.get_by_role("button", name="Open a saved file").click()
-    chooser.value.set_files(download.value.path())
-    expect(other.page.locator("#strip-b .strip")).to_be_visible()
-    other.expect_selected(layer=1)
-    assert other.state["prompt"] == [101] * 1500 and other.state["b.checkpoint"] == "one-head"
-    with other.page.expect_file_chooser() as chooser:
-        other.page.get_by_role("button", name="Open a saved file").click()
-    chooser.value.set_files([{"name": "other.json", "mimeType": "application/json", "buffer": b"[1, 2]"}])
-    expect(other.page.locator("#connection")).to_contain_text("nothing that this page saved")
-    assert other.state["b.checkpoint"] == "one-head"
 
 
 @pytest.mark.exhaustive

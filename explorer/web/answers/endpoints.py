@@ -14,6 +14,7 @@ from explorer.tracing.loading_ahead import LoadingAhead
 from explorer.tracing.runs import Runs
 from explorer.views import VIEW_NAMED
 from explorer.web.answers.around_tabs import AroundTabs
+from explorer.web.answers.inspecting import inspect
 from explorer.web.answers.job_endpoints import JobEndpoints
 from explorer.web.answers.kept_answers import KeptAnswers
 from explorer.web.answers.lesson_answers import LessonAnswers
@@ -150,7 +151,7 @@ class Endpoints:
         if not isinstance(picture, str):
             raise UserError(_("a picture has a name, got {got!r:.80}", got=picture))
         open_view = open_view_of(self.runs, PageState.parse(state))
-        return open_view.inspect(picture.removeprefix(in_tab(open_view.view.name, "")), Point.parse(point))
+        return inspect(open_view, picture.removeprefix(in_tab(open_view.view.name, "")), Point.parse(point))
 
     def define(self, state: Mapping[str, Any], term: str) -> str:
         """What a word means, and what it is in this run.

@@ -1,13 +1,11 @@
 """A view of a run, looked at in one place."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from explorer.explain.point import Point
 from explorer.language import _, look_up
-from explorer.state.errors import NoSuchPoint
 from explorer.state.interventions import Recipe
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
@@ -26,7 +24,7 @@ from explorer.views.two_runs.picture import Instead, Look, picture_of_two
 from explorer.views.two_runs.selection import selection_in_other
 from explorer.views.view import Panel, View
 from explorer.views.what_if import WhatIf, offered
-from explorer.web.answers.told import of_each, told
+from explorer.web.answers.told import of_each
 
 
 @dataclass(frozen=True)
@@ -194,58 +192,6 @@ class OpenView:
             return None
         marks = [panel.mark(*look) for look in self.told]
         return marks[0] if len(marks) == 1 else both(*marks)
-
-    def inspect(self, panel_name: str, point: Point) -> str:
-        """How the number at a point of a panel comes about, as lines of text; "" where there is none.
-
-        Args:
-            point: of the picture that is shown; of a difference it is a point of the first run's.
-
-        Raises:
-            NoSuchPoint: the picture has no such point.
-        """
-        self.check(point, self.trace)
-        panels = [panel for panel in self.view.panels if panel.name == panel_name and panel.inspect and self.has(panel)]
-        if not panels:
-            return ""
-        (panel,) = panels
-        try:
-            return self._derivation(panel, point)
-        except (NotYet, Incomparable):
-            return ""
-        except ModelGone as gone:
-            return lacking(gone)
-
-    def _derivation(self, panel: Panel, point: Point) -> str:
-        if panel.compares:
-            return told(panel.inspect(self.compared_in(panel), self.selection, point))
-        if not all(self.fits(panel, trace) for trace, _selection in self.told):
-            return ""
-        points = [point] if len(self.told) == 1 else [point, self.of_partner(panel, point)]
-        found = []
-        for look, place in zip(self.told, points, strict=True):
-            self.check(point, look[0])
-            found.append(told(panel.inspect(*look, place)) if place else "")
-        return of_each(found)
-
-    def of_partner(self, panel: Panel, point: Point) -> Point | None:
-        """In the second run's picture the point that stands for one of the first's; None where none does."""
-        partners, moved = self.comparison.alignment.partners, {}
-        for axis in panel.tokens:
-            place = point.index(axis)
-            if place is None:
-                continue
-            if place >= len(partners) or partners[place] is None:
-                return None
-            moved[axis] = partners[place]
-        return replace(point, **moved)
-
-    @staticmethod
-    def check(point: Point, trace: Trace):
-        """NoSuchPoint where a model has no such head."""
-        layer, head, config = point.index("layer"), point.index("head"), trace.config
-        if (layer or 0) >= config.num_layers or (head or 0) >= config.num_heads:
-            raise NoSuchPoint(_("the model has no layer {layer} head {head}", layer=layer, head=head))
 
 
 def known(work: Callable[[], Any], otherwise: Any) -> Any:

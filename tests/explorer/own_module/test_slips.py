@@ -23,7 +23,8 @@ from model.transformer_lm import TransformerLM
 from tests import raw_parameters
 from tests.course import SIZES, Attention, RMSNorm, SwiGLU, course_model
 from tests.exhaustive import one_of
-from tests.planted_slips import PLANTED, UNEXPLAINED, changing, halves, norm, planted, rms
+from tests.mistakes import changing, halves, norm, rms
+from tests.planted_slips import PLANTED, UNEXPLAINED, planted
 from tests.spelled import gpt
 
 MOST_SECONDS = 10

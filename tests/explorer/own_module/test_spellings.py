@@ -10,8 +10,9 @@ from explorer import diagnose, from_module
 from model.config import ModelConfig
 from tests import odd_models
 from tests.course import SIZES, Block, SwiGLU, course_model
+from tests.mistakes import changing
 from tests.odd_models import FLAT, Flat, Fused, Older, Unfinished, turned_maps, without_gains
-from tests.planted_slips import PLANTED, changing
+from tests.planted_slips import PLANTED
 
 OLDER = ModelConfig.gpt_style(**SIZES)
 POST = replace(OLDER, norm_placement="post")

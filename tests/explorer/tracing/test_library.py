@@ -1,4 +1,3 @@
-import gc
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from weakref import ref
@@ -12,12 +11,13 @@ import explorer.tracing.library as library_module
 import explorer.tracing.offered_models as offered_models
 from explorer.state.interventions import parse_edits
 from explorer.state.run import Run
-from explorer.tracing import lent_gpu
-from explorer.tracing.library import Library, bytes_of
+from explorer.tracing.library import Library
 from explorer.tracing.logits_cache import LogitsCache
 from explorer.web.answers.continuations import Continuations
 from model.checkpoint import CheckpointError, save_checkpoint
 from tests.specimens import STORIES
+
+DOUBLED = parse_edits("embed*scale*2")
 
 
 def test_the_same_question_has_the_same_answer(library):
@@ -173,67 +173,6 @@ def test_a_checkpoint_written_while_it_is_read_is_not_kept(tiny_checkpoint, tiny
     assert torch.equal(lm.lm_head.weight, tiny_lm.lm_head.weight)
 
 
-def test_models_beyond_the_limit_are_let_go(tiny_checkpoint):
-    for name in ("b", "c"):
-        shutil.copytree(tiny_checkpoint, tiny_checkpoint.with_name(name))
-    size = bytes_of(Library("cpu").model("tiny")[0])
-    library = Library("cpu", most_model_bytes=2 * size)
-    first, second = library.model("tiny"), library.model("b")
-    assert library.model("tiny") is first
-    library.model("c")
-    assert library.model("tiny") is first
-    assert library.model("b") is not second
-
-
-def test_traces_beyond_the_limit_are_let_go(tiny_checkpoint):
-    size = Library("cpu").trace("tiny", (0, 1)).num_bytes
-    library = Library("cpu", most_trace_bytes=2 * size)
-    kept = [library.trace("tiny", (0, i)) for i in range(3)]
-    assert library.trace("tiny", (0, 2)) is kept[2]
-    assert library.trace("tiny", (0, 1)) is kept[1]
-    assert library.trace("tiny", (0, 0)) is not kept[0]
-
-
-OFF, DOUBLED = parse_edits("rope.angles*zero"), parse_edits("embed*scale*2")
-
-
-def test_a_changed_run_is_kept_beside_the_unchanged_one(library):
-    plain, off, doubled = (library.trace("rope", (3, 1, 2), edits) for edits in ((), OFF, DOUBLED))
-    assert off.edits == OFF and doubled.edits == DOUBLED
-    assert off.baseline is doubled.baseline is plain
-    assert plain.edits == () and plain.baseline is None
-    assert library.trace("rope", (3, 1, 2), OFF) is off
-    assert not off["rope.angles"].any() and plain["rope.angles"].any()
-
-
-def test_edits_that_do_not_fit_are_refused_and_not_kept(library):
-    for _ in range(2):
-        with pytest.raises(ValueError, match=r"no value rope\.angles"):
-            library.trace("none", (1, 2), OFF)
-    assert library.trace("none", (1, 2)).baseline is None
-
-
-def test_all_that_changed_runs_hold_is_counted(tiny_checkpoint):
-    """However many are asked for in whatever order: a baseline is never held by a kept run but let go itself."""
-    size = Library("cpu").trace("tiny", (0, 1)).num_bytes
-    library = Library("cpu", most_trace_bytes=5 * size)
-    for i in range(60):
-        library.trace("tiny", (0, i * i % 7), (OFF, DOUBLED, ())[i * 5 % 3])
-        kept = library._traces._entries.values()
-        held = {id(trace): trace for trace in kept} | {id(trace.baseline): trace.baseline for trace in kept}
-        held.pop(id(None), None)
-        assert sum(trace.num_bytes for trace in held.values()) == library._traces.total <= 5 * size
-
-
-def test_a_baseline_is_not_computed_again(tiny_checkpoint, monkeypatch):
-    calls, capture = [], lent_gpu.capture
-    monkeypatch.setattr(lent_gpu, "capture", lambda *args, **kwargs: calls.append(args[2]) or capture(*args, **kwargs))
-    library = Library("cpu")
-    for edits in (OFF, DOUBLED, (), OFF):
-        library.trace("tiny", (1, 2), edits)
-    assert calls == [OFF, (), DOUBLED]
-
-
 @pytest.mark.parametrize(("cuda", "mps", "expected"), [(1, 1, "cuda"), (1, 0, "cuda"), (0, 1, "mps"), (0, 0, "cpu")])
 def test_auto_takes_the_first_device_there_is(monkeypatch, cuda, mps, expected):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(cuda))
@@ -245,37 +184,3 @@ def test_auto_takes_the_first_device_there_is(monkeypatch, cuda, mps, expected):
 def test_models_are_on_the_library_s_device(tiny_checkpoint):
     lm, _ = Library("meta").model("tiny")
     assert lm.device.type == "meta"
-
-
-def test_its_memory_is_counted(tiny_checkpoint):
-    shutil.copytree(tiny_checkpoint, tiny_checkpoint.with_name("b"))
-    library = Library("cpu", most_bytes_of_a_trace=0)
-    before = library.memory()
-    assert (before["models"], before["models_bytes"], before["traces"], before["traces_bytes"]) == ({}, 0, 0, 0)
-    traces = [library.trace(*each) for each in (("tiny", (1, 2)), ("b", (3, 4, 5)), ("tiny", (1, 2), DOUBLED))]
-    looked_at = traces[0]["blocks.0.attn.pattern"]
-    memory, size = library.memory(), bytes_of(library.model("b")[0])
-    assert memory["models"] == {"tiny": size, "b": size} and memory["models_bytes"] == 2 * size
-    assert memory["traces"] == 3 and memory["traces_bytes"] == sum(trace.num_bytes for trace in traces)
-    assert memory["looked_at_bytes"] - before["looked_at_bytes"] > looked_at.nbytes
-    assert memory["models_limit"] == library_module.MOST_MODEL_BYTES
-
-
-@pytest.mark.exhaustive
-def test_a_model_that_is_let_go_is_gone_whatever_was_asked_of_it(tiny_checkpoint):
-    shutil.copytree(tiny_checkpoint, tiny_checkpoint.with_name("b"))
-    library = Library("cpu", most_model_bytes=0, most_bytes_of_a_trace=0)
-    lm, trace = library.held("tiny", (1, 2, 3))
-    changed = library.trace("tiny", (1, 2, 3), DOUBLED)
-    for run in (trace, changed):
-        run["blocks.1.attn.pattern"], run["logits"], run.weights["lm_head.weight"].sum()
-        run.ablate(1, 2), run.outcome(1, 2), run.token_contributions(2, 3, 4)
-    LogitsCache(library).trace("tiny", (1, 2, 3))
-    gone = ref(lm)
-    del lm
-    library.model("b")
-    gc.collect()
-    assert gone() is None and list(library.memory()["models"]) == ["b"]
-    assert trace["blocks.0.resid_post"].shape[0] == 3
-    with pytest.raises(ReferenceError, match="the model of this trace is gone"):
-        trace["blocks.0.attn.pattern"]

@@ -20,6 +20,7 @@ from explorer.views.checks import Mark
 from explorer.views.style import figure
 from explorer.views.view import Panel
 from explorer.web.answers import open_view
+from explorer.web.answers.inspecting import inspect
 from explorer.web.answers.job_endpoints import JobEndpoints
 from explorer.web.answers.open_view import open_view_of
 from explorer.web.answers.view_contents import view_contents
@@ -101,7 +102,7 @@ def test_a_picture_says_what_it_waits_for_until_that_is_there(gate, shown, ask, 
 
 def test_a_click_where_nothing_is_yet_has_no_number(gate, library, asked):
     with Work(10**6, 10.0).counted():
-        assert open_view_of(Runs(library), asked).inspect("slow", Point(x=0, y=0)) == ""
+        assert inspect(open_view_of(Runs(library), asked), "slow", Point(x=0, y=0)) == ""
 
 
 def test_who_leaves_is_told_nothing_more(gate, shown, ask, asked):

@@ -7,6 +7,7 @@ from explorer.state.interventions import parse_edits
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
 from explorer.views import VIEWS
+from explorer.web.answers.inspecting import inspect
 from explorer.web.answers.open_view import OpenView, open_view_of
 from tests.exhaustive import in_turn
 from tests.nasty_prompts import NASTY_PROMPTS
@@ -55,11 +56,11 @@ def test_a_view_that_does_not_apply_says_why_and_shows_nothing(trace_of):
 def test_a_clicked_number_is_explained(rope_trace):
     shown = OpenView(VIEW["attention"], rope_trace, Selection(layer=1, head=2, query=5).within(rope_trace))
     weight = rope_trace["blocks.1.attn.pattern"][2, 5, 3]
-    text = shown.inspect("pattern", Point(x=3, y=5))
+    text = inspect(shown, "pattern", Point(x=3, y=5))
     assert f"{weight:.3g}" in text and "off by" in text and "model/layers/" in text
     with pytest.raises(IndexError):
-        shown.inspect("pattern", Point(x=3, y=99))
-    assert shown.inspect("missing", Point(x=0, y=0)) == ""
+        inspect(shown, "pattern", Point(x=3, y=99))
+    assert inspect(shown, "missing", Point(x=0, y=0)) == ""
 
 
 def test_views_are_looked_at_within_the_run_whatever_is_selected(opening, asked):

@@ -12,6 +12,7 @@ from explorer.tracing.capture import capture
 from explorer.tracing.trace import Trace
 from explorer.views import VIEWS
 from explorer.views.two_runs.picture import Instead
+from explorer.web.answers.inspecting import inspect
 from explorer.web.answers.open_view import OpenView
 from explorer.web.answers.view_contents import packed, view_contents
 from model.transformer_lm import TransformerLM
@@ -64,7 +65,7 @@ def test_without_its_model_each_panel_is_drawn_or_says_what_it_needs(view, alone
         assert mark is None or mark.state != "off"
         if panel.inspect and shown.has(panel):
             with suppress(NoSuchPoint):
-                shown.inspect(panel.name, Point(1, 1, layer=1, head=1, curve=0, item=1))
+                inspect(shown, panel.name, Point(1, 1, layer=1, head=1, curve=0, item=1))
 
 
 def test_what_was_kept_is_drawn_and_what_was_not_is_named(alone):

@@ -1,0 +1,141 @@
+"""Each lesson is gone through to its end: asked before it is told, nothing told before, and left where one likes."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from .steps import LESSONS, PHONE, WALKED, at_step, column, next_step, open_lesson, reply
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == WALKED else pytest.mark.exhaustive) for name in LESSONS]
+)
+def test_a_lesson_is_gone_through_to_its_end(page, bundled_address, name):
+    lesson = LESSONS[name]
+    open_lesson(page, bundled_address, lesson=name)
+    for place, step in enumerate(lesson.steps, 1):
+        at_step(page, step, place, len(lesson.steps))
+        if step.question:
+            reply(page, step)
+        if step.question or not step.task:
+            expect(column(page).locator(".after > *")).to_have_count(len(step.after))
+        else:
+            expect(column(page).locator(".verdict p")).not_to_have_text(re.compile("^✓"))
+            expect(column(page).locator(".after > *")).to_have_count(0)
+        column(page).get_by_role("button", name="Next" if place < len(lesson.steps) else "Finish").click()
+    expect(column(page)).to_be_hidden()
+    assert "lesson=" not in page.url or page.wait_for_function("!location.search.includes('lesson=')")
+
+
+def test_a_reply_belongs_to_its_step_and_outlives_a_reload(page, bundled_address):
+    open_lesson(page, bundled_address, lesson="tokens-and-merges", step=4)
+    question = column(page).locator(".question")
+    question.locator(".option").nth(2).click()
+    expect(column(page).locator(".verdict p")).to_contain_text("✓ Right.")
+    expect(question.locator(".is-right")).to_have_text(re.compile("about 4,000.*✓ the run.*your reply"))
+    expect(question.locator(".option").nth(2)).to_contain_class("is-yours")
+    page.wait_for_function("location.search.includes('reply=4')")
+    page.reload()
+    expect(column(page).locator(".verdict p")).to_contain_text("✓ Right.")
+    next_step(page)
+    expect(column(page).locator("h2")).to_have_text(LESSONS["tokens-and-merges"].step(5).title)
+    expect(column(page).locator(".verdict")).to_have_text("")
+    expect(question.locator("button.option")).to_have_count(3)
+    column(page).get_by_role("button", name="Back").click()
+    expect(column(page).locator(".verdict p")).to_contain_text("✓ Right.")
+    question.get_by_role("button", name="Ask me again").click()
+    expect(question.locator("button.option")).to_have_count(4)
+
+
+def test_the_browsers_back_goes_a_step_back(page, bundled_address):
+    open_lesson(page, bundled_address, lesson=WALKED)
+    heading, titles = column(page).locator("h2"), [step.title for step in LESSONS[WALKED].steps]
+    expect(heading).to_have_text(titles[0])
+    next_step(page)
+    expect(heading).to_have_text(titles[1])
+    next_step(page)
+    expect(heading).to_have_text(titles[2])
+    page.go_back()
+    expect(heading).to_have_text(titles[1])
+    page.go_back()
+    expect(heading).to_have_text(titles[0])
+
+
+@pytest.mark.exhaustive
+def test_a_lesson_is_left_and_come_back_to_from_the_first_page(page, bundled_address):
+    page.goto(bundled_address)
+    page.get_by_role("button", name="Lessons").click()
+    rows = page.locator("#lessons .one")
+    expect(rows).to_have_count(len(LESSONS) + 1)
+    rows.filter(has_text="What norms do").click()
+    expect(column(page).locator(".of")).to_contain_text("1 of")
+    expect(
+        page.locator("#residual-lengths .main-svg").first
+    ).to_be_visible()  # the tab of the step, from the simple page
+    next_step(page)
+    expect(column(page).locator(".of")).to_contain_text("2 of")
+    column(page).get_by_role("button", name="Leave").click()
+    page.get_by_role("button", name="Lessons").click()
+    row = rows.filter(has_text="What norms do")
+    expect(row).to_contain_text("go on with step 2")
+    page.keyboard.press("Escape")
+    expect(rows.first).to_be_hidden()
+    page.get_by_role("button", name="Lessons").press("Enter")
+    row.click()
+    expect(column(page).locator(".of")).to_contain_text("2 of")
+
+
+@pytest.mark.exhaustive
+def test_a_lesson_is_text_and_says_that_its_model_is_not_here(page, bundled_address):
+    open_lesson(page, bundled_address, lesson="of-a-teacher", checkpoint="llama-fables-gpt")
+    expect(column(page).locator(".question p")).to_contain_text("no-such-model, which is not here")
+    expect(column(page).locator("h2")).to_have_text("A <i>step</i>")
+    expect(column(page).locator(".before p")).to_have_text("<script>alert(1)</script> {{1+1}} ${1+1}")
+    expect(column(page).locator(".against")).to_have_text("Against the belief: <img src=x onerror=alert(1)>")
+    expect(column(page).locator(":is(img, i, b, script)")).to_have_count(0)
+    column(page).get_by_role("button", name="Go through it with llama-fables").click()
+    expect(column(page).locator(".note")).to_have_text(
+        "no-such-model is not here: all numbers are those of llama-fables."
+    )
+    expect(page.locator("#picker select")).to_have_value("llama-fables")
+    expect(page.locator("#strip .chip")).to_have_count(6)
+
+
+@pytest.mark.exhaustive
+def test_a_head_is_found_by_a_click(page, bundled_address):
+    open_lesson(page, bundled_address, lesson=WALKED, step=len(LESSONS[WALKED].steps))
+    verdict = column(page).locator(".verdict p")
+    expect(verdict).to_contain_text("You chose layer 0 head 0")
+    page.locator("select[data-field=layer]:visible").select_option("5")
+    page.locator("select[data-field=head]:visible").select_option("5")
+    expect(verdict).to_have_text(re.compile("^✓ You chose layer 5 head 5"))
+    expect(column(page).locator(".after p").first).to_be_visible()
+
+
+@pytest.mark.exhaustive
+def test_a_setting_of_a_step_is_on_its_slider(page, bundled_address):
+    open_lesson(page, bundled_address, lesson="choosing-the-next-word", step=3)
+    expect(column(page).locator(".of")).to_contain_text("3 of")
+    next_step(page)
+    expect(page.get_by_role("slider", name="temperature")).to_have_value("0.5")
+
+
+@pytest.mark.exhaustive
+def test_on_a_telephone_it_is_a_sheet_that_folds(newcomer, bundled_address):
+    page = newcomer(address=bundled_address, viewport=PHONE).page
+    open_lesson(page, bundled_address, lesson=WALKED, step=2)
+    expect(column(page).locator(".cell").first).to_be_visible()
+    assert column(page).bounding_box()["height"] <= 0.41 * PHONE["height"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    page.get_by_role("button", name="fold the lesson").click()
+    expect(column(page).locator(".cell").first).to_be_hidden()
+    assert column(page).bounding_box()["height"] < 60
+
+
+def test_without_a_lesson_an_address_says_nothing_of_one(newcomer, bundled_address):
+    page = newcomer(address=bundled_address).page
+    page.goto(bundled_address)
+    page.wait_for_function("location.search.includes('checkpoint=')")
+    assert not re.search("lesson|step=|reply", page.url)
+    expect(column(page)).to_be_hidden()

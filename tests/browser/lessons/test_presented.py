@@ -1,0 +1,92 @@
+"""A lesson is presented, printed, and read by everybody."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import TimeoutError, expect
+
+from ..legible import BEAMER, legible
+from .steps import LESSONS, WALKED, column, next_step, open_lesson
+
+PATIENCE = 40_000  # milliseconds
+
+LOOKS = [({"width": 1440, "height": 900}, "light"), ({"width": 390, "height": 844}, "dark")]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("size", "scheme"), LOOKS, ids=["wide light", "telephone dark"])
+def test_a_lesson_can_be_read_and_its_words_are_explained(newcomer, bundled_address, size, scheme):
+    person = newcomer(address=bundled_address, viewport=size, color_scheme=scheme, reduced_motion="reduce")
+    page = person.page
+    open_lesson(page, bundled_address, lesson=WALKED, step=1)
+    term = column(page).locator(".before .term").first
+    expect(term).to_have_text("token")
+    term.focus()
+    expect(page.locator("#definition")).to_contain_text("a piece of text")
+    for _step in range(3):  # words, a question, a working
+        found = Axe().run(page, [["#lesson"]]).response["violations"]
+        assert not [(violation["id"], violation["nodes"][0]["html"]) for violation in found]
+        next_step(page)
+        page.wait_for_function("!document.querySelector('[data-old-since]')")
+
+
+# All of these fit a screen of 1024 × 768; of others a table, or a list of controls, scrolls beside the words.
+PRESENTED = ("norms", "feed-forward", "the-mask", "tokens-and-merges", "vectors-and-meaning", WALKED)
+
+STAGE_AT = "() => [document.querySelector('#stage .at').textContent, document.body.dataset.page]"
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "norms" else pytest.mark.exhaustive) for name in PRESENTED]
+)
+def test_a_lesson_is_presented_page_by_page_and_each_can_be_read_from_afar(newcomer, bundled_address, name):
+    page = newcomer(address=bundled_address, viewport=BEAMER).page
+    open_lesson(page, bundled_address, lesson=name, step=1)
+    page.wait_for_function("!document.querySelector('[data-old-since]')")
+    page.keyboard.press("p")
+    lesson, seen = LESSONS[name], []
+    count, hiding = len(lesson.steps), {i for i, step in enumerate(lesson.steps, 1) if step.target in step.hides}
+    while True:
+        legible(page)
+        at, shown = page.evaluate(STAGE_AT)
+        seen.append((at, shown))
+        place = int(at.partition(" / ")[0])
+        expect(page.locator("#stage h2")).to_have_text(lesson.step(place).title)
+        if shown == "question" and place in hiding:
+            expect(page.locator(".presented")).to_have_count(0)  # what would tell is not there before the answer
+        page.keyboard.press("PageDown")
+        patience = 1500 if place == count else PATIENCE  # after the last page nothing comes
+        try:
+            page.wait_for_function(
+                f"(before) => String(({STAGE_AT})()) !== before", arg=f"{at},{shown}", timeout=patience
+            )
+        except TimeoutError:
+            break
+    asked = {
+        i for i, step in enumerate(lesson.steps, 1) if step.question and getattr(step.question, "blanks", "") != "none"
+    }
+    assert {at for at, _shown in seen} == {f"{place} / {count}" for place in range(1, count + 1)}
+    assert {at for at, shown in seen if shown == "answer"} == {f"{place} / {count}" for place in asked}
+
+
+def test_a_lesson_is_printed_with_its_answers_on_a_page_of_their_own(page, bundled_address):
+    open_lesson(page, bundled_address, lesson=WALKED)
+    lesson, sheet = LESSONS[WALKED], page.locator("#sheet")
+    column(page).get_by_role("button", name="Print").click()
+    expect(sheet).to_have_attribute("data-ready", "true")
+    expect(sheet.locator(".step h2")).to_have_text([f"{i}. {step.title}" for i, step in enumerate(lesson.steps, 1)])
+    asked = [step for step in lesson.steps if step.question and getattr(step.question, "blanks", "") != "none"]
+    expect(sheet.locator(".answer")).to_have_count(len(asked))
+    shares = sheet.locator(".step").filter(has_text="all blank").last
+    expect(shares.locator(".blank")).to_have_count(9)  # four powers, their sum, four shares
+    expect(sheet.locator(".answer").filter(has_text="all blank").last.locator("strong")).to_have_count(9)
+    expect(sheet.locator(".step:nth-of-type(2) figure")).to_have_count(0)  # it would tell
+    expect(sheet.locator(".answer").first.locator("figure .main-svg").first).to_be_visible()
+    page.emulate_media(media="print")
+    expect(sheet.get_by_role("button", name="Print")).to_be_hidden()
+    expect(page.locator("#title")).to_be_hidden()
+    assert sheet.locator(".answers").evaluate("(all) => getComputedStyle(all).breakBefore") == "page"
+    assert page.evaluate("document.documentElement.scrollHeight") > 3000  # all of it, and no window to scroll in
+    page.emulate_media(media="screen")
+    page.keyboard.press("Escape")
+    expect(sheet).to_have_count(0)
+    expect(column(page).get_by_role("button", name="Print")).to_be_focused()
