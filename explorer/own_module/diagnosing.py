@@ -23,9 +23,8 @@ from explorer.own_module.slips.slip import Slip
 from explorer.own_module.steps import PROBE, Beginning, End
 from explorer.own_module.walking import Walk
 from explorer.own_module.weights import with_weights
-from explorer.own_module.wiring import WIRINGS
+from explorer.own_module.wiring import check_walked
 from explorer.own_module.words import told
-from explorer.state.errors import UserError
 from explorer.tracing.capture import outputs_of
 from explorer.tracing.diagnosis import Difference, Report, Row
 from model.config import ModelConfig
@@ -75,14 +74,7 @@ def diagnose(
         with one_thread():
             config = likeliest(student, found, ids)
     config = with_context(config, len(ids) + 1)
-    if config.norm_placement not in WIRINGS:
-        raise UserError(
-            _(
-                "The reference normalises in a way ({placement}) that is not walked: known are {known}.",
-                placement=config.norm_placement,
-                known=", ".join(WIRINGS),
-            )
-        )
+    check_walked(config)
     check_ids(ids, found)
     lm = with_weights(config, found)
     seen = observe(student, found, ids, config.vocab_size)

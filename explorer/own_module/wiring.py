@@ -6,6 +6,10 @@ from typing import Protocol
 
 from torch import Tensor
 
+from explorer.language import _
+from explorer.state.errors import UserError
+from model.config import ModelConfig
+
 
 class Around(Protocol):
     """The values around a block's sublayers.
@@ -99,3 +103,25 @@ ORDER = {  # values of a block, or what they are around the sublayers
     "output": ("reads", *ATTENTION, "attn_norm", "then", *FEED_FORWARD, "ffn_norm", "leaves"),
     "parallel": ("reads", *ATTENTION, "then", *FEED_FORWARD, "leaves"),
 }
+
+
+def check_walked(config: ModelConfig):
+    """UserError where the walk knows nothing of something that a model of the config computes."""
+    if config.norm_placement not in WIRINGS:
+        raise UserError(
+            _(
+                "The reference normalises in a way ({placement}) that is not walked: known are {known}.",
+                placement=config.norm_placement,
+                known=", ".join(WIRINGS),
+            )
+        )
+    has = {
+        "qk_norm": config.qk_norm,
+        "windows": any(config.windows),
+        "rotary_layers": not all(config.rotary_layers),
+    }
+    if any(has.values()):
+        settings = ", ".join(name for name in has if has[name])
+        raise UserError(
+            _("The reference has settings that are not walked ({settings}): give one without.", settings=settings)
+        )

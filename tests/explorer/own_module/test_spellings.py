@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from explorer import diagnose, from_module
+from explorer.state.errors import UserError
 from model.config import ModelConfig
 from tests import odd_models
 from tests.course import SIZES, Block, SwiGLU, course_model
@@ -150,6 +151,14 @@ def test_other_places_of_norms_are_walked_too(placement, forward, slip):
     relu = changing(SwiGLU, forward=lambda self, x: self.w2(F.relu(self.w1(x)) * self.w3(x)))
     model = relu(changing(Block, forward=forward)(course_model()))
     assert found(diagnose(model, config)) == [("blocks.0.ffn.gate", "relu_for_silu")]
+
+
+@pytest.mark.parametrize(
+    "setting", [{"qk_norm": True}, {"windows": (None, 4)}, {"rotary_layers": (True, False)}], ids=str
+)
+def test_a_reference_that_is_not_walked_to_the_end_accuses_nobody(setting):
+    with pytest.raises(UserError, match=rf"settings that are not walked \({next(iter(setting))}\): give one without"):
+        diagnose(course_model(), ModelConfig.llama_style(**SIZES, **setting))
 
 
 def test_a_norm_that_the_module_has_not_is_a_slip():
