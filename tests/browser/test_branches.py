@@ -125,7 +125,7 @@ def test_undo_and_regenerate(writer):
 def test_there_is_nothing_to_undo_at_first(person):
     undo = person.page.get_by_role("button", name="Undo")
     expect(undo).to_be_disabled()
-    person.page.get_by_role("button", name="Step").click()
+    person.page.get_by_role("button", name="Step", exact=True).click()
     expect(undo).to_be_enabled()
     undo.click()
     expect(undo).to_be_disabled()
@@ -153,7 +153,7 @@ def test_a_change_taken_back_while_text_is_written_ends_it(newcomer):
         count = person.evaluate(take_back)
     expect(person.page.locator("#changes").get_by_role("button")).to_have_count(0)
     assert (person.state["edits"], len(generated(person))) == ("", count)
-    person.page.get_by_role("button", name="Step").click()
+    person.page.get_by_role("button", name="Step", exact=True).click()
     person.wait_until("page.state.generated.length === given + 1", count)
     assert person.state["edits"] == ""
 

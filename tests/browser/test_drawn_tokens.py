@@ -119,6 +119,6 @@ def test_the_next_token_of_a_text_too_long_to_be_seen_whole(newcomer):
     chance = torch.softmax(lm(torch.tensor([prompt]))[0, -1], -1)[written[len(prompt)]].item()
     share = person.branches.first.evaluate("(row) => +row.style.getPropertyValue('--share')")
     assert share == pytest.approx(chance, abs=1e-3)
-    person.page.get_by_role("button", name="Step").click()
+    person.page.get_by_role("button", name="Step", exact=True).click()
     expect(person.chips).to_have_count(len(ids) - window_start(len(ids), CONTEXT))
     expect(person.chips.last).to_have_text(tokenizer.vocabulary[following])

@@ -40,7 +40,7 @@ def test_what_is_pressed_before_the_page_is_there_waits_for_it(newcomer):
     person.page.route(joins, lambda route: held.append(route), times=1)
     with person.page.expect_request(joins):
         person.page.goto(f"{person.address}?view=overview")
-    step = person.page.get_by_role("button", name="Step")
+    step = person.page.get_by_role("button", name="Step", exact=True)
     step.click()
     expect(step).to_be_focused()
     expect(person.strip).to_be_visible()

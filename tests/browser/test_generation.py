@@ -28,7 +28,7 @@ def continuation(prompt: str, max_new_tokens: int, **settings) -> str:
 
 def test_step_appends_one_token_that_can_be_selected(person):
     tokens = person.chips.count()
-    person.page.get_by_role("button", name="Step").click()
+    person.page.get_by_role("button", name="Step", exact=True).click()
     expect(person.chips).to_have_count(tokens + 1)
     new = person.chips.nth(tokens)
     expect(new).to_contain_class("generated")
@@ -68,7 +68,7 @@ def test_the_seed_decides(person):
 @pytest.mark.exhaustive
 def test_more_than_the_context_slides_the_window(person):
     person.run("the moon " * 60)
-    person.page.get_by_role("button", name="Step").click()
+    person.page.get_by_role("button", name="Step", exact=True).click()
     expect(person.chips.last).to_contain_class("generated")
     expect(person.strip).to_contain_text("earlier tokens")
     person.page.wait_for_function(VIEWS_FOLLOW)
@@ -87,7 +87,7 @@ def test_stop_ends_a_long_generation_and_the_page_goes_on(newcomer):
     person.run("The owl said")
     expect(person.strip).to_have_text("The owl said")
     tokens = person.chips.count()
-    person.page.get_by_role("button", name="Step").click()
+    person.page.get_by_role("button", name="Step", exact=True).click()
     expect(person.chips).to_have_count(tokens + 1)
     expect(person.strip).to_have_text(re.compile("^The owl said"))
     person.page.wait_for_function(VIEWS_FOLLOW)
@@ -104,7 +104,7 @@ def test_a_new_run_ends_a_generation(newcomer):
         expect(generated).to_have_count(0)
         person.strip.evaluate(WATCH)
         for tokens in (1, 2, 3):
-            person.page.get_by_role("button", name="Step").click()
+            person.page.get_by_role("button", name="Step", exact=True).click()
             expect(generated).to_have_count(tokens)
         assert set(person.page.evaluate("window.seen")) == {1, 2, 3}
 

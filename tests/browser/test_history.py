@@ -50,7 +50,7 @@ def test_clicks_and_sliders_are_no_steps_back(person):
         person.chips.nth(position).click()
         person.expect_selected(query=position)
     person.set("temperature", 0.35)
-    person.page.get_by_role("button", name="Step").click()
+    person.page.get_by_role("button", name="Step", exact=True).click()
     expect(person.chips.last).to_contain_class("generated")
     person.page.wait_for_url("**temperature=0.35**")
     assert person.page.evaluate("history.length") == before
@@ -82,7 +82,7 @@ def test_back_to_another_run_ends_what_is_being_written_and_sets_the_widgets(new
     person.page.go_back()
     expect(person.picker).to_have_value("tiny")
     expect(person.page.locator("#facts")).to_contain_text("2 layers × 2 heads")
-    person.page.get_by_role("button", name="Step").click()
+    person.page.get_by_role("button", name="Step", exact=True).click()
     expect(generated).to_have_count(1)
 
 

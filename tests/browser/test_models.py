@@ -100,7 +100,7 @@ def test_every_model_keeps_its_own_continuations(person):
     expect(person.story).to_have_text(of_tiny[0])  # it goes along
     expect(person.branches).to_have_count(1)
     with person.rebranched():
-        person.page.get_by_role("button", name="Step").click()
+        person.page.get_by_role("button", name="Step", exact=True).click()
     of_gpt = seen()
     with person.rebranched():
         person.choose_model("tiny")
@@ -126,7 +126,7 @@ def test_a_change_of_the_model_ends_what_is_being_written_and_takes_what_is_seen
     person.wait_until("page.state.checkpoint === 'no-positions'")
     count = len(person.state["generated"])
     assert 3 <= count < 512
-    person.page.get_by_role("button", name="Step").click()
+    person.page.get_by_role("button", name="Step", exact=True).click()
     person.wait_until("page.state.generated.length === given + 1", count)
 
 

@@ -23,7 +23,7 @@ HOSTILE_RUNS = [
 
 def test_a_reload_brings_everything_back(person):
     person.run("The owl asked the moon")
-    person.page.get_by_role("button", name="Step").click()
+    person.page.get_by_role("button", name="Step", exact=True).click()
     expect(person.chips.last).to_contain_class("generated")
     person.chooser("layer").select_option("1")
     person.chooser("head").select_option("1")

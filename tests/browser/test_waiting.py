@@ -27,7 +27,7 @@ def test_who_waits_is_told_of_those_before(person):
         expect(place).to_have_text("")
         person.page.unroute("**/component_server/**", answer)
     with person.page.expect_request("**/queue/join*") as joined:
-        person.page.get_by_role("button", name="Step").click()
+        person.page.get_by_role("button", name="Step", exact=True).click()
     assert {*asked, joined.value.headers["x-visitor"]} == {asked[0]} and len(asked) == len(BEFORE)
 
 

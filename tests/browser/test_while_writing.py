@@ -48,7 +48,7 @@ def test_a_move_ends_what_is_being_written(newcomer):
     expect(written).to_have_count(1)
     person.strip.evaluate(WATCH)
     for tokens in (2, 3):
-        person.page.get_by_role("button", name="Step").click()
+        person.page.get_by_role("button", name="Step", exact=True).click()
         expect(written).to_have_count(tokens)
     assert set(person.page.evaluate("window.seen")) <= {1, 2, 3}
 

@@ -77,7 +77,7 @@ def test_a_button_that_nobody_answers_is_told_and_changes_nothing(somebody, serv
     person = somebody(server.address)
     before = person.at_rest().state
     server.stop()
-    person.page.get_by_role("button", name="Step").click()
+    person.page.get_by_role("button", name="Step", exact=True).click()
     expect(banner(person)).to_contain_text("The server does not answer")
     server.start()
     expect(banner(person)).to_have_text("")
@@ -86,7 +86,7 @@ def test_a_button_that_nobody_answers_is_told_and_changes_nothing(somebody, serv
     assert {name: now[name] for name in ("prompt", "generated", "view")} == {
         name: before[name] for name in ("prompt", "generated", "view")
     }
-    person.page.get_by_role("button", name="Step").click()
+    person.page.get_by_role("button", name="Step", exact=True).click()
     expect(person.chips.and_(person.page.locator(".generated"))).to_have_count(1)
 
 
