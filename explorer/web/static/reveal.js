@@ -12,10 +12,11 @@ export function reveal(id) {
   intoView(id);
   const leftAlone = new AbortController(), { signal } = leftAlone;
   for (const event of SCROLLS) window.addEventListener(event, () => leftAlone.abort(), { signal, passive: true });
-  whenDrawn(() => {
+  const again = () => {
     if (!signal.aborted) intoView(id);
     leftAlone.abort();
-  });
+  };
+  requestAnimationFrame(() => whenDrawn(again)); // what a question makes old is marked once that is on its way
 }
 
 /** @param {string} id */
