@@ -95,9 +95,9 @@ def config_of(module: nn.Module, names: Table | None = None) -> ModelConfig:
 
 
 def likeliest(student: nn.Module, found: Match, ids: Sequence[int]) -> ModelConfig:
-    """What the module was to be: of the configs that its weights and attributes tell of the first; where they do not
-    say how many heads there are, with as many as make the logits most alike. Of names that are nobody's, that with
-    which the logits are equal, or else the fewest differences are left."""
+    """What the module was to be: of the configs that its weights and attributes tell of the first. Where they do not
+    say how many heads there are, or names are nobody's, that of several with which the logits are equal, or else the
+    fewest differences are left."""
     first = next(configs(student, found))
     tried = [
         config
@@ -111,7 +111,7 @@ def likeliest(student: nn.Module, found: Match, ids: Sequence[int]) -> ModelConf
     lms = {config: with_weights(with_context(config, len(ids)), found) for config in tried}
     apart = {config: difference(lm, ids, known)[0] for config, lm in lms.items()}
     best = min(apart, key=apart.get)
-    if found.spelling != "order" or apart[best] <= TOLERANCE * known.abs().max():
+    if apart[best] <= TOLERANCE * known.abs().max():
         return best
     seen = observe(student, found, ids, first.vocab_size)
     return min(tried, key=lambda config: _left_in_first_block(lms[config], seen))

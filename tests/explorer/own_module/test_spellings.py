@@ -10,8 +10,8 @@ from explorer import diagnose, from_module
 from explorer.state.errors import UserError
 from model.config import ModelConfig
 from tests import odd_models
-from tests.course import SIZES, Block, SwiGLU, course_model
-from tests.mistakes import changing
+from tests.course import SIZES, Attention, Block, RotaryPositionalEmbedding, SwiGLU, course_model
+from tests.mistakes import changing, halves
 from tests.odd_models import FLAT, Flat, Fused, Older, Unfinished, turned_maps, without_gains
 from tests.planted_slips import PLANTED
 
@@ -151,6 +151,20 @@ def test_other_places_of_norms_are_walked_too(placement, forward, slip):
     relu = changing(SwiGLU, forward=lambda self, x: self.w2(F.relu(self.w1(x)) * self.w3(x)))
     model = relu(changing(Block, forward=forward)(course_model()))
     assert found(diagnose(model, config)) == [("blocks.0.ffn.gate", "relu_for_silu")]
+
+
+@pytest.mark.parametrize("heads", [2, 8, 16])
+def test_how_many_heads_there_are_is_found_beside_a_slip(heads):
+    """Of a module that does not say it, of which no number of heads gives the logits."""
+    model = course_model(d_model=64, num_heads=heads)
+    for part in model.modules():
+        vars(part).pop("num_heads", None)
+    width = 64 // heads
+    split = lambda self, x: x.view(*x.shape[:2], heads, width).transpose(1, 2)  # noqa: E731
+    model = changing(Attention, split=split)(changing(RotaryPositionalEmbedding, forward=halves)(model))
+    report = diagnose(model)
+    assert {each.cause.name for each in report.differences} == {"rotation_of_halves"}
+    assert f"num_heads={heads}." in str(report)
 
 
 @pytest.mark.parametrize(
