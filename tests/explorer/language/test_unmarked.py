@@ -52,6 +52,14 @@ EXCEPTIONS = {
         "async ({}) => { const page = await {}; return {}; }": "script",
         "export const {} = {};\n": "script",
     },
+    "web/connecting.py": dict.fromkeys(
+        (
+            "prompt, checkpoint",
+            "[prompt, checkpoint, await page.begin()]",
+            "[prompt, checkpoint, await page.beginWith(checkpoint)]",
+        ),
+        "script",
+    ),
     "web/errors.py": dict.fromkeys(("can't allocate memory", "out of memory"), "as torch says it"),
     "web/http/content_policy.py": {"'self' data: blob:": "a policy"},
     "web/http/gate.py": {"public, max-age=31536000, immutable": "a header"},
@@ -62,9 +70,6 @@ EXCEPTIONS = {
     "web/layout/page_layout.py": {"TransformerLM Explorer": "a name"},
     "web/page.py": {
         ":root { --bar: 0px; } @media (max-width: 900px) { :root { --bar: 84px; } }": "style",
-        "prompt, checkpoint": "script",
-        "[prompt, checkpoint, await page.begin()]": "script",
-        "[prompt, checkpoint, await page.beginWith(checkpoint)]": "script",
     },
     "web/shared/in_a_file.py": {
         text: "SQL" for text in unmarked((EXPLORER / "web/shared/in_a_file.py").read_text("utf-8")) if SQL.match(text)
