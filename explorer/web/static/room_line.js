@@ -15,6 +15,8 @@ export function placeRoomLine() {
   onRoom(() => {
     const isIn = Boolean(room?.student);
     line.hidden = !isIn && !ended;
+    line.classList.toggle("over", !isIn);
+    document.body.classList.toggle("in-room", isIn);
     [turn.hidden, leave.hidden, hide.hidden] = [!isIn || !room.isHeard || !room.leads, !isIn, isIn];
     say(words, isIn ? saidOf(room) : endOf(ended));
     if (isIn) say(turn, room.follows ? _("Let go") : _("Follow again"));

@@ -14,8 +14,9 @@ autocapitalize="characters" spellcheck="false"></label>
 <button type="submit">{join}</button></form>
 </div>
 <div class="leading" hidden>
-<div class="invite"><div class="qr"></div><div class="ways"><p>{ways}</p><strong class="code"></strong>
-<a class="link" target="_blank" rel="noopener"></a><button type="button" class="copy">{copy}</button></div></div>
+<details class="invite" open><summary>{code} <strong class="code"></strong></summary>
+<div class="qr"></div><div class="ways"><p>{ways}</p>
+<a class="link" target="_blank" rel="noopener"></a><button type="button" class="copy">{copy}</button></div></details>
 <div class="line"><label class="leads"><input type="checkbox"> {follow}</label><span class="people"></span></div>
 <section class="replies" aria-label="{replies}"><h2>{replies}</h2><div class="counts"></div></section>
 <p class="spoken" role="status"></p>

@@ -24,9 +24,10 @@ export default function roomMenu(element) {
     const { bottom, right } = open.getBoundingClientRect();
     list.style.top = `${Math.max(8, bottom + 4)}px`;
     list.hidden = false;
-    list.style.left = `${Math.max(8, Math.min(right - list.offsetWidth, innerWidth - list.offsetWidth - 8))}px`;
+    const most = document.documentElement.clientWidth - list.offsetWidth - 8; // whoever leads a class has the page's beginning in sight
+    list.style.left = `${Math.max(8, isTeacher() ? most : Math.min(right - list.offsetWidth, most))}px`;
     open.ariaExpanded = "true";
-    find(list, isTeacher() ? ".copy" : ".begin").focus({ preventScroll: true });
+    find(list, isTeacher() ? ".leads input" : ".begin").focus({ preventScroll: true });
   }
 
   function hide() {
@@ -87,11 +88,11 @@ export default function roomMenu(element) {
 
   async function copy() {
     try { await navigator.clipboard.writeText(link.href); } catch { return void prompt(_("Copy this link:"), link.href); }
-    say(find(leading, ".spoken"), _("The link is copied."));
+    say(told, _("The link is copied."));
   }
 
   open.addEventListener("click", () => (list.hidden ? show() : hide()));
-  find(outside, ".begin").addEventListener("click", () => tried(openRoom).then(() => { if (isTeacher()) find(leading, ".copy").focus(); }));
+  find(outside, ".begin").addEventListener("click", () => tried(openRoom).then(() => { if (isTeacher()) show(); }));
   find(outside, "form").addEventListener("submit", (event) => {
     event.preventDefault();
     if (!typed.value.trim()) return typed.focus();
