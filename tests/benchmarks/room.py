@@ -109,7 +109,13 @@ class Class:
                     self.told.waited(student.number, "told of a move", began)
                     about = "show" if state["prompt"] != student.state["prompt"] else "view"
                     student.state |= state
-                    await student.answers(about, "there" if is_now else "there late", began)
+                    answers = student.answers(about, "there" if is_now else "there late", began)
+                    await asyncio.gather(answers, *([self.widgets(student, began)] if about == "show" else ()))
+
+    async def widgets(self, student: Person, began: float):
+        """Gradio's own, such as the prompt's box, follow another text."""
+        async for _shown in student.events("on_follow", [student.state]):
+            self.told.waited(student.number, "Gradio's widgets there", began)
 
     async def count(self):
         tag = ""

@@ -72,6 +72,8 @@ test("a teacher's key is in this tab and in no address, and the class is told th
   last("lead").answer({});
   await told({ people: 3, lesson: "", step: 0, counts: {} });
   assert.equal(room.people, 3);
+  enterRoom(); // as the page does when it is loaded anew
+  assert.deepEqual([isTeacher(), room.code, room.leads], [true, CODE, false]);
   const closing = closeRoom();
   await settled();
   last("close").answer({});
