@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from explorer.web.rooms.kept_rooms import CLOSED, LED, REPLIES, THERE, Led
+from explorer.web.rooms.kept_rooms import Led
 
 GRACE = 8.0  # seconds between two questions of somebody who is still there
 GONE: tuple[str, bytes] = "closed", b'{"closed":true}'
@@ -22,7 +22,7 @@ class Here:
         for_students, for_teacher: a tag that another answer has not, and the answer as JSON; None before it is known.
         staying: student -> until when, by `time.monotonic`, they are taken to be there; endless while they wait here.
         told: the students whom all processes told to be there.
-        heard: what is to be read anew.
+        to_read, changed: events: something of it is to be read anew; it was, and something else is answered.
         waiting: how many wait here, the teacher among them; `left_at`, when the last of them left.
     """
 
@@ -32,17 +32,11 @@ class Here:
         self.for_teacher: tuple[str, bytes] | None = None
         self.staying: dict[str, float] = {}
         self.told: frozenset[str] = frozenset()
-        self.heard = {LED, REPLIES, THERE, CLOSED}
         self.to_read, self.changed = asyncio.Event(), asyncio.Event()
         self.said: set[str] = set()  # to other processes, and when
         self.said_at = self.teacher_asked_at = self.renewed_at = -float("inf")
         self.waiting, self.left_at = 0, time.monotonic()
         self.task: asyncio.Task | None = None
-        self.to_read.set()
-
-    def hear(self, what: str):
-        """Something of it changed."""
-        self.heard.add(what)
         self.to_read.set()
 
     def answer(self, is_teacher: bool) -> tuple[str, bytes] | None:
@@ -84,24 +78,21 @@ class Here:
 
     def come(self, student: str):
         if student not in self.staying:
-            self.hear(THERE)
+            self.to_read.set()
         self.staying[student] = float("inf")
 
     def go(self, student: str, at_once: bool = False):
         """Somebody no longer waits: perhaps they ask again, or else they are gone."""
         if at_once:
             self.staying.pop(student, None)
-            self.hear(THERE)
+            self.to_read.set()
         elif student in self.staying:
             self.staying[student] = time.monotonic() + GRACE
 
-    def forget_gone(self) -> bool:
-        """Whether somebody is."""
+    def forget_gone(self):
+        """Students who no longer ask."""
         now = time.monotonic()
-        gone = [student for student, until in self.staying.items() if until < now]
-        for student in gone:
-            del self.staying[student]
-        return bool(gone)
+        self.staying = {student: until for student, until in self.staying.items() if until >= now}
 
     @property
     def people(self) -> set[str]:

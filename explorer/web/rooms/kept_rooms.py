@@ -14,7 +14,6 @@ LASTS = 4 * 3600.0  # seconds after the teacher's last sign
 THERE_LASTS = 60.0  # seconds after which people are gone whose process told nothing more of them
 MOST_ROOMS, MOST_BYTES = 200, 32 << 20
 CHANNEL = "rooms"
-LED, REPLIES, THERE, CLOSED = "led", "replies", "there", "closed"  # what there is to tell of one
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class KeptRooms:
 
     def lead(self, code: str, led: Led):
         self._put(code, "led", json.dumps(asdict(led)).encode(), LASTS)
-        self.tell(code, LED)
+        self.tell(code)
 
     def led(self, code: str) -> Led:
         kept = self.store.get(f"{code}/led")
@@ -85,7 +84,7 @@ class KeptRooms:
             self.store.drop(f"{code}/{name}")
         else:
             self._put(code, name, reply.encode(), LASTS)
-        self.tell(code, REPLIES)
+        self.tell(code)
 
     def replied(self, code: str, question: str) -> list[str]:
         """Who has replied."""
@@ -109,13 +108,17 @@ class KeptRooms:
     def close(self, code: str):
         """Forget the room and all that belongs to it."""
         self.store.drop(f"room/{code}")  # first: nothing is put there any more
+        self.forget(code)
+        self.tell(code)
+
+    def forget(self, code: str):
+        """All that belongs to a room that is no longer there."""
         for key in self.store.keys(f"{code}/"):
             self.store.drop(key)
-        self.tell(code, CLOSED)
 
-    def tell(self, code: str, what: str):
-        """Every process that something changed; nothing of what it is."""
-        self.store.publish(CHANNEL, f"{what} {code}".encode())
+    def tell(self, code: str):
+        """Every process that something changed in a room; nothing of what it is."""
+        self.store.publish(CHANNEL, code.encode())
 
     def _put(self, code: str, name: str, value: bytes, seconds: float):
         if not self.is_there(code):

@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 
 from explorer.web.rooms.here import Here
-from explorer.web.rooms.kept_rooms import CHANNEL, CLOSED, LED, REPLIES, THERE, THERE_LASTS, KeptRooms, Led, new_process
+from explorer.web.rooms.kept_rooms import CHANNEL, THERE_LASTS, KeptRooms, Led, new_process
 from explorer.web.shared.store import Store, StoreError
 
 LOG = logging.getLogger(__name__)
@@ -68,34 +68,32 @@ class Rooms:
                 with contextlib.suppress(asyncio.TimeoutError):
                     await asyncio.wait_for(here.to_read.wait(), LOOKING)
                     here.to_read.clear()
-                heard, here.heard = here.heard or {LED, REPLIES, THERE}, set()
                 try:
-                    await self._read(here, heard)
-                except StoreError as error:
-                    LOG.warning("the store of the rooms does not answer: %s", error)
+                    await self._read(here)
+                except Exception as error:  # whatever it is, nobody is to be told that the class is over
+                    LOG.warning("a room could not be read: %s", error, exc_info=not isinstance(error, StoreError))
                     await asyncio.sleep(AGAIN_AFTER)
-                    here.hear(LED)
+                    here.to_read.set()
                 await asyncio.sleep(SOON)
         finally:
             here.close()
             if self._here.get(here.code) is here:
                 del self._here[here.code]
 
-    async def _read(self, here: Here, heard: set[str]):
-        if here.forget_gone():
-            heard.add(THERE)
+    async def _read(self, here: Here):
+        here.forget_gone()
         has_teacher = time.monotonic() - here.teacher_asked_at < LINGERS
         mine, is_due = set(here.staying), time.monotonic() - here.said_at > THERE_LASTS / 3
 
         def read() -> tuple[Led, set[str], dict[str, int]] | None:
             if not self.kept.is_there(here.code):
-                self.kept.close(here.code)  # what is left of it
+                self.kept.forget(here.code)  # what is left of it
                 return None
             if mine != here.said or is_due:
                 self.kept.say_there(here.code, self.name, mine)
             if mine != here.said:
-                self.kept.tell(here.code, THERE)
-            led = self.kept.led(here.code) if LED in heard else here.led
+                self.kept.tell(here.code)
+            led = self.kept.led(here.code)
             counts = self.kept.counts(here.code, question_of(led)) if has_teacher and led.lesson else {}
             return led, self.kept.there(here.code), counts
 
@@ -106,7 +104,7 @@ class Rooms:
             here.said, here.said_at = mine, time.monotonic()
         here.led, there, counts = found
         here.told, led = frozenset(there), here.led
-        for_students = {"leads": led.leads, "state": led.state if led.leads else None, "lesson": led.lesson}
+        for_students = {"leads": led.leads, "state": led.state, "lesson": led.lesson}
         asked = {"people": len(here.people), "lesson": led.lesson, "step": led.step, "counts": counts}
         return here.show(for_students, asked if has_teacher else None)
 
@@ -124,7 +122,7 @@ class Rooms:
                     loop.call_soon_threadsafe(self._hear_of_all)
                     while self._here and not loop.is_closed():
                         if message := messages.next(1.0):
-                            loop.call_soon_threadsafe(self._heard, *message.decode().split(" ", 1))
+                            loop.call_soon_threadsafe(self._heard, message.decode())
             except StoreError:
                 time.sleep(AGAIN_AFTER)  # meanwhile each room is read every few seconds
             except RuntimeError:  # the loop was closed
@@ -136,13 +134,11 @@ class Rooms:
     def _hear_of_all(self):
         """What was told before anybody listened."""
         for here in self._here.values():
-            here.hear(LED)
+            here.to_read.set()
 
-    def _heard(self, what: str, code: str):
+    def _heard(self, code: str):
         if here := self._here.get(code):
-            if what == CLOSED:
-                return here.close()
-            here.hear(what)
+            here.to_read.set()
 
 
 def question_of(led: Led) -> str:

@@ -156,7 +156,7 @@ class RoomRoutes:
         """The room, and all that is kept of it."""
         here = await self._led_by(given, request)
         await self.rooms.asked(self.rooms.kept.close, here.code)
-        here.close()
+        here.close()  # nobody here need wait for the news
         return {}
 
     async def _joined(self, given: Asked, request: Request) -> Here:
@@ -190,7 +190,7 @@ class RoomRoutes:
         """The teacher is there."""
         now = time.monotonic()
         if now - here.teacher_asked_at > WAITS:
-            here.hear("replies")  # which are read for a teacher alone
+            here.to_read.set()  # replies are read for a teacher alone
         here.teacher_asked_at = now
         if now - here.renewed_at > RENEWED:
             here.renewed_at = now
