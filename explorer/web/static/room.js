@@ -14,6 +14,7 @@ import { askRoom } from "./room_calls.js";
  * @property {boolean} isReached whether the server answers
  * @property {boolean} isHeard whether it has answered
  * @property {string} problem a sentence of the server's
+ * @property {boolean} [isClosing] whether this page is about to close it
  * @property {number} people
  * @property {string} lesson whose questions are replied to
  * @property {number} step
@@ -114,7 +115,11 @@ export function leaveRoom() {
 
 /** Closes the room that this page leads; nothing of it stays. Throws what `askRoom` does. */
 export async function closeRoom() {
-  await askRoom("close", who());
+  room.isClosing = true; // what is heard of it is no news
+  try { await askRoom("close", who()); } catch (error) {
+    room.isClosing = false;
+    throw error;
+  }
   end();
 }
 

@@ -45,7 +45,7 @@ async function listen(here, left) {
       const news = await askRoom("next", { ...who(), seen }, left);
       if (room !== here) return;
       pause = FIRST_PAUSE;
-      if (news.closed) return end(here.key ? "" : "closed");
+      if (news.closed) return here.isClosing ? undefined : end("closed");
       seen = news.tag;
       hear(news);
     } catch (error) {

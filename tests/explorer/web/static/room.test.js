@@ -75,10 +75,20 @@ test("a teacher's key is in this tab and in no address, and the class is told th
   enterRoom(); // as the page does when it is loaded anew
   assert.deepEqual([isTeacher(), room.code, room.leads], [true, CODE, false]);
   const closing = closeRoom();
-  await settled();
+  await told({ closed: true });
+  assert.equal(ended, ""); // of which whoever closes it is not told
   last("close").answer({});
   await closing;
   assert.deepEqual([room, kept["explorer:room"], ended], [null, undefined, ""]);
+});
+
+test("a teacher whose room expired is told", async () => {
+  const opening = openRoom();
+  await settled();
+  last("open").answer({ code: CODE, key: KEY });
+  await opening;
+  await told({ closed: true });
+  assert.deepEqual([room, ended], [null, "closed"]);
 });
 
 test("a student goes along, lets go, follows again, and is told when it is over", async () => {
