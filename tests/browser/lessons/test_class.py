@@ -50,6 +50,7 @@ def opened(teacher: Person) -> tuple[str, str]:
     return code.inner_text(), panel(teacher).locator(".link").get_attribute("href")
 
 
+@pytest.mark.exhaustive
 def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
     teacher = arrive().open(text="The cat saw the dog and the dog saw")
     code, link = opened(teacher)
