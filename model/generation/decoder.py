@@ -24,8 +24,8 @@ class IncrementalDecoder:
 
     Args:
         lm: the model, in float32. Most matrices of a small one on the CPU are copied, in the order that suits a single
-            token (see `copying`), which takes some milliseconds: after a change of weights, make a new decoder. Any
-            number of decoders may share a model; one is for one thread, since each step writes into the same memory.
+            token (see `copying`), once for all decoders: after a change of weights, make a new one. Any number of
+            decoders may share a model; one is for one thread, since each step writes into the same memory.
     """
 
     def __init__(self, lm: TransformerLM):
