@@ -10,7 +10,7 @@ from model.layers.softcap import softcap
 from model.transformer_lm import TransformerLM
 
 # Bytes of a model whose matrices are: those of a larger one are read as fast as they are laid out, and copies take as
-# long to make as dozens of tokens, for every text that is being written.
+# long to make as dozens of tokens.
 MOST_COPIED = 64 << 20
 
 
