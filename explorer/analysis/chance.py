@@ -11,6 +11,7 @@ from explorer.architecture.attention import first_visible
 from explorer.tracing.trace import Trace
 
 TRIES, AT_ONCE, SEED = 100, 20, 0
+MOST_CELLS = 4 << 20  # of all tries together that are looked at in turn
 SHARE = 0.95  # of the tries that stay within what counts as chance
 
 ROUNDING = 1e-6  # of scores in float32
@@ -63,7 +64,7 @@ def work_out(trace: Trace, name: str, hide_first: bool) -> Chance | None:
     targets[:, : int(hide_first)] = False
     even, within, turns = [], [], None
     for layer, patterns in enumerate(trace.layers("blocks.*.attn.pattern")):
-        patterns = (without_first(patterns) if hide_first else patterns)[:, rows]  # (H, Q, T)
+        patterns = without_first(patterns) if hide_first else patterns
         first = np.array([max(int(hide_first), first_visible(trace.config, layer, query)) for query in rows])[:, None]
         even.append(evenly(targets, rows, first))
         if turns is None or not np.array_equal(first, turns.first):  # layers that see the same have the same
@@ -87,27 +88,32 @@ class Turns:
     """
 
     def __init__(self, targets: np.ndarray, rows: np.ndarray, first: np.ndarray):
-        self.first, self.shape = first, targets.shape
+        self.rows, self.first, self._num_keys = rows, first, targets.shape[1]
         seen = np.maximum(rows[:, None] + 1 - first, 1)  # (Q, 1) how many keys each query sees
-        place = np.arange(targets.shape[1]) - first  # (Q, T)
-        random, self._packed = np.random.default_rng(SEED), []
+        place = np.arange(self._num_keys) - first  # (Q, T)
+        random, packed = np.random.default_rng(SEED), []
         for _ in range(TRIES // AT_ONCE):
             turns = random.integers(seen, size=(AT_ONCE, len(rows), 1))
             turned = np.take_along_axis(targets[None], (place - turns) % seen + np.minimum(first, rows[:, None]), -1)
             turned &= (place >= 0) & (place < seen)  # (AT_ONCE, Q, T)
-            self._packed.append(np.packbits(turned.reshape(AT_ONCE, -1), axis=-1))  # an eighth of the memory
+            packed.append(np.packbits(turned, axis=-1))  # an eighth of the memory
+        self._packed = np.concatenate(packed)
 
-    def __iter__(self) -> Iterator[np.ndarray]:
-        """Some tries at a time, zeros and ones (n, Q · T)."""
-        for packed in self._packed:
-            yield np.unpackbits(packed, axis=-1, count=self.shape[0] * self.shape[1])
+    def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Some queries (n,) at a time, and every try's targets of them, 0 or 1 in float32 (TRIES, n, T)."""
+        count = max(1, MOST_CELLS // (TRIES * self._num_keys))
+        for start in range(0, len(self.rows), count):
+            part = slice(start, start + count)
+            turned = np.unpackbits(self._packed[:, part], axis=-1, count=self._num_keys)
+            yield self.rows[part], turned.astype(np.float32)
 
 
 def turned_within(patterns: np.ndarray, turns: Turns) -> np.ndarray:
-    """(H,) what most tries stay within, of one layer's patterns (H, Q, T)."""
-    flat = patterns.reshape(len(patterns), -1).astype(np.float32, copy=False)
-    tries = [flat @ turned.T.astype(np.float32) / patterns.shape[1] for turned in turns]
-    return np.quantile(np.concatenate(tries, axis=-1), SHARE, axis=-1, method="inverted_cdf")
+    """(H,) what most tries stay within, of one layer's patterns (H, T, T)."""
+    tries = np.zeros((len(patterns), TRIES))
+    for rows, turned in turns:
+        tries += patterns[:, rows].reshape(len(patterns), -1) @ turned.reshape(TRIES, -1).T
+    return np.quantile(tries / len(turns.rows), SHARE, axis=-1, method="inverted_cdf")
 
 
 def even_spread(trace: Trace, layer: int, hide_first: bool) -> float:
