@@ -6,15 +6,23 @@ from typing import Any
 
 import pytest
 
+_Case = type(pytest.param())
+
+
+def exhaustive(value: Any) -> Any:
+    """A parameter, or what `pytest.param` makes of several, that is exhaustive."""
+    case = value if isinstance(value, _Case) else pytest.param(value)
+    return case._replace(marks=(*case.marks, pytest.mark.exhaustive))
+
 
 def first_of(values: Sequence[Any]) -> list:
     """Parameters of a test: the first is in the core suite, all others are exhaustive."""
-    return [*values[:1], *(pytest.param(value, marks=pytest.mark.exhaustive) for value in values[1:])]
+    return [*values[:1], *map(exhaustive, values[1:])]
 
 
 def one_of(many: int, values: Sequence[Any]) -> list:
     """Parameters of a test: one of so many is in the core suite, all others are exhaustive."""
-    return [pytest.param(value, marks=pytest.mark.exhaustive) if i % many else value for i, value in enumerate(values)]
+    return [exhaustive(value) if i % many else value for i, value in enumerate(values)]
 
 
 def in_turn(*axes: Sequence[Any]) -> list:

@@ -9,7 +9,7 @@ from model.generation.decoder import IncrementalDecoder
 from model.kv_cache import KVCache
 from model.layers.norms import NORMS
 from model.layers.rmsnorm import RMSNorm
-from tests.exhaustive import in_turn
+from tests.exhaustive import exhaustive, in_turn
 
 GPT = {"norm": "layernorm", "position": "sinusoidal", "ffn": "relu"}
 # Every pair of choices that could meet in the decoder, and each switch with either kind of model.
@@ -38,17 +38,26 @@ SWITCHED = [{name: True} | style for name in SWITCHES for style in ({}, GPT)] + 
     {"score_cap": 0.3, "windows": (None, 5), "norm_placement": "sandwich", "bias": True, **GPT},
 ]
 
+# What of a matrix is copied, and from what size on oneDNN multiplies: small models', large ones', and neither.
+PRODUCTS = [(decoder.MOST_COPIED, 1 << 20), (0, 0), (0, 1 << 20)]
+EVERY_WAY = [
+    case if way == place % len(PRODUCTS) else exhaustive(case)
+    for place, model in enumerate([*EVERY_MODEL, *map(pytest.param, SWITCHED)])
+    for way, products in enumerate(PRODUCTS)
+    for case in [pytest.param(products, *model.values, marks=model.marks)]
+]
 
-def name_of(choices: dict) -> str:
+
+def name_of(choices: dict | tuple) -> str:
+    if isinstance(choices, tuple):
+        return "copied" if choices[0] else "with_onednn" if not choices[1] else "plain"
     return "-".join(str(value) if isinstance(value, str) else f"{name}={value}" for name, value in choices.items())
 
 
-@pytest.mark.parametrize(("most_copied", "least_for_onednn"), [(decoder.MOST_COPIED, 1 << 20), (0, 0), (0, 1 << 20)])
-@pytest.mark.parametrize("choices", EVERY_MODEL + SWITCHED, ids=name_of)
+@pytest.mark.parametrize(("products", "choices"), EVERY_WAY, ids=name_of)
 @torch.inference_mode()
-def test_logits_are_those_of_the_model_at_every_position(
-    make_lm, token_ids, choices, most_copied, least_for_onednn, monkeypatch
-):
+def test_logits_are_those_of_the_model_at_every_position(make_lm, token_ids, products, choices, monkeypatch):
+    most_copied, least_for_onednn = products
     monkeypatch.setattr(decoder, "MOST_COPIED", most_copied)
     monkeypatch.setattr(decoded_layers, "LEAST_FOR_ONEDNN", least_for_onednn)
     lm = make_lm(**choices, norm_eps=0.1)
