@@ -51,7 +51,7 @@ def lens_cell(trace: Trace, depth: int, position: int, token_id: int, kind: str)
     if kind == "probability":
         token_id = int(read.top[depth, 0, 0])
     drawn, file, line = {
-        "probability": (lambda: read.probabilities[depth, 0, 0], READING, "probabilities = np.exp(best - largest"),
+        "probability": (lambda: read.probabilities[depth, 0, 0], READING, "probabilities = np.exp("),
         "target": (lambda: tracked(trace, here, token_id)[depth, 0], LENS, "return np.exp(unembed_token(trace, x,"),
         "rank": (lambda: ranks(trace, here, token_id)[depth, 0], READING, "count[rows] += (part > own[rows, None])"),
         "entropy": (lambda: read.entropy[depth, 0], READING, "entropy = np.maximum(0, log_total"),
