@@ -4,8 +4,6 @@ Who asks is told by what they send, a student's name or the teacher's key, and b
 has nothing to ask with; JSON alone is read, which such a page cannot send unasked.
 """
 
-import asyncio
-import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -19,12 +17,13 @@ from explorer.lessons.course.shelf import Shelf
 from explorer.state.selection import MOST_REPLY, as_index
 from explorer.state.settings import WritingLimits
 from explorer.web.http.visitors import HEADER, MOST_NAME
+from explorer.web.rooms.asking import Asked, address_of, read, unless_gone
 from explorer.web.rooms.codes import code_in, is_student
 from explorer.web.rooms.here import Here
 from explorer.web.rooms.kept_rooms import Led
 from explorer.web.rooms.led_state import state_in
 from explorer.web.rooms.limits import RoomLimits
-from explorer.web.rooms.refusals import Refusal
+from explorer.web.rooms.refusals import Refusal, full, none_there
 from explorer.web.rooms.rooms import Rooms
 from explorer.web.shared.store import Store, StoreError
 from explorer.web.visitors_language import of_request
@@ -32,8 +31,6 @@ from explorer.web.visitors_language import of_request
 WAITS = 20.0  # seconds until an answer that says nothing new: proxies end what is silent for longer
 RENEWED = 60.0  # seconds between two of the teacher's signs that are kept
 MOST_STATE, MOST_BODY = 200_000, 2000  # bytes of what a teacher shows, and of all else
-
-Asked = Mapping[str, Any]
 
 
 class RoomRoutes:
@@ -199,48 +196,3 @@ class RoomRoutes:
     async def _lessons(self) -> Mapping[str, Any]:
         """Read from their files when they are first asked for."""
         return await self.rooms.asked(lambda: self.shelf.lessons)
-
-
-def none_there() -> Refusal:
-    return Refusal(404, _("There is no such room: it was closed, or its code is another."))
-
-
-def full() -> Refusal:
-    return Refusal(403, _("As many people are in this room as may be."))
-
-
-def address_of(request: Request) -> str:
-    return request.client.host if request.client else ""
-
-
-async def read(request: Request, most: int) -> Asked:
-    """The object that was sent; Refusal where none was, or too much."""
-    if not request.headers.get("content-type", "").startswith("application/json"):
-        raise Refusal(415, _("A room is asked in JSON."))
-    body = b""
-    async for piece in request.stream():
-        body += piece
-        if len(body) > most:
-            raise Refusal(413, _("A request has at most {most:,} bytes.", most=most))
-    try:
-        given = json.loads(body, parse_constant=no_number)
-    except (ValueError, RecursionError):
-        given = None
-    if not isinstance(given, dict):
-        raise Refusal(422, _("A room is asked in JSON."))
-    return given
-
-
-def no_number(name: str):
-    raise ValueError(name)  # which JSON has not, and browsers cannot read
-
-
-async def unless_gone(request: Request, answer: Awaitable[bytes | None]) -> bytes | None:
-    """An answer; None at once where who asked has left."""
-    answering, leaving = asyncio.ensure_future(answer), asyncio.ensure_future(request.receive())
-    try:
-        await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
-        return answering.result() if answering.done() else None
-    finally:
-        answering.cancel()
-        leaving.cancel()

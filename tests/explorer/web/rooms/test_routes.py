@@ -221,7 +221,7 @@ def test_a_state_that_is_too_long_is_refused_in_words(process):
 
 
 def test_it_is_said_in_the_pages_language(process, monkeypatch):
-    monkeypatch.setattr("explorer.web.rooms.routes._", lambda message: spoken())
+    monkeypatch.setattr("explorer.web.rooms.refusals._", lambda message: spoken())
 
     async def story():
         for lang, said in (("zh-CN", "zh-CN"), ("en", "en"), (7, "en"), (HOSTILE, "en")):
