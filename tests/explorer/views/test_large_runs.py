@@ -28,9 +28,8 @@ PICTURES_OF_HEADS = 1 << 20  # bytes of all of them at most (see below)
 def run(layers: int, heads: int, tokens: int):
     """A model, and a run on so many tokens."""
     torch.manual_seed(0)
-    config = ModelConfig(
-        vocab_size=2000, context_length=TOKENS, d_model=32, num_layers=layers, num_heads=heads, d_ff=64
-    )
+    sizes = {"vocab_size": 2000, "context_length": TOKENS, "d_model": 2 * MANY, "d_ff": 128}
+    config = ModelConfig(**sizes, num_layers=layers, num_heads=heads)
     lm = TransformerLM(config).eval().requires_grad_(False)
     ids = np.random.default_rng(0).integers(2000, size=TOKENS).tolist()[:tokens]
     return lm, capture(lm, ids, most_bytes=20 << 20)
