@@ -188,7 +188,7 @@ class Person:
         assert {name: state[name] for name in fields} == fields
 
     def evaluate(self, expression: str, given: Any = None) -> Any:
-        """The value of JavaScript that may use the page's modules, see `WITH_MODULES`; of a promise what it is kept with."""
+        """The value of JavaScript that may use the page's modules (`WITH_MODULES`), or what a promise is kept with."""
         self.page.wait_for_function("window.modules")
         return self.page.evaluate(IN_TIME % (WITH_MODULES % expression), given)
 
