@@ -67,6 +67,8 @@ def test_every_view_is_at_most_three_megabytes(view):
     each of these tokens has of that, are the same of any others."""
     large = sent(view, *run(LAYERS, HEADS, TOKENS))
     assert sum(large.values()) <= MOST_BYTES, large
+    if view.name == "experiments":  # runs the model without each head in turn, and has a number a head
+        return
     few, twice = (
         sum(sent(view, *run(MANY, MANY, tokens)).values()) - sum(sent(view, *run(LAYERS, HEADS, tokens)).values())
         for tokens in (FEW, TWICE)
