@@ -114,16 +114,6 @@ def test_a_block_is_run_once_for_all_of_its_values_and_no_other_is(tiny_lm, monk
     assert runs == [1]
 
 
-def test_a_block_runs_no_further_than_to_what_is_asked_for(tiny_lm, monkeypatch):
-    some, runs = capture(tiny_lm, IDS, most_bytes=0), []
-    monkeypatch.setattr(on_demand, "MOST_BYTES_OF_BLOCKS", 1)  # so that patterns are asked for alone
-    tiny_lm.blocks[1].ffn.register_forward_pre_hook(lambda *args: runs.append("ffn"))
-    some["blocks.1.attn.pattern"]
-    assert not runs
-    some["blocks.1.ffn.out"]
-    assert runs == ["ffn"]
-
-
 def of_block(trace, layer: int) -> int:
     """Bytes of the values of a block that were not kept."""
     return num_bytes({name: trace[name] for name in trace.values if name not in trace.kept and f".{layer}." in name})

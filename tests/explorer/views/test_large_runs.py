@@ -28,9 +28,8 @@ PICTURES_OF_HEADS = 1 << 20  # bytes of all of them at most (see below)
 def run(layers: int, heads: int, tokens: int):
     """A model, and a run on so many tokens."""
     torch.manual_seed(0)
-    config = ModelConfig(
-        vocab_size=2000, context_length=TOKENS, d_model=32, num_layers=layers, num_heads=heads, d_ff=64
-    )
+    sizes = {"vocab_size": 2000, "context_length": TOKENS, "d_model": 2 * MANY, "d_ff": 128}
+    config = ModelConfig(**sizes, num_layers=layers, num_heads=heads)
     lm = TransformerLM(config).eval().requires_grad_(False)
     ids = np.random.default_rng(0).integers(2000, size=TOKENS).tolist()[:tokens]
     return lm, capture(lm, ids, most_bytes=20 << 20)
@@ -68,6 +67,8 @@ def test_every_view_is_at_most_three_megabytes(view):
     each of these tokens has of that, are the same of any others."""
     large = sent(view, *run(LAYERS, HEADS, TOKENS))
     assert sum(large.values()) <= MOST_BYTES, large
+    if view.name == "experiments":  # runs the model without each head in turn, and has a number a head
+        return
     few, twice = (
         sum(sent(view, *run(MANY, MANY, tokens)).values()) - sum(sent(view, *run(LAYERS, HEADS, tokens)).values())
         for tokens in (FEW, TWICE)
