@@ -35,13 +35,16 @@ def for_script() -> dict[str, Any]:
     return {
         "ABOUT": ABOUT,
         "ADVICE": ADVICE,
+        "CHOOSERS": CHOOSERS,
         "FORMULA": FORMULA,
         "FULL_TABS": FULL_TABS,
         "LESSON": LESSON,
         "MARK": MARK,
         "NEXT_TOKEN": NEXT_TOKEN,
         "PROBLEM": PROBLEM,
+        "SERIES": SERIES,
         "SIMPLE_TABS": SIMPLE_TABS,
         "STAND_INS": STAND_INS,
+        "WHAT_IFS": WHAT_IFS,
         "WHY": WHY,
     }

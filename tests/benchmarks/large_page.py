@@ -17,23 +17,14 @@ from pathlib import Path
 import torch
 from playwright.sync_api import Page, sync_playwright
 
+from explorer.state.selection import FULL_TABS
 from explorer.views import FULL
 from tests.benchmarks.browser import CHROMIUM_FLAGS, clicks, free_port, tell, wait_until_served
 from tests.benchmarks.large import write_tokenizer
 from tests.hugging_face import transformers
 
 LONG = 1024
-TABS = (
-    "overview",
-    "tokens",
-    "attention",
-    "positions",
-    "kv_cache",
-    "feed_forward",
-    "residual",
-    "prediction",
-    "activations",
-)
+TABS = FULL_TABS[: FULL_TABS.index("experiments")]  # those that show one run
 # Notes when the bytes of the first answer with the pattern are there, before they are read as JSON.
 FIRST_BYTES = """() => {
   const fetched = window.fetch;

@@ -28,6 +28,16 @@ BELOW = """() => [...document.querySelectorAll(".presented, .presented .html-con
   .filter((box) => box.checkVisibility({ visibilityProperty: true }))
   .map((box) => [box.className, box.scrollHeight - box.clientHeight, box.scrollWidth - box.clientWidth])
   .filter(([, down, right]) => down > 2 || right > 2)"""
+WITHIN = """() => [...document.querySelectorAll(".presented div, .presented textarea")]
+  .filter((box) => box.checkVisibility({ visibilityProperty: true }) && box.clientWidth)
+  .filter((box) => getComputedStyle(box).overflow !== "visible")
+  .map((box) => [box.className, box.scrollHeight - box.clientHeight, box.scrollWidth - box.clientWidth])
+  .filter(([, down, right]) => down > 2 || right > 2)"""
+OUTSIDE = """() => [...document.querySelectorAll(".presented, .presented .main-svg text, #lesson .told svg text")]
+  .filter((drawn) => drawn.checkVisibility({ visibilityProperty: true }))
+  .map((drawn) => [drawn.textContent.slice(0, 40), drawn.getBoundingClientRect()])
+  .filter(([, { left, right }]) => left < -1 || right > innerWidth + 1)
+  .map(([text]) => text)"""
 BEAMER = {"width": 1024, "height": 768}
 
 
@@ -43,3 +53,8 @@ def legible(page: Page):
     assert size >= 19.9, text
     below = page.evaluate(BELOW)
     assert below == [], f"{below} at {page.evaluate('location.search')[-60:]}"
+
+
+def fits(page: Page):
+    """Nothing of what is presented scrolls in a box of its own, or stands beside the screen."""
+    assert (page.evaluate(WITHIN), page.evaluate(OUTSIDE)) == ([], []), page.evaluate("location.search")[-60:]

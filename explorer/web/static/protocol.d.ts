@@ -1,12 +1,15 @@
 // What Python calls things (protocol.py), of which assets.py makes a module.
 export const ADVICE: string;
 export const ABOUT: string[];
+export const CHOOSERS: string;
 export const FORMULA: string;
 export const FULL_TABS: string[];
 export const LESSON: string;
 export const MARK: string;
 export const NEXT_TOKEN: string;
 export const PROBLEM: string;
+export const SERIES: string;
 export const SIMPLE_TABS: string[];
 export const STAND_INS: string;
+export const WHAT_IFS: string;
 export const WHY: string;

@@ -4,7 +4,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import TimeoutError, expect
 
-from ..legible import BEAMER, legible
+from ..legible import BEAMER, fits, legible
 from .steps import LESSONS, WALKED, column, next_step, open_lesson
 
 PATIENCE = 40_000  # milliseconds
@@ -29,14 +29,11 @@ def test_a_lesson_can_be_read_and_its_words_are_explained(newcomer, bundled_addr
         page.wait_for_function("!document.querySelector('[data-old-since]')")
 
 
-# All of these fit a screen of 1024 × 768; of others a table, or a list of controls, scrolls beside the words.
-PRESENTED = ("norms", "feed-forward", "the-mask", "tokens-and-merges", "vectors-and-meaning", WALKED)
-
 STAGE_AT = "() => [document.querySelector('#stage .at').textContent, document.body.dataset.page]"
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == "norms" else pytest.mark.exhaustive) for name in PRESENTED]
+    "name", [pytest.param(name, marks=() if name == "norms" else pytest.mark.exhaustive) for name in LESSONS]
 )
 def test_a_lesson_is_presented_page_by_page_and_each_can_be_read_from_afar(newcomer, bundled_address, name):
     page = newcomer(address=bundled_address, viewport=BEAMER).page
@@ -47,6 +44,7 @@ def test_a_lesson_is_presented_page_by_page_and_each_can_be_read_from_afar(newco
     count, hiding = len(lesson.steps), {i for i, step in enumerate(lesson.steps, 1) if step.target in step.hides}
     while True:
         legible(page)
+        fits(page)
         at, shown = page.evaluate(STAGE_AT)
         seen.append((at, shown))
         place = int(at.partition(" / ")[0])

@@ -6,6 +6,7 @@ import { inTurn } from "../../static/drawing_queue.js";
 import { evidenceIn } from "../../static/evidence.js";
 import { makeLegible } from "../../static/ink.js";
 import { followLines } from "../../static/lines.js";
+import { inWidth } from "../../static/narrow.js";
 import { checkpointOfSeen, inA, seen } from "../../static/partners.js";
 import { onPicture } from "../../static/pictures.js";
 import { CONFIG, plotly, withoutBase } from "../../static/plotly.js";
@@ -56,8 +57,9 @@ export default function figure(element) {
     else {
       if (dataText !== written[0]) data = JSON.parse(dataText); // Plotly skips data it has drawn already
       const [trace] = data, drawn = trace?.cells ? withImage(trace, layout) : { data, layout, values: null };
+      const { data: traces, layout: fitting } = inWidth(drawn, width);
       image = drawn.values && { trace, values: drawn.values };
-      await withoutBase(() => plotly().react(plot, drawn.data, { ...drawn.layout, shapes, template, width, height, uirevision: "kept" }, CONFIG));
+      await withoutBase(() => plotly().react(plot, traces, { ...fitting, shapes, template, width, height, uirevision: "kept" }, CONFIG));
     }
     written = rest;
     plot.ariaLabel = meta.alt;

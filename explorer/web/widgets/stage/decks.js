@@ -1,6 +1,6 @@
 // @ts-check
 // What there is to go through on the stage, page by page.
-import { NEXT_TOKEN } from "../../static/protocol.js";
+import { CHOOSERS, NEXT_TOKEN, SERIES, WHAT_IFS } from "../../static/protocol.js";
 
 /** Where a page of a step is, of what there is of it. @typedef {"before" | "question" | "answer" | "after"} PageOfStep */
 
@@ -30,8 +30,10 @@ export function pageAfter(page, before, now) {
   return page;
 }
 
-/** What is shown of what a step points out: of the panel of settings, what they make. @param {string} target */
-export const pictureOf = (target) => (target === "generation" ? NEXT_TOKEN : target);
+/** What is shown of what a step points out: of settings, what they make; nothing of controls that change what is elsewhere. @param {string} target */
+export const pictureOf = (target) => (target === "generation" ? NEXT_TOKEN : CONTROLS.test(target) ? "" : target);
+
+const CONTROLS = new RegExp(`^(${SERIES}|.*-(${WHAT_IFS}|${CHOOSERS}))$`);
 
 /** Whether the picture that a step points out may be seen: it is not what would tell the answer. @param {Record<string, any>} told */
 export const isShown = ({ target, hides, missing }) => Boolean(target) && !missing && !hides?.ids.includes(target);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { isElsewhere } from "../../../../explorer/web/static/keys.js";
-import { isShown, meaningOf, pageAfter, pagesOf } from "../../../../explorer/web/widgets/stage/decks.js";
+import { isShown, meaningOf, pageAfter, pagesOf, pictureOf } from "../../../../explorer/web/widgets/stage/decks.js";
 import { pictureRoom, wordsRoom } from "../../../../explorer/web/widgets/stage/room.js";
 
 const WORDS = [{ kind: "paragraph", parts: ["x"] }];
@@ -30,6 +30,12 @@ test("the picture that would tell is not shown", () => {
   assert.equal(isShown({ target: "a-b", hides: { ids: ["a-b"] } }), false);
   assert.equal(isShown({ target: "a-b", hides: { ids: ["a-c"] } }), true);
   assert.equal(isShown({ target: "" }), false);
+});
+
+test("controls of what is elsewhere are not shown, and of settings what they make", () => {
+  for (const controls of ["series", "experiments-what-ifs", "positions-choosers"]) assert.equal(pictureOf(controls), "");
+  assert.equal(pictureOf("generation"), "next-token");
+  for (const picture of ["strip", "prompt", "attention-pattern", "stand-ins"]) assert.equal(pictureOf(picture), picture);
 });
 
 test("the keys of a presenter's remote go on and back as the arrows do", () => {
