@@ -7,14 +7,14 @@ import { onSheet } from "../model_map/places.js";
 
 const STYLE = new URL("../model_map/model_map.css", import.meta.url).href;
 
-/** Puts a map into a figure; resolved once it looks as it will. @param {HTMLElement} into @param {any} picture as Python sends it */
+/** Puts a map into a figure. @param {HTMLElement} into @param {any} picture as Python sends it */
 export async function addMap(into, picture) {
-  const wide = onSheet(picture, 0), sheet = make("div", { className: "sheet", inert: true });
-  const style = make("link", { rel: "stylesheet", href: STYLE }), made = make("div", { className: "map-on-paper", role: "img", ariaLabel: wide.alt });
+  const wide = onSheet(picture, 0), sheet = make("div", { className: "sheet", inert: true }), style = new CSSStyleSheet();
+  const made = make("div", { className: "map-on-paper", role: "img", ariaLabel: wide.alt }), root = made.attachShadow({ mode: "open" });
+  style.replaceSync(await (await fetch(STYLE)).text()); // fetched, as what is in no document yet loads nothing
+  root.adoptedStyleSheets = [style];
+  root.append(sheet);
   sheet.style.setProperty("--ratio", wide.size.join("/"));
-  made.attachShadow({ mode: "open" }).append(style, sheet);
   mapOn(sheet, "", () => THEMES.light).draw(wide);
-  const isStyled = new Promise((resolve) => { for (const end of ["load", "error"]) style.addEventListener(end, resolve); });
   into.append(made);
-  await isStyled;
 }
