@@ -26,6 +26,7 @@ from explorer.web.workers.serving import serve
 from explorer.web.workers.worker import Worker
 from model import CheckpointError
 from model.checkpoint import is_checkpoint
+from model.freed_memory import share_heaps
 
 
 def serve_from_workers(options: Namespace):
@@ -61,6 +62,7 @@ def main():
         except StoreError as error:
             sys.exit(f"error: {error}")
         return
+    share_heaps()
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that what was to be tidied up is
     try:
         spread = {"device_map": options.device_map, "max_memory": options.max_memory}

@@ -83,7 +83,8 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
         action="store_true",
         help=f"everybody may come: at most {PUBLIC_LIMITS.tokens} tokens and {PUBLIC_LIMITS.seconds:g} seconds of a "
         f"text, {PUBLIC_LIMITS.prompts} prompts a minute of a visitor, {PUBLIC_LIMITS.request_bytes >> 10} kB of a "
-        "request, no models but those here and in --models (set by itself on a Space)",
+        f"request, {PUBLIC_LIMITS.rooms} rooms an hour with {PUBLIC_LIMITS.people} people each, no models but those "
+        "here and in --models (set by itself on a Space)",
     )
     parser.add_argument("--share", action="store_true", help="also open a public address, through Gradio's servers")
     parser.add_argument(

@@ -48,7 +48,8 @@ class KVCache:
         """
         if self.length == self.entries.shape[-2]:
             raise ValueError(f"the cache is full: it holds {self.length} positions")
-        slots = self.entries[:, :, 0, :, self.length]  # (L, 2, G, d)
+        single = self.entries[:, :, 0]  # (L, 2, G, C, d)
+        slots = single.select(-2, self.length)  # (L, 2, G, d)
         self.length += 1
-        keys, values = self.entries[:, :, 0, :, : self.length].unbind(1)  # (L, G, K, d) each
+        keys, values = single.narrow(-2, 0, self.length).unbind(1)  # (L, G, K, d) each
         return zip(slots.unbind(), keys.unbind(), values.unbind(), strict=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.edits import as_edited, put_in, puts_in
+from explorer.analysis.kept import kept_by_trace
 from explorer.analysis.norms import centred, kinds, norm_scale, normalised, shift_of
 from explorer.analysis.unembedding import unembedding, unembedding_bias
 from explorer.architecture.layout import layout
@@ -70,6 +71,7 @@ class Attribution:
         return abs(self.total - self.logit)
 
 
+@kept_by_trace
 def attribution(trace: Trace, position: int, token_id: int, rival_id: int | None = None) -> Attribution:
     """The parts of the logit of a token after `position`, minus those of its rival's if there is one; of a changed run,
     as the edits on the way to the logit leave them."""

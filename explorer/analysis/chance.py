@@ -1,5 +1,6 @@
 """What a head's score comes to by chance, on the very same tokens: a yardstick, nothing of it is captured."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -10,6 +11,7 @@ from explorer.architecture.attention import first_visible
 from explorer.tracing.trace import Trace
 
 TRIES, AT_ONCE, SEED = 100, 20, 0
+MOST_CELLS = 4 << 20  # of all tries together that are looked at in turn
 SHARE = 0.95  # of the tries that stay within what counts as chance
 
 ROUNDING = 1e-6  # of scores in float32
@@ -60,12 +62,14 @@ def work_out(trace: Trace, name: str, hide_first: bool) -> Chance | None:
         return None
     targets = targets[rows]  # (Q, T)
     targets[:, : int(hide_first)] = False
-    even, within = [], []
+    even, within, turns = [], [], None
     for layer, patterns in enumerate(trace.layers("blocks.*.attn.pattern")):
-        patterns = (without_first(patterns) if hide_first else patterns)[:, rows]  # (H, Q, T)
+        patterns = without_first(patterns) if hide_first else patterns
         first = np.array([max(int(hide_first), first_visible(trace.config, layer, query)) for query in rows])[:, None]
         even.append(evenly(targets, rows, first))
-        within.append(turned_within(patterns, targets, rows, first))
+        if turns is None or not np.array_equal(first, turns.first):  # layers that see the same have the same
+            turns = Turns(targets, rows, first)
+        within.append(turned_within(patterns, turns))
     return Chance(np.array(even), np.stack(within), len(rows))
 
 
@@ -75,18 +79,41 @@ def evenly(targets: np.ndarray, rows: np.ndarray, first: np.ndarray) -> float:
     return float((in_sight.sum(-1) / np.maximum(rows + 1 - first[:, 0], 1)).mean())
 
 
-def turned_within(patterns: np.ndarray, targets: np.ndarray, rows: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """(H,) what most tries stay within, of one layer's patterns (H, Q, T), whose rows see the keys from `first` on."""
-    seen = np.maximum(rows[:, None] + 1 - first, 1)  # (Q, 1) how many keys each query sees
-    flat = patterns.reshape(len(patterns), -1).astype(np.float32)
-    place = np.arange(targets.shape[1]) - first  # (Q, T)
-    random, tries = np.random.default_rng(SEED), []
-    for _ in range(TRIES // AT_ONCE):
-        turns = random.integers(seen, size=(AT_ONCE, len(rows), 1))
-        turned = np.take_along_axis(targets[None], (place - turns) % seen + np.minimum(first, rows[:, None]), -1)
-        turned &= (place >= 0) & (place < seen)  # (AT_ONCE, Q, T)
-        tries.append(flat @ turned.reshape(AT_ONCE, -1).T.astype(np.float32) / len(rows))
-    return np.quantile(np.concatenate(tries, axis=-1), SHARE, axis=-1, method="inverted_cdf")
+class Turns:
+    """The targets (Q, T) of every try: each row turned around the keys it sees.
+
+    Args:
+        rows: (Q,) which queries they are of.
+        first: (Q, 1) the first key that each sees.
+    """
+
+    def __init__(self, targets: np.ndarray, rows: np.ndarray, first: np.ndarray):
+        self.rows, self.first, self._num_keys = rows, first, targets.shape[1]
+        seen = np.maximum(rows[:, None] + 1 - first, 1)  # (Q, 1) how many keys each query sees
+        place = np.arange(self._num_keys) - first  # (Q, T)
+        random, packed = np.random.default_rng(SEED), []
+        for _ in range(TRIES // AT_ONCE):
+            turns = random.integers(seen, size=(AT_ONCE, len(rows), 1))
+            turned = np.take_along_axis(targets[None], (place - turns) % seen + np.minimum(first, rows[:, None]), -1)
+            turned &= (place >= 0) & (place < seen)  # (AT_ONCE, Q, T)
+            packed.append(np.packbits(turned, axis=-1))  # an eighth of the memory
+        self._packed = np.concatenate(packed)
+
+    def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Some queries (n,) at a time, and every try's targets of them, 0 or 1 in float32 (TRIES, n, T)."""
+        count = max(1, MOST_CELLS // (TRIES * self._num_keys))
+        for start in range(0, len(self.rows), count):
+            part = slice(start, start + count)
+            turned = np.unpackbits(self._packed[:, part], axis=-1, count=self._num_keys)
+            yield self.rows[part], turned.astype(np.float32)
+
+
+def turned_within(patterns: np.ndarray, turns: Turns) -> np.ndarray:
+    """(H,) what most tries stay within, of one layer's patterns (H, T, T)."""
+    tries = np.zeros((len(patterns), TRIES))
+    for rows, turned in turns:
+        tries += patterns[:, rows].reshape(len(patterns), -1) @ turned.reshape(TRIES, -1).T
+    return np.quantile(tries / len(turns.rows), SHARE, axis=-1, method="inverted_cdf")
 
 
 def even_spread(trace: Trace, layer: int, hide_first: bool) -> float:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.edits import after_edits
+from explorer.analysis.kept import kept_by_trace
+from explorer.analysis.largest import largest_first
 from explorer.architecture.stream import block_output
 from explorer.tracing.matrices import in_parts, product
 from explorer.tracing.trace import Trace
@@ -46,13 +48,20 @@ def nearest_tokens(trace: Trace, token_id: int, most: int) -> tuple[np.ndarray, 
     Nearest first, at most `most`; of equal ones the lower id first. A row of zeros points nowhere: its cosines are 0.
     """
     table = trace.weights["token_embedding.weight"]  # (V, D)
-    lengths = np.concatenate([np.sqrt(np.einsum("vd,vd->v", rows, rows)) for _rows, rows in in_parts(table)])
+    lengths = row_lengths(trace)
     products = product(table[token_id], table)
     scale = lengths * lengths[token_id]
     cosines = np.divide(products, scale, out=np.zeros_like(products), where=scale > 0)
     others = np.delete(np.arange(len(table)), token_id)
-    nearest = others[np.argsort(-cosines[others], kind="stable")[:most]]
+    nearest = others[largest_first(cosines[others], most)]
     return nearest, cosines[nearest].clip(-1, 1)
+
+
+@kept_by_trace
+def row_lengths(trace: Trace) -> np.ndarray:
+    """(V,) ‖row‖₂ of the embedding table."""
+    table = trace.weights["token_embedding.weight"]
+    return np.concatenate([np.sqrt(np.einsum("vd,vd->v", rows, rows)) for _rows, rows in in_parts(table)])
 
 
 def stream_at(trace: Trace, depth: int) -> np.ndarray:
@@ -75,6 +84,12 @@ class PrincipalComponents:
     points: np.ndarray
     directions: np.ndarray
     shares: np.ndarray
+
+
+@kept_by_trace
+def spread_at(trace: Trace, depth: int, first: int = 0) -> PrincipalComponents:
+    """Of the stream's vectors after `depth` blocks, from a position on."""
+    return principal_components(stream_at(trace, depth)[first:])
 
 
 def principal_components(vectors: np.ndarray, n: int = 2) -> PrincipalComponents:

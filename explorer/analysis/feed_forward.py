@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.edits import as_edited
+from explorer.analysis.kept import kept_by_trace
 from explorer.analysis.norms import added_of, centred, kinds, norm_scale
 from explorer.analysis.unembedding import unembed_part
 from explorer.architecture.stream import norms_among, read_by, way_of
@@ -128,6 +129,7 @@ class Sparsity:
 BELL = math.erf(NEAR / math.sqrt(2))
 
 
+@kept_by_trace
 def sparsity(trace: Trace) -> Sparsity:
     shares = []
     for layer in range(trace.config.num_layers):

@@ -45,8 +45,10 @@ def head_scores(trace: Trace, name: str, hide_first: bool = False) -> np.ndarray
         measure = spread if name == "spread" else paid(targets_of(trace, name)[1:])
         seen, found = num_visible(trace)[:, 1:], []
         for layer, patterns in enumerate(trace.layers("blocks.*.attn.pattern")):
-            rows = (without_first(patterns) if hide_first else patterns)[:, 1:].astype(np.float64)  # (H, T - 1, T)
-            found.append(measure(rows, seen[layer]))
+            patterns = (without_first(patterns) if hide_first else patterns)[:, 1:]  # (H, T - 1, T)
+            # A head at a time: all of a layer in float64 would be several times what a layer takes.
+            heads = [measure(patterns[[head]].astype(np.float64), seen[layer]) for head in range(len(patterns))]
+            found.append(np.concatenate(heads))
         known[name, hide_first] = np.stack(found)
         known[name, hide_first].flags.writeable = False
     return known[name, hide_first]

@@ -1,17 +1,17 @@
 """The logit lens: what the model would say next if it stopped at some depth (nostalgebraist 2020)."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from explorer.analysis.kept import kept_by_trace
 from explorer.analysis.norms import apply_norm
+from explorer.analysis.readings import Block, Readings, ranks_among
 from explorer.analysis.residual import stages
-from explorer.analysis.unembedding import unembed, unembed_token
+from explorer.analysis.unembedding import unembed_in_parts, unembed_token
 from explorer.architecture.stream import depth_taps
 from explorer.language import N_
-from explorer.tracing.logits import CHUNK_BYTES
 from explorer.tracing.trace import Trace
 
 # name -> what the colour of a cell then is
@@ -21,41 +21,7 @@ LENSES = {
     "rank": N_("rank (explained)"),
     "entropy": N_("entropy in bits"),
 }
-TOP = 3
-MOST_READINGS = 4  # kept of a run, some 30 kB each
-
-
-@dataclass(frozen=True)
-class Readings:
-    """Distributions over the vocabulary in a few numbers; the leading axes are those of the logits.
-
-    Attributes:
-        top: (..., 3) ids of the likeliest tokens, likeliest first.
-        probabilities: (..., 3), theirs.
-        log_total: (...) ln Σ e^logits, so that ln p = logit - log_total.
-        entropy: (...) -Σ p log₂ p, bits.
-    """
-
-    top: np.ndarray
-    probabilities: np.ndarray
-    log_total: np.ndarray
-    entropy: np.ndarray
-
-    @classmethod
-    def of(cls, logits: np.ndarray) -> "Readings":
-        """(..., V) logits."""
-        shifted = logits - logits.max(-1, keepdims=True)
-        exps = np.exp(shifted)
-        total = exps.sum(-1, dtype=np.float64)
-        log_total = np.log(total)
-        entropy = np.maximum(0, log_total - np.einsum("...v,...v->...", exps, shifted) / total) / np.log(2)
-        top = []
-        for _place in range(min(TOP, logits.shape[-1])):  # three times the largest is faster than to sort
-            top.append(exps.argmax(-1))
-            np.put_along_axis(exps, top[-1][..., None], -1, axis=-1)
-        top = np.stack(top, axis=-1)
-        probabilities = np.exp(np.take_along_axis(shifted, top, -1) - log_total[..., None])
-        return cls(top, probabilities, log_total + logits.max(-1), entropy)
+MOST_READINGS = 16  # kept of a run, some 30 kB each
 
 
 def depths(trace: Trace) -> tuple[str, ...]:
@@ -76,28 +42,33 @@ def streams(trace: Trace, positions: slice) -> np.ndarray:
 
 
 def readings(trace: Trace, shown: range) -> Readings:
-    """The distribution at every depth after the positions `shown`: (S, n, ...). The last few are kept."""
+    """The distribution at every depth after the positions `shown`: (S, n, ...). The last few are kept, and positions
+    among those of one of them are not read again."""
     known = READINGS.setdefault(trace, {})
-    if (found := known.get(shown)) is None:
-        parts = [Readings.of(logits) for logits in logits_of(trace, shown)]
-        fields = ("top", "probabilities", "log_total", "entropy")
-        found = Readings(*(np.stack([getattr(part, field) for part in parts]) for field in fields))
+    if shown not in known:
+        for other, found in list(known.items()):
+            if other[0] <= shown[0] and shown[-1] <= other[-1]:
+                return found.among(slice(shown.start - other.start, shown.stop - other.start))
+        found = Readings.of_blocks(logits_of(trace, shown), len(depths(trace)) * len(shown), trace.config.vocab_size)
+        found = found.reshaped(-1, len(shown))
         for old in list(known)[: 1 - MOST_READINGS]:
             known.pop(old, None)
         known[shown] = found
-    return found
+    return known[shown]
 
 
 READINGS: WeakKeyDictionary[Trace, dict[range, Readings]] = WeakKeyDictionary()
 
 
-def logits_of(trace: Trace, shown: range) -> Iterator[np.ndarray]:
-    """At every depth the logits (n, V) after the positions `shown`; of few positions several depths at once, as reading
-    the unembedding takes longer than the products do."""
-    x, at_once = streams(trace, slice(shown.start, shown.stop)), CHUNK_BYTES // (4 * trace.config.vocab_size)
-    step = max(1, at_once // len(shown))
-    for first in range(0, len(x), step):
-        yield from unembed(trace, x[first : first + step], np.array(shown))
+def logits_of(trace: Trace, shown: range, having: Collection[int] = ()) -> Iterator[Block]:
+    """The logits at every depth after the positions `shown`, depth by depth: of all these places, some tokens at a
+    time, as reading the unembedding takes longer than the products with few of them do.
+
+    Args:
+        having: tokens, if only those parts of the vocabulary are wanted that have one of them.
+    """
+    x = streams(trace, slice(shown.start, shown.stop))
+    return unembed_in_parts(trace, x.reshape(-1, x.shape[-1]), np.tile(np.array(shown), len(x)), having)
 
 
 def tracked(trace: Trace, shown: range, token_id: int) -> np.ndarray:
@@ -109,4 +80,15 @@ def tracked(trace: Trace, shown: range, token_id: int) -> np.ndarray:
 
 def ranks(trace: Trace, shown: range, token_id: int) -> np.ndarray:
     """(S, n), the rank of one token at every depth: 1 + the number of likelier ones."""
-    return np.stack([(logits > logits[:, [token_id]]).sum(-1) + 1 for logits in logits_of(trace, shown)])
+    return ranks_of(trace, shown, (token_id,))[0]
+
+
+@kept_by_trace
+def ranks_of(trace: Trace, shown: range, token_ids: tuple[int, ...]) -> np.ndarray:
+    """(N, S, n), those of some tokens, for which the vocabulary is read through once."""
+    own = np.empty((len(token_ids), len(depths(trace)) * len(shown)), np.float32)
+    for rows, tokens, logits in logits_of(trace, shown, having=token_ids):
+        for place, token_id in enumerate(token_ids):
+            if tokens.start <= token_id < tokens.stop:
+                own[place, rows] = logits[:, token_id - tokens.start]
+    return ranks_among(logits_of(trace, shown), own).reshape(len(token_ids), -1, len(shown))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from explorer.analysis.largest import largest_first
 from explorer.tracing.trace import Trace
 from model.generation.sampling import SamplingStages, draw, luck, sampling_distribution, sampling_stages
 
@@ -33,7 +34,7 @@ class NextToken:
 
     def top(self, n: int) -> np.ndarray:
         """Ids of the n likeliest tokens, likeliest first; of equal ones the lower id first."""
-        return np.argsort(-self.plain, kind="stable")[:n]
+        return largest_first(self.plain, n)
 
     def rank(self, token_id: int) -> int:
         """1 for the likeliest token; the number of likelier tokens plus 1."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.embedding import embedding_parts
+from explorer.analysis.kept import kept_by_trace
 from explorer.tracing.trace import Trace
 
 
@@ -53,6 +53,7 @@ class ByDistance:
     most: np.ndarray
 
 
+@kept_by_trace
 def by_distance(trace: Trace) -> ByDistance:
     found = cosines(trace)
     diagonals = [found.diagonal(distance) for distance in range(len(trace))]
@@ -62,8 +63,8 @@ def by_distance(trace: Trace) -> ByDistance:
 PARTS = ("token", "position", "sum")
 
 
+@kept_by_trace
 def lengths(trace: Trace) -> np.ndarray:
     """(3, T) ‖x‖₂ of `PARTS`: each token's own vector, the position's, and what the first layer reads."""
-    every = (embedding_parts(trace, position) for position in range(len(trace)))
-    tokens = np.stack([parts.row * parts.scale for parts in every])
+    tokens = trace.weights["token_embedding.weight"][list(trace.token_ids)] * trace.config.embedding_scale
     return np.stack([np.linalg.norm(x, axis=-1) for x in (tokens, trace["position_embed"], trace["embed"])])

@@ -62,7 +62,8 @@ class SamplingTable:
         self.ranking = np.argsort(-stages.penalised, kind="stable")
         self.largest = float(stages.scaled.max())
         self.total = 1 / float(stages.probabilities.max())  # the likeliest token is never cut and has weight 1
-        self._place = np.argsort(self.ranking)
+        self._place = np.empty_like(self.ranking)
+        self._place[self.ranking] = np.arange(len(self.ranking))
         self._plain = sampling_distribution(stages.logits)
         self._weight = np.exp(stages.scaled - self.largest)
         in_top_k = (self._weight * stages.in_top_k)[self.ranking]

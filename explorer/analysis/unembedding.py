@@ -1,16 +1,47 @@
 """From normalised vectors to logits."""
 
+from collections.abc import Collection, Iterator
+
 import numpy as np
 
-from explorer.analysis.edits import as_edited
+from explorer.analysis.edits import as_edited, effects_at
 from explorer.architecture.caps import capped, share
-from explorer.tracing.matrices import product
+from explorer.tracing.logits import CHUNK_BYTES
+from explorer.tracing.matrices import in_parts, product
 from explorer.tracing.trace import Trace
 
 
 def unembed(trace: Trace, x: np.ndarray, positions: int | np.ndarray | None = None) -> np.ndarray:
     """Logits of normalised vectors, (..., D) -> (..., V) in float32, with the run's edits."""
     return as_edited(trace, "logits", capped(uncapped(trace, x.astype(np.float32)), trace.config.logit_cap), positions)
+
+
+def unembed_in_parts(
+    trace: Trace, x: np.ndarray, positions: np.ndarray, having: Collection[int] = ()
+) -> Iterator[tuple[slice, slice, np.ndarray]]:
+    """The same of many vectors (N, D), each at the position beside it: some of them and some tokens at a time, for each
+    vector from the first token on; to the last bit the same as often as it is asked for.
+
+    Args:
+        having: tokens, if only those parts of the vocabulary are wanted that have one of them.
+    """
+    x, size = x.astype(np.float32), trace.config.vocab_size
+    if effects_at(trace, "logits"):  # what an edit makes of one may depend on others
+        for rows in _slices(len(x), CHUNK_BYTES // (4 * size)):
+            yield rows, slice(0, size), unembed(trace, x[rows], positions[rows])
+        return
+    biases = trace.weights["lm_head.bias"] if trace.config.unembedding_bias else None
+    for tokens, table in in_parts(trace.weights["lm_head.weight"]):
+        if having and not any(tokens.start <= token_id < tokens.stop for token_id in having):
+            continue
+        for rows in _slices(len(x), CHUNK_BYTES // (4 * len(table))):
+            logits = x[rows] @ table.T
+            yield rows, tokens, capped(logits if biases is None else logits + biases[tokens], trace.config.logit_cap)
+
+
+def _slices(count: int, at_once: int) -> Iterator[slice]:
+    for start in range(0, count, max(1, at_once)):
+        yield slice(start, min(count, start + max(1, at_once)))
 
 
 def unembed_token(trace: Trace, x: np.ndarray, token_id: int, positions: np.ndarray) -> np.ndarray:

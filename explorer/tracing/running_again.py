@@ -1,6 +1,7 @@
 """A part of a pass, run again on what entered it."""
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 
 import numpy as np
 import torch
@@ -13,6 +14,10 @@ from explorer.tracing.intervening import Edited
 from explorer.tracing.work import go_on
 from model.layers.softcap import softcap
 from model.transformer_lm import TransformerLM
+
+
+class _Enough(Exception):
+    """What comes later in the block is not asked for."""
 
 
 def run_again(
@@ -36,8 +41,10 @@ def run_again(
 
     def keep(module, inputs, output):
         found[taps[module]] = output
+        if len(found) == len(taps):
+            raise _Enough
 
-    with edited.passing(), hooked(taps, keep), torch.inference_mode():
+    with edited.passing(), hooked(taps, keep), torch.inference_mode(), suppress(_Enough):
         positions = torch.arange(len(token_ids), device=lm.device)[None]
         rope = lm.local_rope if lm.config.turns_locally(layer) else lm.rope
         rotation = rope(positions) if rope else None

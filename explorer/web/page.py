@@ -33,6 +33,8 @@ from explorer.web.http.hosts import Hosts
 from explorer.web.http.prompts_a_minute import PromptsAMinute
 from explorer.web.http.turns import in_turn
 from explorer.web.layout.page_layout import TITLE, Layout
+from explorer.web.rooms.kept_rooms import MOST_BYTES
+from explorer.web.rooms.routes import RoomRoutes
 from explorer.web.shared.going_without import GoingWithout
 from explorer.web.shared.opened import store_at
 from explorer.web.spoken_blocks import SpokenBlocks
@@ -71,6 +73,7 @@ class Page:
         self.library, self.checkpoint, self.limits = library, checkpoint, limits
         self.answers = GoingWithout(store_at(shared, "answers")) if shared else None
         self.shelf = Shelf(lessons, PICTURES)
+        self.rooms = RoomRoutes(store_at(shared, "rooms", MOST_BYTES), self.shelf, limits)
         if lessons:  # what is wrong with them is told before anybody is served
             self.shelf.check()
 
@@ -122,7 +125,8 @@ class Page:
     def served_with(self, blocks: gr.Blocks, hosts: Hosts) -> dict[str, Any]:
         """How Gradio serves the page, whoever asks for it."""
         admitted = {"hosts": hosts, "most_bytes": self.limits.request_bytes}
-        gate = Middleware(Gate, **admitted, health=lambda: health(self.library, blocks, self.answers))
+        told = {"health": lambda: health(self.library, blocks, self.answers), "rooms": self.rooms}
+        gate = Middleware(Gate, **admitted, **told)
         return {
             "css": Path(__file__).with_suffix(".css").read_text(encoding="utf-8"),
             "head": f"<style>{css_colours()}{BAR}{UNBUILT}</style>{page_scripts()}",

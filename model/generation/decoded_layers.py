@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.config import ModelConfig
+from model.generation.copied_weights import COPIES
 from model.layers.activations import KERNELS
 from model.layers.layernorm import LayerNorm
 from model.layers.linear import Linear
@@ -33,7 +34,7 @@ class Attention:
         self.queries = q.unflatten(0, (kv_heads, -1))  # (G, H / G, d), those that share a key side by side
         self.scale, self.zero = 1 / config.divisor, qkv.new_zeros(())
         self.cap = config.score_cap
-        self.seen = slice(None) if attn.window is None else slice(-attn.window, None)
+        self.window = attn.window
         compared = [(q, attn.q_norm), (k, attn.k_norm)] if config.qk_norm else []
         if config.qk_norm_over == "all":
             compared = [(part.view(-1), norm) for part, norm in compared]
@@ -58,7 +59,8 @@ class Attention:
             a.copy_(turned.real)
             b.copy_(turned.imag)
         slot.copy_(self.kv)
-        keys, values = keys[:, self.seen], values[:, self.seen]
+        if self.window:
+            keys, values = keys[:, -self.window :], values[:, -self.window :]
         # For a single query three small products are quicker than PyTorch's fused kernel.
         scores = torch.baddbmm(self.zero, self.queries, keys.mT, alpha=self.scale)  # (G, H / G, K)
         return torch.bmm(softcap(scores, self.cap).softmax(-1), values).flatten()
@@ -86,23 +88,22 @@ def hidden_layer(
 def copying(norm: nn.Module, *layers: Linear, out: Tensor) -> Reader:
     """x -> W norm(x) + b, written into `out`, for the W and b of all layers that read the same vector, stacked.
 
-    W is a copy: in one piece, holding the gain of an RMSNorm, and laid out column after column. The columns of stacked
-    matrices are long, and long runs of memory are read faster.
+    W is a copy: in one piece, holding the gain of an RMSNorm, and laid out column after column.
     """
-    weight = torch.cat([layer.weight.detach() for layer in layers])  # (d_out, D)
     bias, beta = out, 0  # b is multiplied by beta: without one, what stands in `out` is
     if layers[0].bias is not None:
         bias, beta = torch.cat([layer.bias.detach() for layer in layers]), 1
     if type(norm) is RMSNorm:
         # W (x / rms ⊙ g) + b = (W diag(g)) x / rms + b: all that is left of the norm is a factor.
-        weight, width, eps = by_columns(weight.mul_(norm.weight.detach())), weight.shape[1], norm.eps
+        weight, eps = COPIES.stacked(layers, norm.weight), norm.eps  # (d_out, D)
+        width = weight.shape[1]
 
         def read(x: Tensor) -> Tensor:
             rms = math.sqrt(x.dot(x).item() / width + eps)
             return torch.addmv(bias, weight, x, beta=beta, alpha=1 / rms, out=out)
 
         return read
-    weight, normalise = by_columns(weight), normaliser(norm)
+    weight, normalise = COPIES.stacked(layers), normaliser(norm)
     return lambda x: torch.addmv(bias, weight, normalise(x), beta=beta, out=out)
 
 
@@ -124,12 +125,17 @@ def in_place(norm: nn.Module, *layers: Linear, out: Tensor) -> Reader:
 def product(weight: Tensor, bias: Tensor | None) -> Reader:
     """x -> W x + b by a matrix as it is laid out: row after row, oneDNN reads it twice as fast as BLAS."""
     weight, bias = weight.detach(), None if bias is None else bias.detach()
-    suits = weight.is_cpu and weight.dtype == torch.float32 and weight.is_contiguous()
-    if suits and weight.nbytes >= LEAST_FOR_ONEDNN and (linear := onednn_linear()):
+    if suits_onednn(weight):
+        linear = onednn_linear()
         return lambda x: linear(x[None], weight, bias, "none", (), "")[0]
     if bias is None:
         return weight.mv
     return partial(torch.addmv, bias, weight)
+
+
+def suits_onednn(weight: Tensor) -> bool:
+    suits = weight.is_cpu and weight.dtype == torch.float32 and weight.is_contiguous()
+    return suits and weight.nbytes >= LEAST_FOR_ONEDNN and onednn_linear() is not None
 
 
 @cache
@@ -140,17 +146,15 @@ def onednn_linear() -> Callable[..., Tensor] | None:
     return getattr(torch.ops.mkldnn, "_linear_pointwise", None)
 
 
-def by_columns(matrix: Tensor) -> Tensor:
-    """The same matrix, laid out column after column."""
-    return matrix.t().contiguous().t()
-
-
 def adder(layer: Linear, norm: nn.Module | None = None) -> Callable[[Tensor, Tensor], Tensor]:
     """(x, y) -> x + W y + b, or x + norm(W y + b), in the memory of x."""
     multiply = product(layer.weight, layer.bias)
     if norm is not None:
         normalise = normaliser(norm)
         return lambda x, y: x.add_(normalise(multiply(y)))
+    if layer.bias is None and not suits_onednn(layer.weight):
+        weight = layer.weight.detach()
+        return lambda x, y: x.addmv_(weight, y)
     return lambda x, y: x.add_(multiply(y))
 
 

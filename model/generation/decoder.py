@@ -10,7 +10,7 @@ from model.layers.softcap import softcap
 from model.transformer_lm import TransformerLM
 
 # Bytes of a model whose matrices are: those of a larger one are read as fast as they are laid out, and copies take as
-# long to make as dozens of tokens, for every text that is being written.
+# long to make as dozens of tokens.
 MOST_COPIED = 64 << 20
 
 
@@ -24,8 +24,8 @@ class IncrementalDecoder:
 
     Args:
         lm: the model, in float32. Most matrices of a small one on the CPU are copied, in the order that suits a single
-            token (see `copying`), which takes some milliseconds: after a change of weights, make a new decoder. Any
-            number of decoders may share a model; one is for one thread, since each step writes into the same memory.
+            token (see `copying`), once for all decoders: after a change of weights, make a new one. Any number of
+            decoders may share a model; one is for one thread, since each step writes into the same memory.
     """
 
     def __init__(self, lm: TransformerLM):

@@ -148,7 +148,9 @@ def penalise(logits: np.ndarray, token_ids: Sequence[int], penalty: float) -> np
 
 def largest(values: np.ndarray, k: int) -> np.ndarray:
     """Indices (k,) of the k largest of `values` (N,), k ≤ N, in order of index; of equal values the first are taken."""
-    threshold = np.partition(values, -k)[-k]
+    # Each of k stretches' largest values is no less than the smallest of them: the k-th largest of all is no less, too.
+    least = values[: len(values) // k * k].reshape(k, -1).max(axis=1).min()
+    threshold = np.partition(values[values >= least], -k)[-k]
     chosen = np.flatnonzero(values >= threshold)
     if surplus := len(chosen) - k:
         chosen = np.delete(chosen, np.flatnonzero(values[chosen] == threshold)[-surplus:])

@@ -8,7 +8,7 @@ from explorer.tracing.capture import capture
 from explorer.tracing.library import MOST_BYTES_OF_A_TRACE
 from explorer.tracing.tap_shapes import trace_bytes
 from model.transformer_lm import TransformerLM
-from tests.benchmarks.models import gpt2_small, prompt, reference
+from tests.benchmarks.models import bundled, gpt2_small, prompt, reference
 from tests.benchmarks.timing import alternate
 
 FEW = 5  # rounds of what takes seconds
@@ -18,9 +18,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=40)
     rounds = parser.parse_args().rounds
-    lm = reference()
-    for num_tokens in (64, 256):
-        print(f"{num_tokens} tokens: {told(lm, num_tokens, rounds)}")
+    for name, lm in (("d_model 256", reference()), ("bundled", bundled())):
+        for num_tokens in (64, 256):
+            print(f"{name}, {num_tokens} tokens: {told(lm, num_tokens, rounds)}")
     lm = gpt2_small()
     for num_tokens in (64, 1024):
         trace = capture(lm, prompt(lm, num_tokens)[0].tolist(), most_bytes=MOST_BYTES_OF_A_TRACE)

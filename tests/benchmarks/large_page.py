@@ -17,26 +17,38 @@ from pathlib import Path
 import torch
 from playwright.sync_api import Page, sync_playwright
 
-from explorer.state.selection import FULL_TABS
 from explorer.views import FULL
 from tests.benchmarks.browser import CHROMIUM_FLAGS, clicks, free_port, tell, wait_until_served
 from tests.benchmarks.large import write_tokenizer
 from tests.hugging_face import transformers
 
 LONG = 1024
-TABS = FULL_TABS[: FULL_TABS.index("experiments")]  # those that show one run
-# Resolves with the milliseconds from the last answer's bytes to the second frame after the pattern is drawn.
-LAST_BYTES = """() => {
+TABS = (
+    "overview",
+    "tokens",
+    "attention",
+    "positions",
+    "kv_cache",
+    "feed_forward",
+    "residual",
+    "prediction",
+    "activations",
+)
+# Notes when the bytes of the first answer with the pattern are there, before they are read as JSON.
+FIRST_BYTES = """() => {
   const fetched = window.fetch;
   window.fetch = async (...asked) => {
-    const response = await fetched(...asked);
-    for (const way of ["json", "text", "arrayBuffer"]) {
-      const read = response[way].bind(response);
-      response[way] = async () => { const bytes = await read(); window.bytes_at = performance.now(); return bytes; };
-    }
+    const response = await fetched(...asked), read = response.text.bind(response);
+    response.text = async () => {
+      const text = await read();
+      if (text.includes('"attention-pattern"')) window.bytes_at ??= performance.now();
+      return text;
+    };
+    response.json = async () => JSON.parse(await response.text());
     return response;
   };
 }"""
+# Resolves with the milliseconds from then to the second frame after the pattern is drawn.
 PAINTED_AFTER_BYTES = """(drawn) => new Promise((resolve) => {
   const plot = document.querySelector(drawn), before = +plot.dataset.draws;
   const observer = new MutationObserver(() => {
@@ -77,10 +89,11 @@ def paint(page: Page, url: str, rounds: int):
     page.goto(f"{url}?view=attention&text={text.replace(' ', '+')}&window=0")
     page.wait_for_selector("#attention-pattern .plot[data-draws]", timeout=60000)
     page.wait_for_timeout(5000)
-    page.evaluate(LAST_BYTES)
+    page.evaluate(FIRST_BYTES)
     waits = []
     for turn in range(rounds):
-        page.evaluate(f"() => {{ window.painted = ({PAINTED_AFTER_BYTES})('#attention-pattern .plot'); }}")
+        waiting = f"({PAINTED_AFTER_BYTES})('#attention-pattern .plot')"
+        page.evaluate(f"() => {{ window.bytes_at = undefined; window.painted = {waiting}; }}")
         page.locator("#attention-choosers select").nth(1).select_option(index=1 + turn % 10)
         waits.append(page.evaluate("window.painted"))
         page.wait_for_timeout(1500)

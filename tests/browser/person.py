@@ -44,6 +44,11 @@ WITH_MODULES = """(given) => {
   const { page, choosing, moves, contents, state: { onState } } = window.modules;
   return (%s);
 }"""
+# Playwright itself waits for a promise without end.
+IN_TIME = """(given) => Promise.race([
+  (%s)(given),
+  new Promise((_, fail) => { setTimeout(() => fail(new Error("a promise was not kept for a minute")), 60_000); }),
+])"""
 
 
 class Person:
@@ -183,9 +188,9 @@ class Person:
         assert {name: state[name] for name in fields} == fields
 
     def evaluate(self, expression: str, given: Any = None) -> Any:
-        """The value of JavaScript that may use the page's modules, see `WITH_MODULES`."""
+        """The value of JavaScript that may use the page's modules (`WITH_MODULES`), or what a promise is kept with."""
         self.page.wait_for_function("window.modules")
-        return self.page.evaluate(WITH_MODULES % expression, given)
+        return self.page.evaluate(IN_TIME % (WITH_MODULES % expression), given)
 
     def wait_until(self, expression: str, given: Any = None):
         """Wait until such an expression is true."""

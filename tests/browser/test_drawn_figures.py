@@ -7,7 +7,8 @@ from playwright.sync_api import expect
 from explorer.analysis.attribution import attribution
 from explorer.analysis.lens import readings
 from explorer.analysis.next_token import ranking
-from explorer.views.prediction.logit_lens import MOST_CHARACTERS, page_of
+from explorer.views.prediction.logit_lens import MOST_CHARACTERS
+from explorer.views.prediction.pages import page_of
 from explorer.views.style import DARK, shortened
 from tests.drawn import tells
 
@@ -73,7 +74,7 @@ def test_the_lens_writes_every_word_in_its_cell(newcomer):
     trace, plot = run_on_show(person), person.page.locator("#prediction-lens .plot")
     plot.scroll_into_view_if_needed()
     expect(plot.locator(".heatmap-label").first).to_be_attached()
-    words, shown = plot.evaluate(WORDS), page_of(27, len(trace))
+    words, shown = plot.evaluate(WORDS), page_of(trace, 27)
     assert shown.start > 0  # plotly counts columns of text from the axis's first, wherever the picture begins
     likeliest = readings(trace, shown).top[..., 0]  # (depths, positions)
     assert words == {

@@ -27,9 +27,11 @@ def show(person: Person, picture: Locator, trace: Trace, selection: Selection):
     drawn = packed(map_of(trace, selection))
 
     def swap(route):
+        if route.request.post_data_json["fn_name"] != "answer":  # but how many people wait, on a busy machine
+            return route.continue_()
         answer = route.fetch()
         body = answer.json()
-        if "overview-map" in body.get("contents", {}):
+        if "overview-map" in body["contents"]:
             body["contents"]["overview-map"] = drawn
         route.fulfill(response=answer, json=body)
 

@@ -23,6 +23,7 @@ from explorer.state.errors import NoSuchPoint
 from explorer.tracing.matrices import product
 from explorer.tracing.trace import Trace
 
+LENS, READING = "explorer/analysis/lens.py", "explorer/analysis/readings.py"
 MEASURES = {
     "probability": distribution.probability,
     "target": distribution.probability,
@@ -49,11 +50,11 @@ def lens_cell(trace: Trace, depth: int, position: int, token_id: int, kind: str)
     read = readings(trace, here)
     if kind == "probability":
         token_id = int(read.top[depth, 0, 0])
-    drawn, line = {
-        "probability": (lambda: read.probabilities[depth, 0, 0], "probabilities = np.exp(np.take_along_axis("),
-        "target": (lambda: tracked(trace, here, token_id)[depth, 0], "return np.exp(unembed_token(trace, x,"),
-        "rank": (lambda: ranks(trace, here, token_id)[depth, 0], "return np.stack([(logits > logits[:, [token_id]])"),
-        "entropy": (lambda: read.entropy[depth, 0], "entropy = np.maximum(0, log_total"),
+    drawn, file, line = {
+        "probability": (lambda: read.probabilities[depth, 0, 0], READING, "probabilities = np.exp("),
+        "target": (lambda: tracked(trace, here, token_id)[depth, 0], LENS, "return np.exp(unembed_token(trace, x,"),
+        "rank": (lambda: ranks(trace, here, token_id)[depth, 0], READING, "count[rows] += (part > own[rows, None])"),
+        "entropy": (lambda: read.entropy[depth, 0], READING, "entropy = np.maximum(0, log_total"),
     }[kind]
     x, inputs = read_at(trace, depth, position)
     table = trace.weights["lm_head.weight"]
@@ -94,7 +95,7 @@ def lens_cell(trace: Trace, depth: int, position: int, token_id: int, kind: str)
         _("after {token}", token=where) if kind == "entropy" else _("after {token}, of {of}", token=where, of=token),
         float(drawn()),
         working,
-        Source("explorer/analysis/lens.py", line),
+        Source(file, line),
     )
 
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from explorer.analysis.lens import TOP, readings
+from explorer.analysis.lens import readings
+from explorer.analysis.readings import TOP
 from explorer.analysis.residual import SUBLAYERS, has_stages, residual_norms
 from explorer.architecture.stream import sublayers
 from explorer.explain.notation import number, quoted, visible

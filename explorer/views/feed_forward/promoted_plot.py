@@ -3,6 +3,7 @@
 import numpy as np
 
 from explorer.analysis.feed_forward import neuron, pushed
+from explorer.analysis.largest import largest_first
 from explorer.explain.notation import number, quoted
 from explorer.language import _
 from explorer.tracing.trace import Trace
@@ -15,8 +16,8 @@ MOST_TOKENS = 10  # each way
 def most_pushed(push: np.ndarray) -> np.ndarray:
     """Of what a neuron adds to all logits (V,), the ids of the tokens that it raises and lowers most."""
     each = min(MOST_TOKENS, len(push) // 2)
-    order = np.argsort(-push, kind="stable")
-    return np.concatenate([order[:each], order[-each:]])
+    lowered = len(push) - 1 - largest_first(-push[::-1], each)  # of equal ones the last, as sorting all would have them
+    return np.concatenate([largest_first(push, each), lowered[::-1]])
 
 
 def promoted(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:

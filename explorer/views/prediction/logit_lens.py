@@ -2,27 +2,27 @@
 
 import numpy as np
 
-from explorer.analysis.lens import LENSES, depths, ranks, readings, tracked
+from explorer.analysis.lens import LENSES, depths, ranks, ranks_of, readings, tracked
 from explorer.architecture.layout import layout
 from explorer.explain.notation import number, quoted
 from explorer.language import N_, _, look_up
 from explorer.tracing.trace import Trace
 from explorer.views import graph_objects as go
+from explorer.views.prediction.pages import page_of
 from explorer.views.style import MONO, RESIDUAL, SELECTED, figure, label, numbered_axis, positions
 
-MOST_POSITIONS = 16  # at once, so that every cell has room for its token
 MOST_CHARACTERS = 110  # of all tokens written in a row of cells
 
 
 def lens(trace: Trace, query: int, token_id: int, kind: str = "probability") -> go.Figure:
     """The likeliest next token after every position, row = depth, column = position, coloured by one of `LENSES`.
 
-    Of a long run, 16 positions about the query.
+    Of a long run, 16 positions about the query, fewer of a large model.
 
     Args:
         token_id: the explained token.
     """
-    shown = page_of(query, len(trace))
+    shown = page_of(trace, query)
     read = readings(trace, shown)
     names = depths(trace)
     chances = tracked(trace, shown, token_id)
@@ -71,12 +71,6 @@ def lens(trace: Trace, query: int, token_id: int, kind: str = "probability") -> 
     column = {"x0": query - 0.5, "x1": query + 0.5, "y0": -0.5, "y1": len(names) - 0.5}
     fig.add_shape(type="rect", **column, line={"color": SELECTED, "width": 2})
     return fig
-
-
-def page_of(query: int, length: int) -> range:
-    """The 16 positions that a long run is shown in pages of, so that a click turns no page; the last is full."""
-    start = max(0, min(query // MOST_POSITIONS * MOST_POSITIONS, length - MOST_POSITIONS))
-    return range(start, min(length, start + MOST_POSITIONS))
 
 
 def colours(trace: Trace, kind: str, read, chances: np.ndarray, places: np.ndarray | None) -> dict:
@@ -139,13 +133,15 @@ def path(trace: Trace, query: int, token_id: int, rival_id: int | None = None) -
     """The probability of the explained token, and of its rival, at every depth after the query."""
     names = depths(trace)
     across = np.arange(len(names))
-    here = range(query, query + 1)
-    chances = {i: tracked(trace, here, i)[:, 0] for i in (token_id, rival_id) if i is not None}
+    page, here = page_of(trace, query), range(query, query + 1)
+    ids = tuple(i for i in (token_id, rival_id) if i is not None)
+    chances = {i: tracked(trace, page, i)[:, query - page.start] for i in ids}  # the lens above has read that page
+    places = dict(zip(ids, ranks_of(trace, here, ids)[..., 0], strict=True))
     traces = []
     for i, color, dash in ((token_id, SELECTED, "solid"), (rival_id, RESIDUAL, "dash")):
         if i is None:
             continue
-        told = zip(depths_in_words(trace), ranks(trace, here, i)[:, 0], chances[i], strict=True)
+        told = zip(depths_in_words(trace), places[i], chances[i], strict=True)
         traces.append(
             go.Scatter(
                 x=across,

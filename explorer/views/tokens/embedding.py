@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from explorer.analysis.embedding import embedding_parts, nearest_tokens, principal_components, stream_at
+from explorer.analysis.embedding import embedding_parts, nearest_tokens, spread_at
 from explorer.architecture.embedding import factor
 from explorer.explain.notation import number, quoted
 from explorer.language import N_, _, look_up
@@ -121,7 +121,7 @@ def spread(trace: Trace, depth: int, query: int, hide_first: bool = False) -> go
     be left out.
     """
     first = int(hide_first and len(trace) > 1)
-    found = principal_components(stream_at(trace, depth)[first:])
+    found = spread_at(trace, depth, first)
     tokens, chosen = trace.tokens[first:], query - first
     x, y = found.points.T
     texts = [label(token) for token in tokens]

@@ -18,7 +18,7 @@ from explorer.web.http.kept_pages import KeptPages
 from explorer.web.visitors_language import of_request
 
 LOG = logging.getLogger(__name__)
-HEALTH = "/health"
+HEALTH, ROOMS = "/health", "/rooms/"
 GZIP_LEVEL = 5  # more takes longer and saves little
 # What Gradio serves and nothing here uses: files sent to it and through it, recordings, its own editor and statistics.
 UNUSED = "upload|upload_progress|process_recording|stream|proxy=|deep_link|run-history|profiling|(undo-)?vibe-|dev/"
@@ -41,10 +41,18 @@ class Gate:
         hosts: names of the server.
         most_bytes: of a request.
         health: what the server tells whoever looks after it, at `/health`.
+        rooms: an app that answers below `/rooms/`; None for none.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Hosts, most_bytes: int, health: Callable[[], Mapping[str, Any]]):
-        self.app, self.hosts, self.most_bytes, self.health = app, hosts, most_bytes, health
+    def __init__(
+        self,
+        app: ASGIApp,
+        hosts: Hosts,
+        most_bytes: int,
+        health: Callable[[], Mapping[str, Any]],
+        rooms: ASGIApp | None = None,
+    ):
+        self.app, self.hosts, self.most_bytes, self.health, self.rooms = app, hosts, most_bytes, health, rooms
         self.pages = KeptPages()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send):
@@ -57,6 +65,8 @@ class Gate:
             return await refusal(scope, receive, outgoing)
         if path == HEALTH:
             return await JSONResponse(self.health())(scope, receive, outgoing)
+        if self.rooms and path.startswith(ROOMS):
+            return await self.rooms(scope, receive, outgoing)
         language = of_request(scope)
         key = self.pages.key(scope, path, language)
         if kept := self.pages.get(key):

@@ -1,18 +1,15 @@
 """How often a visitor may ask about another text."""
 
 import math
-import threading
-import time
-from collections import OrderedDict, deque
 
 from gradio.context import LocalContext
 
 from explorer.language import _
 from explorer.state.errors import UserError
+from explorer.web.http.often import Often
 
 MINUTE = 60.0
 AN_ADDRESS = 20  # visitors who may come from one address, as a class does
-MOST_KNOWN = 10_000  # visitors; of whom asked longest ago nothing is known any more
 
 
 class PromptsAMinute:
@@ -23,28 +20,20 @@ class PromptsAMinute:
     """
 
     def __init__(self, most: float = math.inf):
-        self.most = most
-        self._asked: OrderedDict[tuple[str, str], deque[float]] = OrderedDict()
-        self._lock = threading.Lock()
+        self.most, self._asked = most, Often(MINUTE)
 
     def ask(self, visitor: str, address: str):
         """UserError where it is once too often; nothing is counted then."""
         if self.most == math.inf:
             return
-        now, limits = time.monotonic(), {("visitor", visitor): self.most, ("address", address): self.most * AN_ADDRESS}
-        with self._lock:
-            counted = [self._recent(who, now) for who in limits]
-            for times, most in zip(counted, limits.values(), strict=True):
-                if len(times) >= most:
-                    seconds = math.ceil(times[0] + MINUTE - now)
-                    told = _(
-                        "Here {most:g} prompts a minute are read of a visitor: ask again in {seconds} s.",
-                        most=self.most,
-                        seconds=seconds,
-                    )
-                    raise UserError(told)
-            for times in counted:
-                times.append(now)
+        limits = {("visitor", visitor): self.most, ("address", address): self.most * AN_ADDRESS}
+        if seconds := self._asked.count(limits):
+            told = _(
+                "Here {most:g} prompts a minute are read of a visitor: ask again in {seconds} s.",
+                most=self.most,
+                seconds=seconds,
+            )
+            raise UserError(told)
 
     def ask_of_this_event(self):
         """The same of whoever the event is of that Gradio handles on this thread; of nobody where it handles none."""
@@ -52,12 +41,3 @@ class PromptsAMinute:
         if request is not None:
             client = getattr(request, "client", None)
             self.ask(str(getattr(request, "session_hash", "")), getattr(client, "host", None) or "")
-
-    def _recent(self, who: tuple[str, str], now: float) -> deque[float]:
-        times = self._asked.setdefault(who, deque())
-        self._asked.move_to_end(who)
-        while times and times[0] <= now - MINUTE:
-            times.popleft()
-        while len(self._asked) > MOST_KNOWN:
-            self._asked.popitem(last=False)
-        return times

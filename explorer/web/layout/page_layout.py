@@ -59,6 +59,7 @@ from explorer.web.widgets.picker import Picker
 from explorer.web.widgets.present import Present
 from explorer.web.widgets.prompt_lists import PromptLists
 from explorer.web.widgets.prompt_pairs import PromptPairs
+from explorer.web.widgets.room import Room
 from explorer.web.widgets.runs import Runs
 from explorer.web.widgets.series import Series
 from explorer.web.widgets.stage import Stage
@@ -110,6 +111,7 @@ class Layout:
             Mode(elem_id="mode")
             Lessons(elem_id="lessons")
             Present(elem_id="present")
+            Room(elem_id="room")
             self.share = gr.Button(_("Copy link"), size="sm", scale=0, min_width=90)
             LanguageList(elem_id="language")
             self.theme = gr.Button(_("Light / dark"), size="sm", scale=0, min_width=100)

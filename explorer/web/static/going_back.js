@@ -22,7 +22,8 @@ export function followBack() {
 /** Opens a file that the page saved. */
 export const openFile = () => chooseFile((there) => goTo(there, false), bring);
 
-function goTo(there, isSameRun) {
+/** Goes to a state. @param {import("./state.js").State} there @param {boolean} isSameRun whether it is of the run that is seen */
+export function goTo(there, isSameRun) {
   if (isSameRun) setState({ view: there.view });
   else {
     dropUnseen();

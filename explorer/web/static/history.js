@@ -7,6 +7,7 @@ import { modelOf } from "./series.js";
 
 /** @typedef {import("./state.js").State} State */
 
+export const ROOM = "room"; // names in the address the class that this page is in
 const SOON_MS = 250;
 const left = new Map(); // run of the history -> the state it was left in
 let run = 0, timer = null;
@@ -32,6 +33,12 @@ export function addressOf(state, address) {
   }
   for (const text of ["text", "b.text"]) url.searchParams.delete(text); // the ids say the same, exactly
   url.searchParams.delete("turn");
+  return url;
+}
+
+/** An address as it is passed on: who opens it is in no class. @param {URL} url */
+export function withoutRoom(url) {
+  url.searchParams.delete(ROOM);
   return url;
 }
 
@@ -82,7 +89,7 @@ export function followInHistory(state) {
  * long for a link is saved as a file. */
 export async function copyLink() {
   writeAddress();
-  const link = new URL(location.href);
+  const link = withoutRoom(new URL(location.href));
   link.searchParams.delete("lang"); // who opens it reads their own
   if (link.href.length > MOST_LINK) return saveFile(seen, link.href.length);
   try { await navigator.clipboard.writeText(link.href); }

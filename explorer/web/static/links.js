@@ -2,7 +2,7 @@
 // Links to other places of the page: a click goes there at once, and what browsers do with links works, too.
 import { pick, setEdits } from "./choosing.js";
 import { make } from "./dom.js";
-import { addressOf } from "./history.js";
+import { addressOf, withoutRoom } from "./history.js";
 import { reveal } from "./reveal.js";
 import { state } from "./state.js";
 
@@ -12,7 +12,7 @@ import { state } from "./state.js";
  * @param {string} [picture] element id of what is to come into sight
  */
 export function linkTo(words, look, picture) {
-  const link = make("a", { href: addressOf({ ...state, ...look }, location.href).href }, words);
+  const link = make("a", { href: withoutRoom(addressOf({ ...state, ...look }, location.href)).href }, words);
   link.addEventListener("click", (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return; // the address in another tab or window
     event.preventDefault();

@@ -66,6 +66,7 @@ def test_over_a_slow_line_all_comes_in_its_time_and_nothing_is_lost(somebody):
     person.chips.nth(2).click()
     person.tab("Residual stream")
     person.wait_until("page.state.generated.length === 30")
+    expect(person.chips).to_have_count(len(person.state["prompt"]) + 30)  # the strip comes with the last answer
     expect(banner(person)).to_have_text("")
     person.tab("Attention")
     person.chips.last.click()

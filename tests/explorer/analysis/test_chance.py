@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from explorer.analysis.chance import chance
+from explorer.analysis import chance as module
+from explorer.analysis.chance import Turns, chance
 from explorer.analysis.heads import HEAD_SCORES, head_scores, targets_of, without_first
 from explorer.architecture.attention import visible
 from explorer.tracing.capture import capture
@@ -55,6 +56,18 @@ def test_an_even_head_is_not_above_chance(repeating, name, hide_first):
     trace = of_pattern(repeating, np.tri(len(IDS)) / np.arange(1, len(IDS) + 1)[:, None])
     exceeds = chance(trace, name, hide_first).is_exceeded(head_scores(trace, name, hide_first))
     assert exceeds.all() if name == "spread" else not exceeds.any()
+
+
+@pytest.mark.parametrize("style", ["rope", "local"])
+def test_tries_are_made_once_for_layers_that_see_the_same_and_looked_at_in_parts(lms, monkeypatch, style):
+    """Whatever the size of the parts."""
+    trace = capture(lms[style], IDS)
+    expected, made = chance(trace, "duplicate_token").within, []
+    monkeypatch.setattr(module, "MOST_CELLS", 1)  # a query at a time
+    monkeypatch.setattr(module, "Turns", lambda *asked: made.append(asked) or Turns(*asked))
+    assert_allclose(chance(replace(trace), "duplicate_token").within, expected, rtol=1e-6)
+    kinds = {tuple(visible(trace.config, layer, len(IDS)).sum(-1)) for layer in range(trace.config.num_layers)}
+    assert len(made) == len(kinds) == (2 if style == "local" else 1)
 
 
 @pytest.mark.parametrize("name", ["previous_token", "self", "duplicate_token", "induction"])

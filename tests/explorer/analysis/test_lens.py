@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.analysis.lens import READINGS, Readings, depths, ranks, readings, tracked
+from explorer.analysis import lens, unembedding
+from explorer.analysis.lens import READINGS, depths, ranks, ranks_of, readings, tracked
 from explorer.analysis.next_token import next_token
+from explorer.state.interventions import parse_edits
+from explorer.tracing import matrices
+from explorer.tracing.capture import capture
 from model.layers.softcap import softcap
 from tests import layouts
 
@@ -53,23 +57,6 @@ def test_part_of_the_positions_reads_the_same_as_all(trace, everywhere):
     np.testing.assert_array_equal(ranks(trace, range(4, 9), 5), ranks(trace, everywhere, 5)[:, 4:9])
 
 
-def test_readings_of_known_distributions():
-    logits = np.log(np.array([[0.5, 0.125, 0.25, 0.125], [0.25, 0.25, 0.25, 0.25]])) + [[100], [-100]]
-    read = Readings.of(logits)
-    assert read.top[0, :2].tolist() == [0, 2]
-    np.testing.assert_allclose(read.probabilities, [[0.5, 0.25, 0.125], [0.25] * 3])
-    np.testing.assert_allclose(read.entropy, [1.75, 2])
-    np.testing.assert_allclose(read.log_total, [100, -100])
-
-
-def test_a_vocabulary_of_two_has_two_tokens_at_the_top():
-    assert Readings.of(np.array([[1.0, 2.0]])).top.tolist() == [[1, 0]]
-
-
-def test_certainty_has_no_entropy():
-    assert Readings.of(np.array([0.0, 1e4, 0.0])).entropy == 0
-
-
 def test_a_run_is_read_once_and_forgotten_with_it(rope_trace):
     trace = replace(rope_trace)
     assert readings(trace, range(3)) is readings(trace, range(3))
@@ -79,9 +66,39 @@ def test_a_run_is_read_once_and_forgotten_with_it(rope_trace):
     assert len(READINGS) == kept - 1
 
 
-def test_the_last_few_readings_of_a_run_are_kept(rope_trace):
+def test_the_last_few_readings_of_a_run_are_kept(rope_trace, monkeypatch):
+    monkeypatch.setattr(lens, "MOST_READINGS", 4)
     trace = replace(rope_trace)
     first, *_ = found = [readings(trace, range(end)) for end in range(1, 7)]
     assert list(READINGS[trace]) == [range(end) for end in range(3, 7)]
     assert readings(trace, range(6)) is found[-1]
     np.testing.assert_array_equal(readings(trace, range(1)).log_total, first.log_total)
+
+
+def test_positions_among_those_of_a_page_are_not_read_again(rope_trace, monkeypatch):
+    trace = replace(rope_trace)
+    page, alone = readings(trace, range(4, 10)), readings(replace(rope_trace), range(5, 8))
+    monkeypatch.setattr(lens, "logits_of", None)
+    part = readings(trace, range(5, 8))
+    np.testing.assert_array_equal(part.top, page.top[:, 1:4])
+    np.testing.assert_array_equal(part.top, alone.top)
+    for field in ("probabilities", "log_total", "entropy"):
+        np.testing.assert_allclose(getattr(part, field), getattr(alone, field), rtol=1e-5)
+    with pytest.raises(TypeError):
+        readings(trace, range(3, 8))
+
+
+@pytest.mark.parametrize("text", ["", "logits.7*scale*2"])
+def test_a_vocabulary_is_read_in_parts_and_is_the_same(lms, monkeypatch, text):
+    whole = capture(lms["rope"], list(range(3, 15)), parse_edits(text))
+    parts = replace(whole)
+    shown, ids = range(2, 9), (0, 7, 150, 299)
+    expected, its_ranks = readings(whole, shown), ranks_of(whole, shown, ids)
+    monkeypatch.setattr(matrices, "MOST_BYTES", 8 * 64 * whole.config.d_model)  # 64 tokens
+    monkeypatch.setattr(unembedding, "CHUNK_BYTES", 4 * 64 * 5)  # of 5 vectors
+    assert len(list(lens.logits_of(parts, shown))) > 20
+    np.testing.assert_array_equal(readings(parts, shown).top, expected.top)
+    np.testing.assert_array_equal(ranks_of(parts, shown, ids), its_ranks)
+    np.testing.assert_array_equal(ranks(parts, shown, 150), its_ranks[2])
+    for field in ("probabilities", "log_total", "entropy"):
+        np.testing.assert_allclose(getattr(readings(parts, shown), field), getattr(expected, field), rtol=1e-5)

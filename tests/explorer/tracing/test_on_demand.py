@@ -106,12 +106,22 @@ def test_what_there_is_room_for_is_kept_of_all_layers_or_of_none(lms, style):
 def test_a_block_is_run_once_for_all_of_its_values_and_no_other_is(tiny_lm, monkeypatch):
     some, runs = capture(tiny_lm, IDS, most_bytes=0), []
     for layer, block in enumerate(tiny_lm.blocks):
-        block.register_forward_hook(lambda *args, layer=layer: runs.append(layer))
+        block.register_forward_pre_hook(lambda *args, layer=layer: runs.append(layer))
     for name in ("attn.pattern", "ffn.hidden", "attn.pattern", "resid_mid"):
         some[f"blocks.1.{name}"]
     assert runs == [1]
     some["blocks.1.resid_post"], some["embed"]
     assert runs == [1]
+
+
+def test_a_block_runs_no_further_than_to_what_is_asked_for(tiny_lm, monkeypatch):
+    some, runs = capture(tiny_lm, IDS, most_bytes=0), []
+    monkeypatch.setattr(on_demand, "MOST_BYTES_OF_BLOCKS", 1)  # so that patterns are asked for alone
+    tiny_lm.blocks[1].ffn.register_forward_pre_hook(lambda *args: runs.append("ffn"))
+    some["blocks.1.attn.pattern"]
+    assert not runs
+    some["blocks.1.ffn.out"]
+    assert runs == ["ffn"]
 
 
 def of_block(trace, layer: int) -> int:
@@ -134,7 +144,7 @@ def test_a_scan_over_layers_keeps_what_it_asks_for_though_the_blocks_are_gone(ti
     some, runs = capture(tiny_lm, IDS, most_bytes=0), []
     monkeypatch.setattr(on_demand, "_BLOCKS", LRU(0, num_bytes))  # the last alone
     for layer, block in enumerate(tiny_lm.blocks):
-        block.register_forward_hook(lambda *args, layer=layer: runs.append(layer))
+        block.register_forward_pre_hook(lambda *args, layer=layer: runs.append(layer))
     for _again in range(3):
         some.stack("blocks.*.attn.z")
     assert runs == list(range(len(tiny_lm.blocks)))

@@ -63,7 +63,7 @@ def selections(trace: Trace) -> list[Selection]:
     ]
 
 
-@pytest.mark.parametrize(("name", "style", "dtype", "changed"), cases())
+@pytest.mark.parametrize(("name", "style", "dtype", "changed"), list(cases()))
 @pytest.mark.exhaustive
 def test_every_picture_is_drawn_and_its_mark_true(name, style, dtype, changed):
     trace = run(style, dtype, changed)

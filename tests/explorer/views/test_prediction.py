@@ -13,8 +13,10 @@ from explorer.state.interventions import Edit
 from explorer.state.selection import Selection
 from explorer.tracing.capture import capture
 from explorer.views import prediction
-from explorer.views.prediction.logit_lens import lens, page_of, path
+from explorer.views.prediction import pages
+from explorer.views.prediction.logit_lens import lens, path
 from explorer.views.prediction.logit_parts import heads, parts
+from explorer.views.prediction.pages import page_of
 from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, SELECTED, label, positions
 from tests import layouts
 
@@ -62,7 +64,7 @@ def test_the_lens_shows_the_words_that_it_promises(rope_trace, length):
     values = {name: np.concatenate([value] * 9, axis=-2)[..., :length, :] for name, value in rope_trace.values.items()}
     long = replace(rope_trace, token_ids=(rope_trace.token_ids * 9)[:length], values=values)
     heatmap = lens(long, length - 1, TOKEN).data[0]
-    read = readings(long, page_of(length - 1, length))
+    read = readings(long, page_of(long, length - 1))
     assert heatmap.texttemplate == "%{text}"
     longest = max(len(text) - 2 for row in heatmap.text for text in row)  # less what isolates its direction
     assert longest * len(heatmap.x) <= 110 and 110 // len(heatmap.x) >= 6
@@ -71,10 +73,13 @@ def test_the_lens_shows_the_words_that_it_promises(rope_trace, length):
 
 
 def test_many_tokens_are_shown_in_pages(rope_trace):
-    assert page_of(0, 12) == page_of(11, 12) == range(12)
-    assert page_of(15, 100) == range(16)
-    assert page_of(99, 100) == range(84, 100)
-    assert page_of(70, 256) == range(64, 80)
+    def of_length(length: int):
+        return replace(rope_trace, token_ids=(rope_trace.token_ids * 22)[:length])
+
+    assert page_of(of_length(12), 0) == page_of(of_length(12), 11) == range(12)
+    assert page_of(of_length(100), 15) == range(16)
+    assert page_of(of_length(100), 99) == range(84, 100)
+    assert page_of(of_length(256), 70) == range(64, 80)
     repeated = {name: np.concatenate([value] * 9, axis=-2) for name, value in rope_trace.values.items()}
     long = replace(rope_trace, token_ids=rope_trace.token_ids * 9, values=repeated)
     figure = lens(long, 100, TOKEN)
@@ -83,6 +88,14 @@ def test_many_tokens_are_shown_in_pages(rope_trace):
     assert "92 to 107 of 108" in figure.layout.xaxis.title.text
     assert_allclose(figure.data[0].z, lens(rope_trace, 0, TOKEN).data[0].z[:, np.arange(92, 108) % 12], rtol=1e-5)
     assert (figure.layout.shapes[0].x0, figure.layout.shapes[0].x1) == (99.5, 100.5)
+
+
+@pytest.mark.parametrize(("times", "shown"), [(8, range(92, 100)), (15, range(92, 100)), (1, range(96, 100))])
+def test_pages_of_a_large_model_are_shorter(rope_trace, monkeypatch, times, shown):
+    long = replace(rope_trace, token_ids=(rope_trace.token_ids * 9)[:100])
+    monkeypatch.setattr(pages, "MOST_PRODUCTS", times * pages.products_of(long))
+    assert page_of(long, 99) == shown
+    assert page_of(long, 70) == range(70 // len(shown) * len(shown), (70 // len(shown) + 1) * len(shown))
 
 
 def test_the_path_is_a_column_of_the_lens(trace):

@@ -7,10 +7,11 @@ from explorer.explain.notation import number as written
 from explorer.language import ngettext
 from explorer.lessons.course.blocks import Fields, at, taken
 from explorer.lessons.course.look import NAMES, Look
-from explorer.lessons.course.questions.judged import Judged, numbers_in
+from explorer.lessons.course.questions.judged import BETWEEN, Judged, numbers_in
 from explorer.lessons.course.questions.workings import WORKINGS, Row
 
 BLANKS = ("none", "one", "all")
+MOST = 40  # blanks, of whichever working
 SHARE, LEAST = 0.02, 0.006  # of a number that a reply may be off; and for numbers worked out from three digits
 
 
@@ -47,6 +48,10 @@ class Blanks:
             "{right} of {count} blank is right.", "{right} of {count} blanks are right.", count, right=right
         )
         return Judged(right == count, words, truth | {"are_right": are_right})
+
+    def counted(self, reply: str) -> str | None:
+        given = numbers_in(reply, reply.count(BETWEEN) + 1)
+        return BETWEEN.join(f"{value:.6g}" for value in given) if given and len(given) <= MOST else None
 
     def _rows(self, look: Look) -> list[Row]:
         return WORKINGS[self.of](look.but(self.change))

@@ -67,6 +67,12 @@ class LargestCell:
             words = " ".join((_("Yours has {value}.", value=number(values[chosen])), words))
         return Judged(chosen == largest, words, truth)
 
+    def counted(self, reply: str) -> str | None:
+        chosen = [as_index(part) for part in reply.split(BETWEEN)]
+        sizes = [len(values) or MOST for values in (self.row_values, self.column_values)]
+        known = len(chosen) == 2 and all(i is not None and i < n for i, n in zip(chosen, sizes, strict=True))
+        return BETWEEN.join(map(str, chosen)) if known else None
+
     def _values(self, look: Look) -> tuple[tuple[int, ...], tuple[int, ...]]:
         config, tokens = look.trace.config, len(look.trace)
         sizes = {"query": tokens, "key": tokens, "layer": config.num_layers, "head": config.num_heads}

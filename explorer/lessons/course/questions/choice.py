@@ -47,6 +47,10 @@ class Choice:
         words = _("The run says {places}.", places=listed(told))
         return Judged(is_right, words, truth)
 
+    def counted(self, reply: str) -> str | None:
+        chosen = as_index(reply)
+        return str(chosen) if chosen is not None and 1 <= chosen <= len(self.options) else None
+
 
 def choice(ask: Fields, check: Fields | None) -> Choice:
     """Of a lesson's blocks; LessonError where it is none."""

@@ -7,7 +7,7 @@ from explorer.language import _
 from explorer.lessons.course.blocks import Fields, Items, at, taken
 from explorer.lessons.course.look import NAMES, Look
 from explorer.lessons.course.quantities import QUANTITY, Quantity, arguments_of, quantity
-from explorer.lessons.course.questions.judged import Judged, numbers_in, written
+from explorer.lessons.course.questions.judged import BETWEEN, Judged, bin_of, numbers_in, written
 
 MOST_POINTS = 12
 
@@ -49,6 +49,10 @@ class Curve:
         near = sum(abs(a - b) <= self.within for a, b in zip(given, truth, strict=True))
         near_enough = _("{near} of {count} points are near enough.", near=near, count=len(truth))
         return Judged(near == len(truth), f"{near_enough} {words}", drawn)
+
+    def counted(self, reply: str) -> str | None:
+        given = numbers_in(reply, len(self.values))
+        return given and BETWEEN.join(str(bin_of(value, self.lowest, self.highest)) for value in given)
 
 
 def curve(ask: Fields, check: Fields | None) -> Curve:

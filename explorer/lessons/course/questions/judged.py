@@ -8,6 +8,7 @@ from explorer.explain.notation import number
 from explorer.lessons.course.look import Look
 
 BETWEEN = "_"  # parts of a reply that has several, which addresses leave as it is
+BINS = 10  # in which a class's numbers are counted
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,9 @@ class Question(Protocol):
     def judged(self, look: Look, reply: str | None) -> Judged | None:
         """What is said of a reply; None of one that is none, or where none is given, the truth alone."""
 
+    def counted(self, reply: str) -> str | None:
+        """As what a reply is counted among those of a class, without a look at any run; None for one that is none."""
+
 
 def written(value: float) -> str:
     """A number of a run: a count as it is, any other with three digits."""
@@ -56,3 +60,8 @@ def numbers_in(reply: str, count: int) -> list[float] | None:
     """A reply's numbers; None where they are not as many, or one is none."""
     found = [as_number(part) for part in reply.split(BETWEEN)]
     return found if len(found) == count and None not in found else None
+
+
+def bin_of(value: float, lowest: float, highest: float) -> int:
+    """In which part of an axis a number is counted, from 0; what lies beyond an end is in the part there."""
+    return max(0, min(BINS - 1, int(BINS * (value - lowest) / (highest - lowest))))

@@ -7,7 +7,7 @@ from explorer.language import _
 from explorer.lessons.course.blocks import Fields, at, taken
 from explorer.lessons.course.look import Look
 from explorer.lessons.course.quantities import QUANTITY, Quantity, quantity
-from explorer.lessons.course.questions.judged import Judged, as_number, written
+from explorer.lessons.course.questions.judged import Judged, as_number, bin_of, written
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,10 @@ class Number:
             return None
         off = _("You are off by {difference}.", difference=written(abs(given - truth)))
         return Judged(abs(given - truth) <= self.within, f"{words} {off}", drawn | {"yours": written(given)})
+
+    def counted(self, reply: str) -> str | None:
+        given = as_number(reply)
+        return None if given is None else str(bin_of(given, self.lowest, self.highest))
 
 
 def number(ask: Fields, check: Fields | None) -> Number:

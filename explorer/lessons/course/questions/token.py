@@ -56,6 +56,10 @@ class TopToken:
             words = " ".join((words, _("It gives {token} place {rank:,}.", **place)))
         return Judged(given == truth, words, marks)
 
+    def counted(self, reply: str) -> str | None:
+        word = as_word(reply)
+        return word if word.strip() and len(reply) <= MOST_CHARACTERS and word.isprintable() else None
+
 
 def as_word(text: str) -> str:
     """What of a token a person would write."""

@@ -80,6 +80,14 @@ def test_scripts_are_kept_and_what_may_change_is_not(client):
         assert "immutable" not in answer.headers.get("cache-control", ""), answer.url
 
 
+def test_rooms_are_asked_below_the_pages_path_by_the_servers_names_alone(client):
+    opened = client.post("/sub/rooms/open", json={})
+    assert opened.status_code == 200 and set(opened.json()) == {"code", "key"}
+    assert opened.headers["x-content-type-options"] == "nosniff" and opened.headers["cache-control"] == "no-store"
+    assert client.post("/sub/rooms/open", json={}, headers={"Host": "evil.example"}).status_code == 400
+    assert client.post("/sub/rooms/open", content=b"{}").status_code == 415  # as a form of another site would ask
+
+
 @pytest.mark.parametrize("path", ["/", "/config", "/gradio_api/app_id", "/gradio_api/info"])
 def test_what_the_page_and_programs_ask_for_is_there(client, path):
     assert client.get(f"/sub{path}").status_code == 200

@@ -5,14 +5,14 @@ from types import SimpleNamespace
 import pytest
 
 from explorer.state.errors import UserError
-from explorer.web.http import prompts_a_minute
+from explorer.web.http import often
 from explorer.web.http.prompts_a_minute import AN_ADDRESS, PromptsAMinute
 
 
 @pytest.fixture
 def clock(monkeypatch) -> SimpleNamespace:
     clock = SimpleNamespace(now=1000.0)
-    monkeypatch.setattr(prompts_a_minute, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(often, "time", SimpleNamespace(monotonic=lambda: clock.now))
     return clock
 
 
@@ -61,15 +61,15 @@ def test_who_comes_as_another_each_time_is_known_by_the_address(clock):
 
 
 def test_no_more_visitors_are_remembered_than_there_is_room_for(clock, monkeypatch):
-    monkeypatch.setattr(prompts_a_minute, "MOST_KNOWN", 10)
+    monkeypatch.setattr(often, "MOST_KNOWN", 10)
     prompts = PromptsAMinute(2)
     for number in range(50):
         prompts.ask(f"visitor {number}", f"address {number}")
-    assert len(prompts._asked) <= 10
+    assert len(prompts._asked._done) <= 10
 
 
 def test_without_a_limit_nobody_is_remembered():
     prompts = PromptsAMinute()
     for _time in range(100):
         prompts.ask("somebody", "here")
-    assert not prompts._asked
+    assert not prompts._asked._done

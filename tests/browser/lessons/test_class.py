@@ -1,0 +1,129 @@
+"""A teacher and two students, each at a browser of their own: joined, led, let go, asked, and over."""
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Locator, expect
+
+from ..conftest import ARGUMENTS, arrived, executable
+from ..person import Person
+from .steps import LESSONS, column
+
+ASKING = "tokens-and-merges", 4  # a lesson, and a step of it with a choice
+
+
+@pytest.fixture
+def arrive(playwright, bundled_address) -> Iterator[Callable[..., Person]]:
+    """Makes people with a browser of their own: of one browser all pages share six connections to a server."""
+    browsers, people = [], []
+
+    def arrive(address=bundled_address, **options) -> Person:
+        browsers.append(playwright.chromium.launch(executable_path=executable(playwright), args=ARGUMENTS))
+        person = arrived(browsers[-1].new_context(), address, **options)
+        person.asked = []
+        person.page.on("request", lambda request: person.asked.append(f"{request.url} {request.post_data or ''}"))
+        people.append(person)
+        return person
+
+    yield arrive
+    for browser in browsers:
+        browser.close()
+    assert [complaint for person in people for complaint in person.complaints] == []
+
+
+def panel(teacher: Person) -> Locator:
+    return teacher.page.locator("#room .list")
+
+
+def line(student: Person) -> Locator:
+    return student.page.locator("#room-line")
+
+
+def opened(teacher: Person) -> tuple[str, str]:
+    """The code and the link of a room that a teacher opens."""
+    teacher.page.get_by_role("button", name="Class", exact=True).click()
+    panel(teacher).get_by_role("button", name="Open a room").click()
+    code = panel(teacher).locator(".code")
+    expect(code).to_have_text(re.compile(r"^[0-9A-Z]{5}-[0-9A-Z]{5}$"))
+    return code.inner_text(), panel(teacher).locator(".link").get_attribute("href")
+
+
+@pytest.mark.exhaustive
+def test_a_class_is_led_let_go_asked_and_over(arrive, bundled_address):
+    teacher = arrive().open(text="The cat saw the dog and the dog saw")
+    code, link = opened(teacher)
+    assert link == f"{bundled_address}?room={code.replace('-', '')}"
+    first, second = arrive(), arrive()
+    first.page.goto(link)
+    expect(line(first)).to_contain_text(f"Class {code}: you follow the teacher.")
+    first.wait_until(
+        "page.state.view === 'attention' && page.state.prompt?.length === given", len(teacher.state["prompt"])
+    )
+    second.open("tokens")
+    second.page.get_by_role("button", name="Class", exact=True).click()
+    second.page.get_by_label("Code").fill(f" {code.lower()} ")
+    second.page.get_by_label("Code").press("Enter")
+    expect(line(second)).to_contain_text("you follow the teacher")
+    second.wait_until("page.state.view === 'attention'")
+    expect(second.prompt).to_have_value("The cat saw the dog and the dog saw")
+    expect(panel(teacher).locator(".people")).to_have_text("2 students are there")
+    teacher.chips.nth(2).click()
+    for student in (first, second):
+        student.wait_until("page.state.query === 2")
+    first.page.get_by_role("button", name="Let go").click()
+    expect(line(first)).to_contain_text("you look on your own")
+    teacher.tab("Residual stream")
+    second.wait_until("page.state.view === 'residual'")
+    expect(second.page.get_by_role("tab", name="Residual stream")).to_have_attribute("aria-selected", "true")
+    assert first.state["view"] == "attention"
+    first.page.reload()  # the address says the room, and the tab that this page looks on its own
+    expect(line(first)).to_contain_text("you look on your own")
+    first.page.get_by_role("button", name="Follow again").click()
+    first.wait_until("page.state.view === 'residual'")
+    panel(teacher).get_by_label("the class follows me").uncheck()
+    expect(line(second)).to_contain_text("look around on your own")
+    panel(teacher).get_by_label("the class follows me").check()
+
+    lesson, step = ASKING
+    teacher.evaluate("moves.makeMove({ kind: 'lesson', lesson: given[0], step: given[1], reply: '' })", ASKING)
+    for student in (first, second):
+        expect(column(student.page).locator("h2")).to_have_text(LESSONS[lesson].step(step).title)
+    counts = panel(teacher).locator(".bars .count")
+    expect(counts).to_have_text(["0", "0", "0", "0"])
+    column(first.page).locator("button.option").nth(2).click()
+    expect(counts).to_have_text(["0", "0", "1", "0"])
+    column(second.page).locator("button.option").nth(0).click()
+    expect(counts).to_have_text(["1", "0", "1", "0"])
+    column(second.page).get_by_role("button", name="Ask me again").click()
+    expect(counts).to_have_text(["0", "0", "1", "0"])
+    column(second.page).locator("button.option").nth(2).click()
+    expect(counts).to_have_text(["0", "0", "2", "0"])
+    expect(panel(teacher).locator(".of")).to_have_text("2 of 2 have replied.")
+    expect(column(teacher.page).locator("button.option")).to_have_count(4)  # nothing is told to whoever leads, either
+    expect(panel(teacher).locator(".is-right")).to_have_count(0)
+    assert not [found["id"] for found in Axe().run(teacher.page, [["#room"]]).response["violations"]]
+    assert not [found["id"] for found in Axe().run(first.page, [["#room-line"]]).response["violations"]]
+    column(teacher.page).locator("button.option").nth(0).click()
+    expect(panel(teacher).locator(".is-right .says")).to_contain_text("about 4,000")
+    assert column(first.page).locator(".is-yours").count() == 1  # their own reply stayed theirs
+    teacher.page.keyboard.press("p")
+    expect(panel(teacher)).to_be_visible()
+    teacher.page.keyboard.press("Escape")
+
+    (key,) = {found for asked in teacher.asked for found in re.findall(r'"key": ?"([\w-]{32})"', asked)}
+    for person in (teacher, first, second):
+        assert key not in person.page.url
+        assert not person.page.context.cookies()
+    assert not [asked for student in (first, second) for asked in student.asked if key in asked]
+    assert teacher.page.evaluate("document.querySelector('#present') && !location.search.includes('room=')")
+    panel(teacher).get_by_role("button", name="Close the room").click()
+    for student in (first, second):
+        expect(line(student)).to_contain_text("The class is over")
+        student.page.wait_for_function("!location.search.includes('room=')")
+    expect(panel(teacher).get_by_role("button", name="Open a room")).to_be_focused()
+    teacher.chips.nth(1).click()
+    second.page.get_by_role("tab", name="Tokens").click()
+    second.wait_until("page.state.view === 'tokens'")
+    assert first.page.evaluate("sessionStorage.getItem('explorer:room')") is None

@@ -1,0 +1,31 @@
+"""What rooms are called."""
+
+import math
+
+from explorer.web.rooms.codes import ALPHABET, LENGTH, code_in, digest, fits, is_student, new_code, new_key
+
+
+def test_codes_and_keys_are_too_many_to_be_guessed():
+    assert LENGTH * math.log2(len(set(ALPHABET))) >= 50
+    codes, keys = ({make() for _one in range(500)} for make in (new_code, new_key))
+    assert len(codes) == len(keys) == 500
+    assert {letter for code in codes for letter in code} == set(ALPHABET)
+    assert all(len(key) == 32 for key in keys)  # of 6 bits each
+
+
+def test_a_code_is_read_as_it_is_meant():
+    assert code_in("o1il0-abcde") == code_in(" 0111 0ABCDE ") == "01110ABCDE"
+    assert [code_in(text) for text in ("U" * 10, "A" * 9, "A" * 11, "", None, 7, b"A" * 10)] == [None] * 7
+    code = new_code()
+    assert code_in(code) == code
+
+
+def test_a_key_fits_its_room_alone():
+    key = new_key()
+    assert fits(key, digest(key)) and key not in digest(key)
+    assert not any(fits(other, digest(key)) for other in (new_key(), "", None, 7, key.lower() + "x"))
+
+
+def test_names_of_students():
+    assert is_student("0af" * 10 + "12")
+    assert not any(map(is_student, ("", "g" * 32, "a" * 31, "a" * 33, "a" * 32 + "\n", None, 7)))

@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { placeBanner } from "../../../../explorer/web/static/banner.js";
+import { connectBus } from "../../../../explorer/web/static/bus.js";
+import { changeTo, goAlong, kindOf, shared } from "../../../../explorer/web/static/following.js";
+import { setState, state } from "../../../../explorer/web/static/state.js";
+import { settled, standInPage, standInPython } from "./stand_ins.js";
+
+standInPage();
+const asked = standInPython();
+globalThis.sessionStorage = { removeItem() {} };
+globalThis.location = { href: "http://here/", search: "" };
+const kept = { "explorer:lessons": JSON.stringify({ order: { step: 3, replies: { 3: "3:mine" } } }) };
+globalThis.localStorage = { getItem: (name) => kept[name] ?? null, setItem() {} };
+placeBanner();
+const done = [];
+connectBus({ write() {}, move() {}, follow: () => done.push("follow"), open: () => done.push("open"), halt: () => done.push("halt") });
+const MINE = { checkpoint: "tiny", prompt: [1, 2], generated: [], view: "attention", shown: "a", query: 1, key: 0, temperature: 0.8, lesson: "", step: 0, reply: "", guess: "fox", lang: "en", turn: 3, "b.prompt": "" };
+const begin = () => { setState(MINE); done.length = 0; };
+begin();
+
+test("what is each person's own is not shown, and not taken", () => {
+  const theirs = shared({ ...MINE, reply: "3:right", guess: "owl", lang: "zh-CN", turn: 9, query: 0 });
+  for (const own of ["reply", "guess", "lang", "turn"]) assert.ok(!(own in theirs));
+  assert.deepEqual(changeTo({ ...theirs, reply: "3:right", lang: "zh-CN", turn: 9 }, MINE), { query: 0 });
+});
+
+test("a name that this page has not and what no state holds are left out", () => {
+  const hostile = JSON.parse('{"__proto__": {"x": 1}, "constructor": "x", "toString": "x", "other": 1, "view": {"x": 1}, "prompt": ["<img>"], "query": null, "key": 5}');
+  assert.deepEqual(changeTo(hostile, MINE), { key: 5 });
+  assert.deepEqual(changeTo({ "b.prompt": [1, 2] }, MINE), { "b.prompt": [1, 2] }); // which is "" where there is no second run
+  assert.deepEqual(changeTo({ prompt: [1, 2], query: "1" }, MINE), {});
+});
+
+test("what changes says what is asked for", () => {
+  assert.equal(kindOf({}), null);
+  assert.equal(kindOf({ query: 1, temperature: 1 }), "pick");
+  assert.equal(kindOf({ query: 1, view: "tokens" }), "view");
+  assert.equal(kindOf({ shown: "b" }), "view");
+  for (const name of ["checkpoint", "prompt", "generated", "edits", "lesson", "step", "b.edits"]) assert.equal(kindOf({ view: "tokens", [name]: "x" }), "run");
+});
+
+test("another place is gone to as a click does, another tab is opened, and Gradio's sliders follow settings alone", async () => {
+  begin();
+  goAlong({ ...MINE, query: 0 });
+  await settled();
+  assert.deepEqual([state.query, state.turn, done, asked.at(-1)?.about], [0, 3, [], "pick"]);
+  asked.at(-1).answer({ contents: {}, more: false });
+  await settled();
+  goAlong({ ...MINE, query: 0, view: "tokens", temperature: 1 });
+  await settled();
+  assert.deepEqual([state.view, done, asked.at(-1).about], ["tokens", ["open", "follow"], "view"]);
+  asked.at(-1).answer({ contents: {}, more: false });
+  await settled();
+  const before = asked.length;
+  goAlong({ ...MINE, query: 0, view: "tokens", temperature: 1 });
+  await settled();
+  assert.equal(asked.length, before);
+});
+
+test("another text is gone to as Back does, and a lesson's step with the reply that was given here", async () => {
+  begin();
+  goAlong({ ...MINE, prompt: [7], lesson: "order", step: 3, reply: "3:theirs" });
+  await settled();
+  assert.deepEqual([state.prompt, state.reply, state.turn, done], [[7], "3:mine", 5, ["halt", "follow", "open"]]);
+  goAlong({ ...MINE, prompt: [8], lesson: "order", step: 3 });
+  assert.equal(state.reply, "3:mine");
+  goAlong({ ...MINE, prompt: [8], lesson: "order", step: 4 });
+  assert.equal(state.reply, "");
+});

@@ -1,0 +1,86 @@
+import gc
+
+import pytest
+import torch
+
+from model.generation.copied_weights import CopiedWeights
+from model.generation.decoder import IncrementalDecoder
+from model.kv_cache import KVCache
+from model.layers.linear import Linear
+
+
+def layers(*outputs: int) -> list[Linear]:
+    torch.manual_seed(0)
+    return [Linear(8, d_out, False) for d_out in outputs]
+
+
+def test_it_is_the_matrices_below_each_other_times_the_gain_by_columns():
+    query, key = layers(3, 5)
+    gain = torch.rand(8)
+    copy = CopiedWeights().stacked([query, key], gain)
+    torch.testing.assert_close(copy, torch.cat([query.weight, key.weight]).detach() * gain)
+    assert copy.stride() == (1, 8)
+    assert torch.equal(CopiedWeights().stacked([key]), key.weight)
+
+
+def test_who_asks_again_gets_the_same_copy():
+    copies, (query, key) = CopiedWeights(), layers(3, 5)
+    first, other = copies.stacked([query]), copies.stacked([key])
+    assert copies.stacked([query]) is first
+    assert copies.stacked([key]) is other
+    assert copies.num_bytes == 4 * 8 * (3 + 5)
+
+
+@torch.no_grad()
+def swap(weight: torch.Tensor):
+    weight.data[0, 2], weight.data[0, 3] = weight.data[0, 3].item(), weight.data[0, 2].item()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda query, key, gain: key.weight.data[4, 7].mul_(1.001),
+        lambda query, key, gain: swap(query.weight),
+        lambda query, key, gain: gain.data[3].add_(0.1),
+        lambda query, key, gain: setattr(key, "weight", torch.nn.Parameter(key.weight * 2)),
+    ],
+)
+def test_weights_that_change_are_copied_anew(change):
+    copies, (query, key), gain = CopiedWeights(), layers(3, 5), torch.rand(8)
+    copies.stacked([query, key], gain)
+    change(query, key, gain)
+    expected = torch.cat([query.weight, key.weight]).detach() * gain
+    torch.testing.assert_close(copies.stacked([query, key], gain), expected)
+
+
+def test_what_was_used_longest_ago_goes_first_and_all_of_a_model_with_it():
+    copies, (one, two, three) = CopiedWeights(most_bytes=2 * 4 * 8 * 4), layers(4, 4, 4)
+    first, second = copies.stacked([one]), copies.stacked([two])
+    copies.stacked([one])
+    copies.stacked([three])
+    assert copies.num_bytes == copies.most_bytes
+    assert copies.stacked([one]) is first
+    assert copies.stacked([two]) is not second
+    del one, two
+    gc.collect()
+    assert copies.num_bytes <= 4 * 8 * 4
+
+
+def test_one_larger_than_the_bound_is_kept_alone():
+    copies, (one, two) = CopiedWeights(most_bytes=8), layers(4, 4)
+    copies.stacked([one])
+    assert copies.stacked([two]) is copies.stacked([two])
+    assert copies.num_bytes == 4 * 8 * 4
+
+
+@torch.inference_mode()
+def test_a_new_decoder_follows_weights_that_were_changed(make_lm, token_ids):
+    lm = make_lm()
+    IncrementalDecoder(lm)
+    for name, weight in lm.named_parameters():
+        if "norm" in name or "_proj" in name:
+            weight.data.mul_(1.5)
+    decoder, cache = IncrementalDecoder(lm), KVCache(lm.config)
+    for token_id in token_ids[0].tolist():
+        logits = decoder(token_id, cache)
+    torch.testing.assert_close(logits, lm(token_ids[:1])[0, -1], atol=1e-4, rtol=1e-4)
