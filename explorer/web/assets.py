@@ -87,8 +87,8 @@ def folder() -> Path:
 
 
 def write_modules(to: Path):
-    """All modules, where they stand to each other as they do in the source tree."""
-    for name in modules(WEB):
+    """All modules, where they stand to each other as they do in the source tree, and the widgets' style sheets."""
+    for name in (*modules(WEB), *(path.relative_to(WEB).as_posix() for path in WEB.glob("widgets/*/*.css"))):
         (to / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(WEB / name, to / name)
     themes = {name: for_figures(theme) for name, theme in (("light", LIGHT), ("dark", DARK))}

@@ -88,3 +88,16 @@ def test_a_lesson_is_printed_with_its_answers_on_a_page_of_their_own(page, bundl
     page.keyboard.press("Escape")
     expect(sheet).to_have_count(0)
     expect(column(page).get_by_role("button", name="Print")).to_be_focused()
+
+
+@pytest.mark.exhaustive
+def test_the_map_of_the_model_is_printed_as_it_is_on_a_light_page(newcomer, bundled_address):
+    page = newcomer(address=bundled_address, color_scheme="dark").page
+    open_lesson(page, bundled_address, lesson="residual-stream")
+    column(page).get_by_role("button", name="Print").click()
+    expect(page.locator("#sheet")).to_have_attribute("data-ready", "true")
+    drawn = page.locator("#sheet .map-on-paper")
+    expect(drawn.locator(".part.head")).to_have_count(36)
+    expect(drawn.locator(".line").first).to_have_css("fill", "none")
+    expect(drawn.locator("svg")).to_have_css("fill", "rgb(17, 17, 17)")
+    assert drawn.evaluate("(map) => map.scrollWidth <= map.clientWidth && map.clientHeight > 200")

@@ -9,6 +9,7 @@ import { _ } from "../../static/language.js";
 import { CONFIG, plotly, withoutBase } from "../../static/plotly.js";
 import { state } from "../../static/state.js";
 import { THEMES } from "../../static/themes.js";
+import { addMap } from "./map_on_paper.js";
 import { blank, truth } from "./on_paper.js";
 import { prose } from "./prose.js";
 
@@ -81,7 +82,6 @@ async function answerTo({ step, heading, question, judged, after, figure, is_hid
   return made;
 }
 
-// A map of the model is wider than paper, and the sheet does without.
 async function addFigure(into, figure) {
   if (!figure?.picture || figure.picture.instead) return;
   const { kind, title, height, picture } = figure, made = make("figure", {}, make("figcaption", {}, title));
@@ -96,6 +96,9 @@ async function addFigure(into, figure) {
     const size = { width: WIDTH, height: Math.min(height, MOST_HEIGHT) };
     await withoutBase(() => plotly().newPlot(plot, data, { ...rest, template: THEMES.light.template, ...size }, { ...CONFIG, staticPlot: true }));
     return;
+  } else if (kind === "model_map") {
+    into.append(made);
+    return addMap(made, picture);
   } else return;
   into.append(made);
 }

@@ -15,8 +15,9 @@ const DISCS = ["norm", "addition", "rotation"];
  * Puts an empty map on a sheet.
  * @param {HTMLElement} sheet
  * @param {string} keys what the keyboard does
+ * @param {() => import("../../static/themes.js").Theme} coloured the theme that it is painted in
  */
-export function mapOn(sheet, keys) {
+export function mapOn(sheet, keys, coloured = theme) {
   /** @type {any} */
   let value = null;
   /** @type {SVGElement[]} */
@@ -88,7 +89,7 @@ export function mapOn(sheet, keys) {
 
   /** Colours what is added, in the theme's colours. */
   function paint() {
-    const scale = theme().template.layout.colorscale.diverging, stops = scale.map(([stop, colour]) => [stop, channels(colour)]);
+    const scale = coloured().template.layout.colorscale.diverging, stops = scale.map(([stop, colour]) => [stop, channels(colour)]);
     many(gradient, scale.length, () => makeSvg("stop")).forEach((stop, i) => set(stop, { offset: scale[i][0], "stop-color": scale[i][1] }));
     value.parts.forEach(({ kind, value: adds }, i) => {
       const rgb = kind === "next_token" || adds === null ? null : along(stops, (adds / value.largest + 1) / 2).map(Math.round);
