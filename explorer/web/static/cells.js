@@ -25,6 +25,7 @@ function valuesOf({ rows, columns, lower, least, most, kind, data }) {
 /** An image of a pixel a cell as a data address; without compression, which would take longer than all else. */
 function imageOf(values, { rows, columns }, { zmin, zmax }) {
   const scale = zmin < 0 ? theme().diverging : theme().sequential;
+  /** @type {[number, import("./colour.js").Channels][]} */
   const stops = scale.map((hex, i) => [i / (scale.length - 1), channels(hex)]);
   const colours = Array.from({ length: COLOURS }, (nothing, i) => along(stops, i / (COLOURS - 1)));
   const wide = rowBytes(columns), pixels = new Uint8Array(wide * rows);

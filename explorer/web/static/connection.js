@@ -40,7 +40,7 @@ export const onAsked = (hear) => void hearers.push(hear);
 export async function call(name, given, signal = new AbortController().signal) {
   /** @type {() => void} */
   let tellAnswered;
-  const answered = new Promise((resolve) => { tellAnswered = () => resolve(); });
+  const answered = /** @type {Promise<void>} */ (new Promise((resolve) => { tellAnswered = resolve; }));
   if (name !== "people_before") for (const hear of hearers) hear(answered);
   const impatience = setTimeout(look, PATIENCE), here = inFlight.signal;
   try {
@@ -72,7 +72,7 @@ export function watchServer() {
   // Gradio's own requests are made by the window's `fetch` alone: one that fails is as good a reason as one of ours.
   window.fetch = (where, options) => {
     const answer = unwatched(where, options?.method === "POST" ? named(options) : options);
-    if (String(where).includes("/queue/join")) for (const hear of hearers) hear(new Promise(() => {}));
+    if (String(where).includes("/queue/join")) for (const hear of hearers) hear(/** @type {Promise<void>} */ (new Promise(() => {})));
     answer.catch((error) => { if (error.name !== "AbortError") look(); });
     return answer;
   };

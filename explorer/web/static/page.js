@@ -29,7 +29,7 @@ export { begin, beginWith, onMoved } from "./moves.js";
 export { promptAtFirst } from "./reload.js";
 /** All of the state that there is before Python says more; asked for once all widgets stand, which are seen from then on. */
 export async function atFirst() {
-  await Promise.allSettled(window.explorerStarting ?? []); // their modules may be on the way (widget.py)
+  await Promise.allSettled(/** @type {any} */ (window).explorerStarting ?? []); // their modules may be on the way (widget.py)
   tellPlaces();
   document.body.classList.add("built");
   return { lang: language, view: viewAtFirst() };
