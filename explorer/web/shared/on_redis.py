@@ -101,11 +101,11 @@ class OnRedis:
 
     @contextmanager
     def listen(self, channel: str) -> Iterator[Messages]:
-        with self._errors():
-            heard = self._redis.pubsub()
-            heard.subscribe(self._channel(channel))
-            heard.get_message(timeout=PATIENCE)  # that it listens: what is published from now on comes
+        heard = self._redis.pubsub()
         try:
+            with self._errors():
+                heard.subscribe(self._channel(channel))
+                heard.get_message(timeout=PATIENCE)  # that it listens: what is published from now on comes
             yield _Heard(heard, self)
         finally:
             heard.close()
