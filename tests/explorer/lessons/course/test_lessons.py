@@ -66,6 +66,17 @@ def test_no_lesson_tells_a_number_of_a_run_by_itself(lesson):
     assert set(re.findall(r"\d+\.\d+", told)) <= allowed
 
 
+def test_what_asks_hides_what_tells():
+    """All questions do, but for examples and those listed, whose answer nothing on the page says."""
+    asking = {
+        (name, number)
+        for name, lesson in LESSONS.items()
+        for number, step in enumerate(lesson.steps, 1)
+        if step.question and not step.hides and getattr(step.question, "blanks", "") != "none"
+    }
+    assert asking == {("tokens-and-merges", 5), ("vectors-and-meaning", 4), ("feed-forward", 2)}
+
+
 def test_all_that_are_ordered_are_there():
     assert list(LESSONS) == [name for name in ORDER if name in LESSONS]
     assert len(LESSONS) >= 6
