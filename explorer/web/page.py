@@ -42,7 +42,11 @@ from explorer.web.spoken_blocks import SpokenBlocks
 MOST_SESSIONS = 100  # that Gradio keeps something of, about 0.3 MB each; one that it forgot begins anew, unnoticed
 # Room for the buttons that stay at the bottom of a narrow screen (page.css). In a style sheet of its own Gradio would
 # look for the root, where a media query speaks of it, inside the page.
-BAR = ":root { --bar: 0px; } @media (max-width: 900px) { :root { --bar: 84px; } }"
+BAR = """
+:root { --bar: 0px; }
+@media (max-width: 900px) { :root { --bar: 84px; } }
+@media (max-width: 600px), (max-width: 900px) and (pointer: coarse) { :root { --bar: 101px; } } /* room for fingers */
+"""
 # While Gradio puts the page together everything jumps: it is seen once it stands (page.js).
 UNBUILT = "body:not(.built) .contain { visibility: hidden; }"
 

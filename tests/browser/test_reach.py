@@ -16,6 +16,12 @@ COVERED = """(pressed) => {
 }"""
 
 
+BAR_AND_ITS_ROOM = """[
+  document.querySelector("#bar").offsetHeight,
+  getComputedStyle(document.documentElement).getPropertyValue("--bar").trim(),
+]"""
+
+
 @pytest.mark.parametrize(
     "size",
     [TELEPHONE, pytest.param({"width": 1440, "height": 900}, marks=pytest.mark.exhaustive)],
@@ -35,6 +41,7 @@ def test_a_telephone_shows_the_end_of_the_text_and_the_token_to_come(newcomer):
     person = newcomer(viewport=TELEPHONE).open()
     brief = person.page.locator("#brief .brief")
     expect(brief).to_be_in_viewport(ratio=1)
+    assert person.page.evaluate(BAR_AND_ITS_ROOM) == [101, "101px"]
     drawn = person.prediction.locator("tr", has=person.page.locator(".tag", has_text="u")).locator(".text").first
     expect(brief.locator(".next")).to_have_text(drawn.text_content())
     person.page.evaluate("scrollTo(0, document.body.scrollHeight)")

@@ -7,6 +7,7 @@ import pytest
 
 from explorer.lessons.prompt_pairs import PROMPT_PAIRS
 from explorer.state.prompt_lists import PROMPT_LISTS
+from explorer.web.page import BAR
 from explorer.web.shared.on_redis import PUT
 from tests.unmarked import misused, unmarked
 
@@ -68,9 +69,7 @@ EXCEPTIONS = {
         "{}, which does not answer": "for who looks after the server",
     },
     "web/layout/page_layout.py": {"TransformerLM Explorer": "a name"},
-    "web/page.py": {
-        ":root { --bar: 0px; } @media (max-width: 900px) { :root { --bar: 84px; } }": "style",
-    },
+    "web/page.py": {BAR: "style"},
     "web/shared/in_a_file.py": {
         text: "SQL" for text in unmarked((EXPLORER / "web/shared/in_a_file.py").read_text("utf-8")) if SQL.match(text)
     },
