@@ -30,6 +30,7 @@ class _Part:
     before: list[str] = field(default_factory=list)
     after: list[str] = field(default_factory=list)
     blocks: dict[str, Fields] = field(default_factory=dict)
+    told_at: dict[str, int] = field(default_factory=dict)  # name in braces -> its first line
 
 
 def read_lesson(path: Path, pictures: Collection[str] = ()) -> Lesson:
@@ -89,6 +90,8 @@ def _parts(lines: list[str], start: int) -> list[_Part]:
         text = part.after if ASK in part.blocks or CHECK in part.blocks else part.before
         if not line.startswith("```"):
             text.append(line)
+            for value in values_in(tree(line)):
+                part.told_at.setdefault(value, number)
             continue
         until = next((j for j in range(i, len(lines)) if lines[j].startswith("```")), None)
         with at(number):
@@ -123,9 +126,11 @@ def _step(part: _Part, pictures: Collection[str]) -> Step:
             if not isinstance(check["values"], Fields):
                 raise ValueError("“values” is a mapping of names and quantities")
         values = quantities(check["values"])
-    with at(part.line):
-        if unknown := list(values_in(before)) or [name for name in values_in(after) if name not in values]:
-            raise ValueError(f"“{{{unknown[0]}}}” is told, and is none of the “values” of a check before it")
+    unknown = next(iter([*values_in(before), *(name for name in values_in(after) if name not in values)]), "")
+    with at(part.told_at.get(unknown, part.line)):
+        if unknown:
+            there = f"; there are {', '.join(values)}" if values else ""
+            raise ValueError(f"“{{{unknown}}}” is told, and is none of the “values” of a check before it{there}")
     told |= {"before": before, "after": after, "values": values}
     if ask is None:
         return Step(**told, task=task(check) if check and set(check) != {"values"} else None)

@@ -57,6 +57,11 @@ WRONG = {  # what is wrong -> a file, the line that is told, and part of the sen
     "two states": (written(STATE), STATE_LINE + 7, "one “state” block"),
     "a block that is none": (written("\n```python\n1\n```\n"), STATE_LINE + 8, "'python'"),
     "a block without an end": (written("\n```ask\nchoice: x\n"), STATE_LINE + 8, "has no end"),
+    "a number that is not worked out": (
+        written(CHECK % "values:\n  some: {of: tokens}" + "\nThere are {some}.\nThere are {more} of them.\n"),
+        STATE_LINE + 14,
+        "“{more}” is told, and is none of the “values” of a check before it; there are some",
+    ),
     "no YAML": (written(CHECK % "a: [1"), STATE_LINE + 9, "this is no YAML"),
     "a list for a mapping": (written(CHECK % "- 1"), STATE_LINE + 9, "a block is a mapping"),
     "a name twice": (written(state=STATE.replace("head: 0", "layer: 1")), STATE_LINE + 3, "“layer” is there twice"),
@@ -120,8 +125,8 @@ WRONG = {  # what is wrong -> a file, the line that is told, and part of the sen
         STATE_LINE + 13,
         "one of none, one, all",
     ),
-    "a number that nobody works out": (written(CHOICE + "It is {share}.\n"), 9, "“{share}”"),
-    "a number told before the question": (written("It is {share}.\n"), 9, "“{share}”"),
+    "a number that nobody works out": (written(CHOICE + "It is {share}.\n"), STATE_LINE + 17, "“{share}”"),
+    "a number told before the question": (written("It is {share}.\n"), STATE_LINE + 7, "“{share}”"),
 }
 
 
