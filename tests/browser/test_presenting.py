@@ -224,7 +224,7 @@ def test_motion_comes_bit_by_bit_and_space_ends_it(newcomer):
     person = newcomer().open("attention", text="the cat sat on the mat", query=4)
     page, drawing = person.page, person.page.locator("#walk .drawing")
     page.locator("#attention-walk").get_by_role("button").click()
-    expect(drawing).to_have_attribute("data-frame", "0.1")  # by itself
+    expect(drawing).to_have_attribute("data-frame", re.compile(r"0\.[1-3]"))  # by itself
     page.keyboard.press(" ")
     last = drawing.get_attribute("data-frame")
     rows = drawing.locator("tbody tr").count()

@@ -7,7 +7,7 @@ HTML = """<aside class="lesson" aria-label="{lesson}" hidden>
 <header><button type="button" class="fold" aria-expanded="true" aria-label="{fold}"></button>
 <span class="of"></span><button type="button" class="print" title="{print_is}">{print}</button>
 <button type="button" class="leave">{leave}</button></header>
-<div class="told">
+<div class="told" tabindex="0">
 <h2 tabindex="-1"></h2>
 <p class="against"></p>
 <p class="note"></p>
