@@ -129,8 +129,8 @@ def _step(part: _Part, pictures: Collection[str]) -> Step:
     unknown = next(iter([*values_in(before), *(name for name in values_in(after) if name not in values)]), "")
     with at(part.told_at.get(unknown, part.line)):
         if unknown:
-            there = f"; there are {', '.join(values)}" if values else ""
-            raise ValueError(f"“{{{unknown}}}” is told, and is none of the “values” of a check before it{there}")
+            there = ", ".join(values) or "none"
+            raise ValueError(f"“{{{unknown}}}” is told, and is none of the “values” of a check before it: {there}")
     told |= {"before": before, "after": after, "values": values}
     if ask is None:
         return Step(**told, task=task(check) if check and set(check) != {"values"} else None)

@@ -60,7 +60,7 @@ WRONG = {  # what is wrong -> a file, the line that is told, and part of the sen
     "a number that is not worked out": (
         written(CHECK % "values:\n  some: {of: tokens}" + "\nThere are {some}.\nThere are {more} of them.\n"),
         STATE_LINE + 14,
-        "“{more}” is told, and is none of the “values” of a check before it; there are some",
+        "“{more}” is told, and is none of the “values” of a check before it: some",
     ),
     "no YAML": (written(CHECK % "a: [1"), STATE_LINE + 9, "this is no YAML"),
     "a list for a mapping": (written(CHECK % "- 1"), STATE_LINE + 9, "a block is a mapping"),
