@@ -16,7 +16,7 @@ import pytest
 from huggingface_hub import SpaceCardData
 
 from explorer.options import is_public, parse_arguments
-from tests.benchmarks.browser import free_port
+from tests.benchmarks.served import free_port
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "explorer" / "web" / "workers" / "examples"

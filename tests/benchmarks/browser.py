@@ -2,17 +2,13 @@
 
 import argparse
 import shutil
-import socket
 import statistics
-import subprocess
-import sys
 import time
-import urllib.error
-import urllib.request
 
 from playwright.sync_api import Page, sync_playwright
 
 from explorer.views import FULL
+from tests.benchmarks.served import served
 from tests.browser.person import LOAD_MODULES, WITH_MODULES
 
 CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
@@ -59,12 +55,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--tokens", type=int, default=64)
     options = parser.parse_args()
-    port = free_port()
     started = time.monotonic()
-    app = subprocess.Popen([sys.executable, "app.py", "--port", str(port)], stdout=subprocess.DEVNULL)
-    try:
-        url = f"http://127.0.0.1:{port}"
-        wait_until_served(url)
+    with served() as (url, _process):
         print(f"python app.py -> first page served: {time.monotonic() - started:.1f} s")
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_FLAGS)
@@ -92,8 +84,6 @@ def main():
                 for title in shown:  # some ask for a second run, or for the steps of a training
                     tell(f"{tokens} tokens: tab {title}", tab_switches(page, title, options.rounds // 4))
             browser.close()
-    finally:
-        app.terminate()
 
 
 def prompts(page: Page, rounds: int, num_tokens: int) -> list[float]:
@@ -205,22 +195,6 @@ def tell(what: str, milliseconds: list[float]):
     ordered = sorted(milliseconds)
     p95 = ordered[int(0.95 * (len(ordered) - 1))]
     print(f"{what}: p50 {statistics.median(ordered):.0f} ms, p95 {p95:.0f} ms, {len(ordered)} times")
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-def wait_until_served(url: str):
-    for _ in range(1200):
-        try:
-            urllib.request.urlopen(url)
-            return
-        except (urllib.error.URLError, ConnectionError):
-            time.sleep(0.05)
-    sys.exit("the app did not answer within a minute")
 
 
 if __name__ == "__main__":

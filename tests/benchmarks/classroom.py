@@ -9,15 +9,14 @@ import argparse
 import asyncio
 import os
 import statistics
-import subprocess
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
-from tests.benchmarks.browser import free_port, wait_until_served
 from tests.benchmarks.memory import resident
+from tests.benchmarks.served import served
 from tests.benchmarks.visitor import Told, Visitor
 
 SAME = "Once upon a time there was a little fox who lived near the lake and slept"
@@ -31,21 +30,9 @@ def main():
     parser.add_argument("--address", help="of a server that runs already; else one is started")
     parser.add_argument("--app", nargs="*", default=[], help="arguments of app.py, without the dashes: workers=3")
     options = parser.parse_args()
-    server, address = None, options.address
-    if not address:
-        port = free_port()
-        arguments = [f"--{argument}" for argument in options.app]
-        server = subprocess.Popen(
-            [sys.executable, "app.py", "--port", str(port), *arguments], stdout=subprocess.DEVNULL
-        )
-        address = f"http://127.0.0.1:{port}/"
-    try:
-        wait_until_served(address)
-        told = asyncio.run(classroom(address, options.people, options.seconds, options.same, server and server.pid))
-    finally:
-        if server:
-            server.terminate()
-            server.wait()
+    given = options.address and (options.address, None)
+    with nullcontext(given) if given else served(options.app) as (address, process):
+        told = asyncio.run(classroom(address, options.people, options.seconds, options.same, process))
     tell(told)
     print(f"the server computed for {cpu:.1f} s") if (cpu := told.server_seconds) else None
     print("load over one, five and fifteen minutes:", *(f"{load:.1f}" for load in os.getloadavg()))

@@ -8,12 +8,11 @@ import argparse
 import os
 import shutil
 import statistics
-import subprocess
-import sys
 
 from playwright.sync_api import Playwright, sync_playwright
 
-from tests.benchmarks.browser import CHROMIUM_FLAGS, free_port, wait_until_served
+from tests.benchmarks.browser import CHROMIUM_FLAGS
+from tests.benchmarks.served import served
 
 SCREENS = {"desktop": {"width": 1440, "height": 900}, "telephone": {"width": 390, "height": 844}}
 # page -> what its address asks for, and its first figure: of a first visit to the simple one, the tokens
@@ -32,21 +31,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     rounds = parser.parse_args().rounds
-    url = f"http://127.0.0.1:{free_port()}"
-    port = url.rpartition(":")[2]
-    app = subprocess.Popen([sys.executable, "app.py", "--port", port], stdout=subprocess.DEVNULL)
-    try:
-        wait_until_served(url)
+    with served() as (url, _process):
         with sync_playwright() as playwright:
             for name, (query, figure) in PAGES.items():
                 for screen, size in SCREENS.items():
-                    visits = [visit(playwright, f"{url}/{query}", figure, size) for _ in range(rounds)]
+                    visits = [visit(playwright, f"{url}{query}", figure, size) for _ in range(rounds)]
                     tell(f"{name}, {screen}", *zip(*visits, strict=True))
         print(
             "load of the machine over the last minute, five and fifteen:", *(f"{load:.1f}" for load in os.getloadavg())
         )
-    finally:
-        app.terminate()
 
 
 def visit(playwright: Playwright, url: str, figure: str, size: dict[str, int]) -> tuple[float, int, int]:

@@ -9,8 +9,6 @@ import argparse
 import json
 import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -19,8 +17,9 @@ from playwright.sync_api import Page, sync_playwright
 
 from explorer.state.selection import FULL_TABS
 from explorer.views import FULL
-from tests.benchmarks.browser import CHROMIUM_FLAGS, clicks, free_port, tell, wait_until_served
+from tests.benchmarks.browser import CHROMIUM_FLAGS, clicks, tell
 from tests.benchmarks.large import write_tokenizer
+from tests.benchmarks.served import served
 from tests.hugging_face import transformers
 
 LONG = 1024
@@ -105,21 +104,13 @@ def main():
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / "tokenizer.json").exists():
             write(folder)
-        port = free_port()
-        command = [sys.executable, "app.py", "--port", str(port), "--checkpoint", str(folder)]
-        app = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        try:
-            url = f"http://127.0.0.1:{port}/"
-            wait_until_served(url)
-            with sync_playwright() as playwright:
-                browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_FLAGS)
-                page = browser.new_page(viewport={"width": 1440, "height": 900})
-                look(page, url, options.rounds, 256, options.tabs)
-                if not options.no_paint:
-                    paint(page, url, options.rounds)
-                browser.close()
-        finally:
-            app.terminate()
+        with served([f"checkpoint={folder}"]) as (url, _process), sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_FLAGS)
+            page = browser.new_page(viewport={"width": 1440, "height": 900})
+            look(page, url, options.rounds, 256, options.tabs)
+            if not options.no_paint:
+                paint(page, url, options.rounds)
+            browser.close()
 
 
 if __name__ == "__main__":

@@ -3,13 +3,13 @@
 import argparse
 import json
 import random
-import subprocess
 import sys
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.benchmarks.browser import WORDS, free_port, wait_until_served
+from tests.benchmarks.browser import WORDS
+from tests.benchmarks.served import served
 
 
 def main():
@@ -18,26 +18,20 @@ def main():
     parser.add_argument("--words", type=int, default=180, help="of a prompt; some 200 tokens")
     parser.add_argument("--threads", type=int, default=8)
     options = parser.parse_args()
-    port = free_port()
-    app = subprocess.Popen([sys.executable, "app.py", "--port", str(port)], stdout=subprocess.DEVNULL)
-    try:
-        url = f"http://127.0.0.1:{port}"
-        wait_until_served(url)
+    with served() as (url, process):
         asked = 0
-        print(f"after 0 prompts: {resident(app.pid):,} MB", flush=True)
+        print(f"after 0 prompts: {resident(process):,} MB", flush=True)
         for end in options.prompts:
             texts = [text_of(number, options.words) for number in range(asked, end)]
             with ThreadPoolExecutor(options.threads) as pool:
                 list(pool.map(lambda text: explore(url, text), texts))
             asked = end
-            print(f"after {asked} prompts: {resident(app.pid):,} MB", flush=True)
-    finally:
-        app.terminate()
+            print(f"after {asked} prompts: {resident(process):,} MB", flush=True)
 
 
 def explore(url: str, text: str):
     """Ask, and wait for the answer."""
-    call = f"{url}/gradio_api/call/explore"
+    call = f"{url}gradio_api/call/explore"
     request = urllib.request.Request(
         call, json.dumps({"data": [text, ""]}).encode(), {"Content-Type": "application/json"}
     )

@@ -11,15 +11,13 @@ import asyncio
 import os
 import random
 import secrets
-import subprocess
-import sys
 import time
 from typing import Any
 
 import httpx
 
-from tests.benchmarks.browser import free_port, wait_until_served
 from tests.benchmarks.classroom import SAME, computed, tell
+from tests.benchmarks.served import served
 from tests.benchmarks.visitor import STOP_AFTER, Told, Visitor
 
 EVERY, ANOTHER_TEXT = 5.0, 6
@@ -141,15 +139,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--app", nargs="*", default=[], help="arguments of app.py, without the dashes: workers=2")
     options = parser.parse_args()
-    port = free_port()
-    arguments = [f"--{argument}" for argument in options.app]
-    server = subprocess.Popen([sys.executable, "app.py", "--port", str(port), *arguments], stdout=subprocess.DEVNULL)
-    try:
-        wait_until_served(f"http://127.0.0.1:{port}/")
-        told, counted = asyncio.run(led(f"http://127.0.0.1:{port}/", options.people, options.seconds, server.pid))
-    finally:
-        server.terminate()
-        server.wait()
+    with served(options.app) as (address, process):
+        told, counted = asyncio.run(led(address, options.people, options.seconds, process))
     tell(told)
     print(
         f"{counted} replies of {options.people} students counted; the server computed for {told.server_seconds:.1f} s"

@@ -6,16 +6,14 @@ memory and what `/health` tells, and how both are in the end.
 
 import argparse
 import asyncio
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 
 import httpx
 
-from tests.benchmarks.browser import free_port, wait_until_served
 from tests.benchmarks.classroom import family, tell
 from tests.benchmarks.memory import resident
+from tests.benchmarks.served import served
 from tests.benchmarks.visitor import Told, Visitor
 
 STAY = 120.0  # seconds
@@ -29,16 +27,8 @@ def main():
     parser.add_argument("--people", type=int, default=30)
     parser.add_argument("--app", nargs="*", default=[], help="arguments of app.py, without the dashes: workers=3")
     options = parser.parse_args()
-    port = free_port()
-    command = [sys.executable, "app.py", "--port", str(port), *(f"--{each}" for each in options.app)]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    address = f"http://127.0.0.1:{port}/"
-    try:
-        wait_until_served(address)
-        told, curve = asyncio.run(soak(address, server.pid, options.people, 60 * options.minutes))
-    finally:
-        server.terminate()
-        server.wait()
+    with served(options.app) as (address, process):
+        told, curve = asyncio.run(soak(address, process, options.people, 60 * options.minutes))
     tell(told)
     print(verdict(curve))
 

@@ -1,14 +1,12 @@
 """Servers of their own, and people whose page may fail to load what it asks for."""
 
-import time
 from collections.abc import Iterator
 
-import httpx
 import pytest
 
 from ..conftest import DESK, PATIENCE, leave
 from ..person import Person
-from .lost import SERVE, SERVE_FROM_WORKERS, Server
+from .lost import SERVE, Server, two_workers_of
 
 
 @pytest.fixture
@@ -21,15 +19,8 @@ def server(checkpoints) -> Iterator[Server]:
 
 @pytest.fixture
 def two_workers(checkpoints) -> Iterator[Server]:
-    """A front before two, both of which are there."""
-    server = Server("-c", SERVE_FROM_WORKERS, Server, "-c", SERVE, checkpoints)
-    server.start()
-    for number in (0, 1):
-        while httpx.get(f"{server.address}/w{number}/config").status_code != 200:
-            time.sleep(0.1)
-    yield server
-    server.process.terminate()
-    server.process.wait()
+    with two_workers_of(SERVE, checkpoints) as server:
+        yield server
 
 
 @pytest.fixture

@@ -4,6 +4,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -65,6 +67,24 @@ class Server:
     def stop(self):
         self.process.kill()
         self.process.wait()
+
+
+@contextmanager
+def two_workers_of(serve: str, *given: str | Path) -> Iterator[Server]:
+    """A front before two processes, both of which are there.
+
+    Args:
+        serve: the program of each.
+        given: its arguments.
+    """
+    server = Server("-c", SERVE_FROM_WORKERS, Server, "-c", serve, *given)
+    server.start()
+    for number in (0, 1):
+        while httpx.get(f"{server.address}/w{number}/config").status_code != 200:
+            time.sleep(0.1)
+    yield server
+    server.process.terminate()
+    server.process.wait()
 
 
 def banner(person):

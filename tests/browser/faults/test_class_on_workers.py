@@ -2,32 +2,24 @@
 
 import os
 import signal
-import time
 from pathlib import Path
 
-import httpx
 import pytest
 from playwright.sync_api import expect
 
 from tests.benchmarks.classroom import family
 
 from ..conftest import ARGUMENTS, arrived, executable
-from .lost import SERVE, SERVE_FROM_WORKERS, Server
+from .lost import SERVE, two_workers_of
 
 SHARING = SERVE.replace('Page(Library("cpu"), "tiny")', 'Page(Library("cpu"), "tiny", shared=sys.argv[2])')
 
 
 @pytest.fixture
 def sharing(checkpoints, tmp_path):
-    """A front before two workers, which share a file."""
-    server = Server("-c", SERVE_FROM_WORKERS, Server, "-c", SHARING, checkpoints, f"file:{tmp_path}/kept.db")
-    server.start()
-    for number in (0, 1):
-        while httpx.get(f"{server.address}/w{number}/config").status_code != 200:
-            time.sleep(0.1)
-    yield server
-    server.process.terminate()
-    server.process.wait()
+    """Two workers, which share a file."""
+    with two_workers_of(SHARING, checkpoints, f"file:{tmp_path}/kept.db") as server:
+        yield server
 
 
 @pytest.mark.exhaustive

@@ -13,25 +13,24 @@ from explorer.lessons.course.shelf import Shelf
 from explorer.state.settings import NO_LIMITS, WritingLimits
 from explorer.web.answers.lesson_answers import PICTURES
 from explorer.web.rooms.routes import RoomRoutes
+from explorer.web.shared.in_memory import InMemory
 from explorer.web.shared.opened import store_at
 
-from ..shared.conftest import redis_server  # noqa: F401
+from ..shared.conftest import address, redis_server  # noqa: F401
 
 SHELF = Shelf(None, PICTURES)
+A_STUDENT = "0" * 32
 STATE = {"checkpoint": "tiny", "prompt": [1, 2, 3], "view": "attention", "query": 2, "lesson": "", "step": 0}
 
 
-@pytest.fixture(params=["", "file", "redis"], ids=["memory", "file", "redis"])
-def address(request, tmp_path) -> str:
-    """Of a store, of each kind."""
-    if request.param == "redis":
-        return request.getfixturevalue("redis_server").address
-    return request.param and f"file:{tmp_path / 'kept.db'}"
+@pytest.fixture
+def store(address):  # noqa: F811
+    return store_at(address, "rooms")
 
 
 @pytest.fixture
-def store(address):
-    return store_at(address, "rooms")
+def process() -> RoomRoutes:
+    return served(InMemory())
 
 
 def served(store, limits: WritingLimits = NO_LIMITS) -> RoomRoutes:
@@ -93,6 +92,11 @@ class Teacher(Student):
         state = STATE | state
         given = {"leads": leads, "lesson": state["lesson"], "step": state["step"]}
         await self.told("lead", **self.who, **given, state=state)
+
+
+def refused(answer: httpx.Response, status: int, words: str = ""):
+    assert answer.status_code == status and words in answer.json()["detail"], answer.text
+    assert answer.headers["content-type"] == "application/json"
 
 
 def in_one_loop(story: Coroutine[Any, Any, None]):

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.benchmarks.browser import free_port
+from tests.benchmarks.served import free_port
 
 
 class RedisServer:
@@ -30,6 +30,14 @@ class RedisServer:
     def kill(self):
         self.process.kill()
         self.process.wait()
+
+
+@pytest.fixture(params=["", "file", "redis"], ids=["memory", "file", "redis"])
+def address(request, tmp_path) -> str:
+    """Of a store, of each kind."""
+    if request.param == "redis":
+        return request.getfixturevalue("redis_server").address
+    return request.param and f"file:{tmp_path / 'kept.db'}"
 
 
 @pytest.fixture

@@ -13,13 +13,6 @@ from explorer.web.shared.opened import store_at
 MOST = 10_000
 
 
-@pytest.fixture(params=["", "file", "redis"], ids=["memory", "file", "redis"])
-def address(request, tmp_path) -> str:
-    if request.param == "redis":
-        return request.getfixturevalue("redis_server").address
-    return request.param and f"file:{tmp_path / 'kept.db'}"
-
-
 @pytest.fixture
 def store(address):
     return store_at(address, "answers", MOST)

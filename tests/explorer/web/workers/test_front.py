@@ -12,7 +12,7 @@ import pytest
 from explorer.web.workers import worker
 from explorer.web.workers.front import Front
 from explorer.web.workers.worker import Worker
-from tests.benchmarks.browser import free_port
+from tests.benchmarks.served import free_port
 
 
 class Stub:

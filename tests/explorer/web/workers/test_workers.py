@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from explorer.web.shared.in_a_file import InAFile
-from tests.benchmarks.browser import free_port
 from tests.benchmarks.classroom import SAME, family, tell
+from tests.benchmarks.served import free_port
 from tests.benchmarks.visitor import Told, Visitor
 
 ROOT = Path(__file__).parents[4]
