@@ -27,6 +27,7 @@ ENLARGED_CELL = """(plot, [x, y]) => {
   const { xaxis, yaxis } = plot._fullLayout, box = plot.getBoundingClientRect(), scale = box.width / plot.offsetWidth;
   return [box.left + scale * (xaxis._offset + xaxis.c2p(x)), box.top + scale * (yaxis._offset + yaxis.c2p(y))];
 }"""
+TELEPHONE = {"width": 390, "height": 844}
 HOSTILE = "<img src=x onerror=alert(1)>${1+1}"
 
 
@@ -167,6 +168,11 @@ def test_a_computation_is_gone_through_with_the_numbers_of_the_run(newcomer, che
         page.locator(f"#{view}-walk").get_by_role("button").click()
         expect(page.locator("#walk .walk")).to_be_visible()
 
+    def fits_a_telephone():
+        page.set_viewport_size(TELEPHONE)
+        assert drawing.evaluate("({ scrollWidth, clientWidth }) => scrollWidth - clientWidth") <= 0
+        page.set_viewport_size(BEAMER)
+
     begin("attention")
     word = page.locator("#walk .says .term").first
     expect(word).to_have_text("query")
@@ -187,9 +193,11 @@ def test_a_computation_is_gone_through_with_the_numbers_of_the_run(newcomer, che
             expect(cells.locator("th")).to_have_text(visible(trace.tokens[key]))
             expect(cells.locator("td")).to_have_text([column[key] for column in columns[:count]])
         legible(page)
+        fits_a_telephone()
         page.keyboard.press(" ")
     fetched = trace[f"blocks.{s.layer}.attn.z"][s.head, s.query]
     expect(drawing.locator(".first.is-sum")).to_have_text(f"{number(fetched[0])} …")
+    fits_a_telephone()
     page.keyboard.press("Escape")
     expect(page.locator("#walk .walk")).to_be_hidden()
     expect(page.locator("#attention-walk button")).to_be_focused()
@@ -204,11 +212,13 @@ def test_a_computation_is_gone_through_with_the_numbers_of_the_run(newcomer, che
     x, y = float(tip.get_attribute("cx")), -float(tip.get_attribute("cy"))
     a, b = next(pair for pair in after.after if f"({number(pair[0])}, {number(pair[1])})" == drawn)
     assert abs(x * b - y * a) < 1e-3 * abs(x * a + y * b) and x * a + y * b > 0  # the same way
+    fits_a_telephone()
     page.keyboard.press("Escape")
 
     person.visit("residual", "Residual stream")
     begin("residual")
     nothing_wrong(page, "#walk")
+    fits_a_telephone()
     norms, guesses = residual_norms(trace), readings(trace, range(s.query, s.query + 1))
     for stop in range(len(norms.stages)):
         newest = drawing.locator(".floor").last
