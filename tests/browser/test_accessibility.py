@@ -54,7 +54,7 @@ def test_everything_can_be_read(newcomer, views, bar, width, theme):
     person.open(view=views[0].name, **(EVERYTHING if views is FULL else {}))
     for view in views:
         person.tab(view.title)
-        person.page.wait_for_function(DRAWN, arg=theme.text)
+        person.at_rest().page.wait_for_function(DRAWN, arg=theme.text)
         # what surrounds the tabs is the same for all, and what is hidden costs time
         place = None if view is views[0] else [[f"{bar} .tab-wrapper"], [f"{bar} .tabitem:not([style*=none])"]]
         found = Axe().run(person.page, place).response["violations"]

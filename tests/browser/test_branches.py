@@ -18,7 +18,7 @@ def writer(person):
     person.run(PROMPT)
     person.generate(8)
     expect(person.branches).to_have_count(1)
-    return person
+    return person.at_rest()
 
 
 def generated(person) -> list[int]:
@@ -39,11 +39,13 @@ def take_another(person, after: int) -> int:
     """The likeliest token but one that is not there already, by a click in the table."""
     with person.redrawn(person.prediction):
         person.chips.nth(after).click()
+    person.at_rest()  # what comes of the click draws the tree anew, too
     row = person.prediction.locator("tbody tr").filter(has=person.page.locator(".take:not([hidden])")).first
     token = int(row.get_attribute("data-token"))
     row.hover()
     with person.rebranched():
         row.locator(".take").click()
+    person.at_rest()
     return token
 
 

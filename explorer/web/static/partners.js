@@ -1,7 +1,7 @@
 // @ts-check
 // Of two runs, which token of the one stands for which of the other. The state names tokens of A; in pictures of B they are
 // its partners.
-import { state } from "./state.js";
+import { state, tellLater } from "./state.js";
 
 /** @typedef {{ partners: (number | null)[], back: (number | null)[] }} Two */
 
@@ -11,12 +11,17 @@ let choosing = false; // whether the next token of B is to be put beside the cho
 
 /** @param {Two | null} now */
 export function followPartners(now) {
+  const isSame = JSON.stringify(now?.partners) === JSON.stringify(two?.partners);
   two = now;
+  if (isSame) return; // it may come of a click before
   choosing = false;
+  tellLater();
 }
 
 /** The next token that is chosen of B is to stand beside the chosen one of A. */
 export const awaitPartner = () => { choosing = true; };
+
+export const isPartnerAwaited = () => choosing;
 
 /** Whether that is awaited; it no longer is. */
 export function takePartner() {

@@ -23,6 +23,9 @@ export function setState(change, tell = true) {
   for (const keep of keepers) keep(state, before);
 }
 
+/** Has the widgets follow at the next `tellState` what is no part of the state. */
+export const tellLater = () => { isUntold = true; };
+
 /** Has the widgets follow a change that they have not been told of. */
 export function tellState() {
   if (!isUntold) return;

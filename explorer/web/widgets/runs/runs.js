@@ -1,10 +1,10 @@
 // @ts-check
 import { show } from "../../static/choosing.js";
 import { onContent } from "../../static/contents.js";
-import { countDraw, button as buttonOf, find, make, span } from "../../static/dom.js";
+import { countDraw, button as buttonOf, find, make, say, span } from "../../static/dom.js";
 import { _ } from "../../static/language.js";
 import { makeMove } from "../../static/moves.js";
-import { awaitPartner, followPartners } from "../../static/partners.js";
+import { awaitPartner, followPartners, isPartnerAwaited } from "../../static/partners.js";
 import { onState, state } from "../../static/state.js";
 import { stepSlider } from "../../static/step_slider.js";
 
@@ -95,10 +95,9 @@ export default function runs(element) {
 
   // Which token of B is to stand beside the chosen one of A, is told by the next click on one of B.
   function pinning() {
-    const pin = buttonOf(_("put together"), () => {
-      awaitPartner();
-      pin.textContent = _("now choose its partner in B");
-    }, { title: _("Choose which token of B stands beside the chosen token of A.") });
+    const tell = () => say(pin, isPartnerAwaited() ? _("now choose its partner in B") : _("put together"));
+    const pin = buttonOf("", () => { awaitPartner(); tell(); }, { title: _("Choose which token of B stands beside the chosen token of A.") });
+    tell();
     return pin;
   }
 

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { awaitPartner, followPartners, inA, inB, ofB, seen, takePartner } from "../../../../explorer/web/static/partners.js";
-import { setState } from "../../../../explorer/web/static/state.js";
+import { awaitPartner, followPartners, inA, inB, isPartnerAwaited, ofB, seen, takePartner } from "../../../../explorer/web/static/partners.js";
+import { onState, setState, tellState } from "../../../../explorer/web/static/state.js";
+import { StandIn } from "./stand_ins.js";
 
 const TWO = { partners: [0, null, 2, 4], back: [0, null, 2, null, 3] };
 
@@ -40,7 +41,25 @@ test("a partner is awaited once", () => {
   assert.equal(takePartner(), false);
   awaitPartner();
   assert.deepEqual([takePartner(), takePartner()], [true, false]);
+});
+
+test("a partner is awaited until the texts are others, whatever else is told of them meanwhile", () => {
+  followPartners(TWO);
   awaitPartner();
-  followPartners(TWO); // another answer
-  assert.equal(takePartner(), false);
+  followPartners({ ...TWO });
+  assert.ok(isPartnerAwaited());
+  followPartners({ partners: [0, 1], back: [0, 1] });
+  assert.ok(!isPartnerAwaited());
+});
+
+test("widgets follow other partners, and only others", () => {
+  followPartners(TWO);
+  tellState();
+  let told = 0;
+  onState(new StandIn(), () => { told += 1; });
+  for (const [now, times] of [[{ ...TWO }, 0], [{ partners: [0, 3], back: [0, null, null, 1] }, 1], [null, 2]]) {
+    followPartners(now);
+    tellState();
+    assert.equal(told, times);
+  }
 });
