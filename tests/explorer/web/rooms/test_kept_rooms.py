@@ -9,8 +9,10 @@ def test_a_room_whose_teacher_gives_no_sign_expires_with_all_that_is_in_it(store
     monkeypatch.setattr("explorer.web.rooms.kept_rooms.LASTS", 0.8)
     monkeypatch.setattr(rooms, "LOOKING", 0.2)
 
+    process = served(store)
+    assert process.shelf.lessons  # read from files before the room's time begins
+
     async def story():
-        process = served(store)
         teacher = await Teacher.opens(process)
         await teacher.lead(lesson="tokens-and-merges", step=4)
         student = Student(process, teacher.code)
