@@ -1,5 +1,8 @@
 """How long a room lasts, and that nothing of it stays longer."""
 
+import asyncio
+import time
+
 from explorer.web.rooms import rooms
 
 from .conftest import Student, Teacher, in_one_loop, served
@@ -51,5 +54,48 @@ def test_the_teachers_sign_keeps_a_room(store, monkeypatch):
             teacher.tag = told["tag"]
         student = Student(process, teacher.code)
         assert (await student.until(lambda told: told["state"]))["state"]["query"] == 1
+
+    in_one_loop(story())
+
+
+def test_a_process_follows_a_room_as_long_as_somebody_waits_there(process, monkeypatch):
+    monkeypatch.setattr(rooms, "LINGERS", 0.2)
+    monkeypatch.setattr(rooms, "LOOKING", 0.05)
+    monkeypatch.setattr("explorer.web.rooms.routes.WAITS", 0.6)
+
+    async def story():
+        teacher = await Teacher.opens(process)
+        await teacher.lead(query=1)
+        student = Student(process, teacher.code)
+        followed = process.rooms.known(teacher.code)
+        await student.until(lambda told: told["state"])
+        assert await student.told("next", **student.who, seen=student.tag) == {"tag": student.tag}
+        assert process.rooms.known(teacher.code) is followed
+        while not followed.closed:
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(0)
+        assert not process.rooms._here
+        student.tag = ""
+        assert (await student.until(lambda told: told["state"]))["state"]["query"] == 1
+
+    in_one_loop(story())
+
+
+def test_whoever_leads_and_was_away_is_not_told_that_the_class_is_over(process, monkeypatch):
+    """The process gives up a room in which nobody waits, while it asks the store whose the key is."""
+    monkeypatch.setattr(rooms, "LOOKING", 0.2)
+
+    async def story():
+        teacher = await Teacher.opens(process)
+        await teacher.next()
+        here, is_teacher = process.rooms.known(teacher.code), process.rooms.kept.is_teacher
+
+        def slowly(*asked):
+            time.sleep(0.5)
+            return is_teacher(*asked)
+
+        monkeypatch.setattr(process.rooms.kept, "is_teacher", slowly)
+        here.left_at = -float("inf")
+        assert "people" in await teacher.told("next", **teacher.who)
 
     in_one_loop(story())

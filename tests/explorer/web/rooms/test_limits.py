@@ -50,6 +50,25 @@ def test_a_room_has_so_many_people_and_a_visitor_so_many_rooms():
     in_one_loop(story())
 
 
+def test_who_is_in_a_full_room_may_go_on_in_another_process():
+    store, limits = InMemory(), replace(PUBLIC_LIMITS, people=1)
+    first, second = served(store, limits), served(store, limits)
+
+    async def story():
+        teacher = await Teacher.opens(first)
+        student = Student(first, teacher.code)
+        await student.next()
+        elsewhere = Teacher(second, "")
+        elsewhere.who = teacher.who
+        await elsewhere.until(lambda told: told["people"] == 1)
+        again, other = Student(second, teacher.code), Student(second, teacher.code)
+        refused(await other.answer("next", **other.who), 403, "As many people")
+        again.who = student.who
+        assert "leads" in await again.next()
+
+    in_one_loop(story())
+
+
 def test_no_more_rooms_are_open_than_may_be(monkeypatch, process):
     monkeypatch.setattr("explorer.web.rooms.kept_rooms.MOST_ROOMS", 2)
 
