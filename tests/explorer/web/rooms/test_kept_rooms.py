@@ -4,8 +4,10 @@ import asyncio
 import time
 
 from explorer.web.rooms import rooms
+from explorer.web.rooms.kept_rooms import KeptRooms
+from explorer.web.shared.in_memory import InMemory
 
-from .conftest import Student, Teacher, in_one_loop, served
+from .conftest import A_STUDENT, Student, Teacher, in_one_loop, served
 
 
 def test_a_room_whose_teacher_gives_no_sign_expires_with_all_that_is_in_it(store, monkeypatch):
@@ -36,6 +38,43 @@ def test_what_is_left_of_a_room_that_nobody_came_back_to_goes_with_the_next(stor
     async def story():
         teacher = await Teacher.opens(process)
         assert all(teacher.code in key for key in store.keys(""))
+
+    in_one_loop(story())
+
+
+def test_what_comes_while_a_room_is_closed_does_not_stay(monkeypatch):
+    store = InMemory()
+    kept, put = KeptRooms(store), store.put
+    code, _key = kept.open()
+
+    def late(*given):
+        kept.close(code)
+        put(*given)
+
+    monkeypatch.setattr(store, "put", late)
+    kept.reply(code, "order:2", A_STUDENT, "1")
+    assert store.keys("") == []
+
+
+def test_a_process_says_again_who_is_there_before_that_is_forgotten():
+    """A store drops what nothing more was told of (`THERE_LASTS`)."""
+    store = InMemory()
+    process = served(store)
+
+    async def story():
+        teacher = await Teacher.opens(process)
+        await Student(process, teacher.code).next()
+        await teacher.until(lambda told: told["people"] == 1)
+        (said,) = store.keys(f"{teacher.code}/there/")
+        kept, here = store.get(said), process.rooms.known(teacher.code)
+        store.drop(said)
+        here.said_at -= rooms.THERE_LASTS / 3
+        here.to_read.set()
+        for _time in range(100):
+            await asyncio.sleep(0.02)
+            if store.get(said) == kept:
+                return
+        raise AssertionError("nobody is there any more")
 
     in_one_loop(story())
 
