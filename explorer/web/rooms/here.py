@@ -23,7 +23,7 @@ class Here:
         staying: student -> until when, by `time.monotonic`, they are taken to be there; endless while they wait here.
         told: the students whom all processes told to be there.
         to_read, changed: events: something of it is to be read anew; it was, and something else is answered.
-        waiting: how many wait here, the teacher among them; `left_at`, when the last of them left.
+        waiting: how many wait here, the teacher among them; `left_at`, when the last of them left, or somebody asked.
     """
 
     def __init__(self, code: str):

@@ -52,6 +52,7 @@ class Rooms:
     async def here(self, code: str) -> Here | None:
         """The same, and from now on where it was not; None where there is no such room."""
         if here := self.known(code):
+            here.left_at = time.monotonic()  # whoever asks is about to wait: it is not given up meanwhile
             return here
         if not await self.asked(self.kept.is_there, code):
             return None

@@ -88,9 +88,11 @@ def test_positions_among_those_of_a_page_are_not_read_again(rope_trace, monkeypa
         readings(trace, range(3, 8))
 
 
-@pytest.mark.parametrize("text", ["", "logits.7*scale*2"])
-def test_a_vocabulary_is_read_in_parts_and_is_the_same(lms, monkeypatch, text):
-    whole = capture(lms["rope"], list(range(3, 15)), parse_edits(text))
+@pytest.mark.parametrize(
+    ("style", "text"), [("rope", ""), ("local", ""), ("rope", "logits.7*scale*2"), ("rope", "logits@6*scale*2")]
+)
+def test_a_vocabulary_is_read_in_parts_and_is_the_same(lms, monkeypatch, style, text):
+    whole = capture(lms[style], list(range(3, 15)), parse_edits(text))
     parts = replace(whole)
     shown, ids = range(2, 9), (0, 7, 150, 299)
     expected, its_ranks = readings(whole, shown), ranks_of(whole, shown, ids)
@@ -102,3 +104,10 @@ def test_a_vocabulary_is_read_in_parts_and_is_the_same(lms, monkeypatch, text):
     np.testing.assert_array_equal(ranks(parts, shown, 150), its_ranks[2])
     for field in ("probabilities", "log_total", "entropy"):
         np.testing.assert_allclose(getattr(readings(parts, shown), field), getattr(expected, field), rtol=1e-5)
+
+
+@pytest.mark.parametrize("text", ["logits.7*scale*2", "logits@6*scale*2"])
+def test_a_token_is_tracked_with_the_runs_edits(lms, text):
+    trace, shown = capture(lms["rope"], list(range(3, 15)), parse_edits(text)), range(2, 9)
+    plain = [next_token(trace, position).plain[7] for position in shown]
+    np.testing.assert_allclose(tracked(trace, shown, 7)[-1], plain, rtol=1e-4)

@@ -8,6 +8,7 @@ from explorer.analysis.chance import chance
 from explorer.analysis.heads import HEAD_SCORES, head_scores
 from explorer.explain.notation import number
 from explorer.views.attention.detail import MOST_STAGES, dimensions, head_map, ladder
+from explorer.views.style import positions
 
 
 @pytest.mark.parametrize("name", HEAD_SCORES)
@@ -60,6 +61,7 @@ def test_the_stages_are_written_out_around_the_chosen_key(trace_of, style):
     shown = list(drawn.x)
     assert len(shown) == MOST_STAGES
     column = shown.index(key)
+    assert {row[column] for row in drawn.hovertext} == {positions(trace.tokens)[key]}
     text = [row[column] for row in drawn.text]
     score = trace["blocks.1.attn.scores"][0, query, key]
     hidden = style in ("local", "sandwich")  # their second layers see 8 tokens

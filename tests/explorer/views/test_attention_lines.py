@@ -20,6 +20,13 @@ def test_of_a_long_run_the_tokens_around_the_query_are_joined(trace_of, monkeypa
     monkeypatch.setattr("explorer.views.attention.line_plot.MOST_LINES", 8)
     trace = trace_of("rope", 32)
     for query, shown in ((0, range(0, 8)), (20, range(15, 23)), (31, range(24, 32))):
-        keys = lines(trace, 0, 0, query).data[-1]
+        drawn = lines(trace, 0, 0, query)
+        keys = drawn.data[-1]
         assert list(keys.y) == [key for _, key in keys.customdata] == list(shown) and query in shown
+        assert drawn.layout.xaxis.title.text == f"tokens {shown[0]} to {shown[-1]} of 32"
     assert MOST_LINES > 8
+
+
+def test_the_chosen_query_and_the_chosen_key_are_marked_each_at_its_side(rope_trace):
+    for dots, chosen in zip(lines(rope_trace, 1, 2, query=7, key=3).data[-2:], (7, 3), strict=True):
+        assert [place for place, color in zip(dots.y, dots.marker.color, strict=True) if color == SELECTED] == [chosen]

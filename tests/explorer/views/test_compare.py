@@ -1,5 +1,6 @@
 """What the tab Compare draws of two runs."""
 
+import re
 from functools import cache
 
 import numpy as np
@@ -42,6 +43,18 @@ def test_numbers_are_drawn_as_they_are(style):
     assert_allclose(streams(comparison, 4).parts[0][0]["z"], stream_distance(comparison))
     assert_allclose(heads(comparison, 1, 2).parts[0][0]["z"], head_distance(comparison))
     assert_allclose(text(comparison, 4).parts[0][0]["y"], surprisal_difference(comparison))
+
+
+@pytest.mark.parametrize("style", CORE)
+def test_a_parts_bar_tells_what_it_adds_in_each_run(style):
+    comparison = two(style)
+    (bars,) = parts(comparison, SELECTION).data
+    for less, said in zip(bars.y, bars.text, strict=True):
+        mine, theirs = (
+            float(value.replace("−", "-")) for value in re.search(r"(\S+) in A, (\S+) in B$", said).groups()
+        )
+        assert mine - theirs == pytest.approx(less, abs=0.01)
+    assert np.abs(bars.y).max() > 0.1
 
 
 @pytest.mark.parametrize("style", CORE)

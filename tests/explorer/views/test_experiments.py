@@ -37,6 +37,12 @@ def test_the_map_has_every_head_s_change_on_a_scale_around_zero(trace):
     assert (fig.layout.shapes[0].x0, fig.layout.shapes[0].y0) == (1.5, 0.5)
 
 
+def test_a_head_that_the_run_silences_is_marked_in_its_row_and_column(rope_trace):
+    edits = parse_edits("blocks.1.attn.z.2*zero~blocks.0.attn.z.1*scale*2")
+    (mark,) = heads(rope_trace, 9, 33, edits=edits).layout.shapes
+    assert ((mark.x0 + mark.x1) / 2, (mark.y0 + mark.y1) / 2) == (2, 1)
+
+
 def test_what_is_rounding_is_not_drawn_as_an_effect(lms, trace_of):
     """Positions shifted, a model with rotary positions computes the same but for rounding."""
     trace = trace_of("rope", 32)

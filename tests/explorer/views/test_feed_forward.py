@@ -29,6 +29,7 @@ def test_the_strongest_neurons_are_drawn_step_by_step(trace, gated):
     for bars, values in zip(drawn.data, steps, strict=True):
         assert list(bars.customdata) == list(top)
         assert_allclose(bars.y, values[top])
+        assert list(bars.text) == [number(length) for length in found.written[top]]
     if gated:
         gate, up, product = (np.array(bars.y) for bars in drawn.data)
         assert_allclose(gate * up, product, rtol=1e-5)
@@ -53,6 +54,9 @@ def test_every_neuron_is_a_dot_on_the_curve_and_the_chosen_one_is_marked(trace):
     for dots in (others, chosen):
         assert_allclose(dots.x, found.pre[dots.customdata])
         assert_allclose(dots.y, activation(np.array(dots.x, float)), atol=1e-5)
+    sizes = np.array(others.marker.size)
+    assert_array_equal(np.argsort(sizes), np.argsort(found.written[others.customdata]))
+    assert sizes.max() > 2 * sizes.min()  # the more a neuron writes, the larger
     assert min(line.x) <= found.pre.min() and max(line.x) >= found.pre.max()
     assert_allclose(line.y, activation(np.array(line.x)))
 
@@ -87,6 +91,8 @@ def test_promoted_tokens_come_first_and_suppressed_ones_last(trace):
     assert_allclose(bars.x, push[np.concatenate([order[:10], order[-10:]])])
     names = [label(trace.vocabulary[token_id]) for token_id in order]
     assert list(drawn.layout.yaxis.ticktext) == names[:10] + names[-10:]
+    hidden = trace["blocks.0.ffn.hidden"][6, 13]
+    assert [said.split("<br>")[1] for said in bars.text] == [f"adds {number(hidden * by)} here" for by in bars.x]
 
 
 def test_where_the_hidden_value_is_negative_the_picture_says_so(rope_trace):

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from explorer.views.prediction import pages
 from explorer.views.prediction.logit_lens import lens
 from explorer.views.prediction.pages import page_of
-from explorer.views.style import label
+from explorer.views.style import label, positions
 
 TOKEN = 17
 
@@ -25,6 +25,7 @@ def test_many_tokens_are_shown_in_pages(rope_trace):
     figure = lens(long, 100, TOKEN)
     assert list(figure.data[0].x) == list(range(92, 108))
     assert list(figure.layout.xaxis.ticktext) == [label(token) for token in long.tokens[92:]]
+    assert figure.data[0].hovertext[0][-1].startswith(f"after {positions(long.tokens)[107]}, ")
     assert "92 to 107 of 108" in figure.layout.xaxis.title.text
     assert_allclose(figure.data[0].z, lens(rope_trace, 0, TOKEN).data[0].z[:, np.arange(92, 108) % 12], rtol=1e-5)
     assert (figure.layout.shapes[0].x0, figure.layout.shapes[0].x1) == (99.5, 100.5)

@@ -16,7 +16,7 @@ from explorer.views import prediction
 from explorer.views.prediction.logit_lens import lens, path
 from explorer.views.prediction.logit_parts import heads, parts
 from explorer.views.prediction.pages import page_of
-from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, SELECTED, label, positions
+from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL, SELECTED, label, positions
 from tests import layouts
 
 QUERY, TOKEN, RIVAL = 9, 17, 230
@@ -76,6 +76,10 @@ def test_the_path_is_a_column_of_the_lens(trace):
     assert_allclose(token.y, tracked(trace, range(len(trace)), TOKEN)[:, QUERY], rtol=1e-4)
     assert_allclose(rival.y, tracked(trace, range(len(trace)), RIVAL)[:, QUERY], rtol=1e-4)
     assert [line.name for line in (token, rival)] == [f"“{label(trace.vocabulary[i])}”" for i in (TOKEN, RIVAL)]
+    assert [(drawn.line.color, drawn.line.dash) for drawn in (token, rival)] == [
+        (SELECTED, "solid"),
+        (RESIDUAL, "dash"),
+    ]
     assert set(alike.y) == {1 / 300}
     assert len(path(trace, QUERY, TOKEN).data) == 2
 

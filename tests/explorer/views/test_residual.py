@@ -89,6 +89,12 @@ def test_cosines_of_updates_are_bars_from_minus_1_to_1(trace):
     assert tuple(drawn.layout.yaxis.range) == (-1, 1)
 
 
+def test_a_cosines_bar_tells_how_long_what_is_added_is_and_the_stream_before(rope_trace):
+    taps = [f"blocks.1.{tap}" for tap in ("ffn.out", "resid_mid")]
+    added, before = (number(np.linalg.norm(rope_trace[tap][5].astype(float))) for tap in taps)
+    assert directions(rope_trace, 5).data[0].text[-1].endswith(f"length {added} onto a stream of {before}")
+
+
 def test_stages_are_compared_on_a_scale_from_minus_1_to_1(trace):
     cells = stage_by_stage(trace, 7).data[0]
     assert_allclose(cells.z, similarity(trace, 7))
@@ -152,6 +158,8 @@ def test_a_token_before_and_after_its_norms_on_one_scale(trace):
     others = [name for name in drawn.layout if name.startswith("yaxis") and name != "yaxis"]
     assert len(others) == len(names) // 2 - 1
     assert all(drawn.layout[name].matches == "y" for name in others)
+    ends = [drawn.layout[name].domain[1] for name in ("yaxis", *sorted(others))]
+    assert ends == sorted(ends, reverse=True) and ends[0] == pytest.approx(1)  # the first to be applied on top
 
 
 def test_the_formula_has_what_each_norm_divides_by(trace, post, layernorm):

@@ -50,6 +50,44 @@ def test_a_room_has_so_many_people_and_a_visitor_so_many_rooms():
     in_one_loop(story())
 
 
+def test_who_is_in_a_full_room_may_go_on_in_another_process():
+    store, limits = InMemory(), replace(PUBLIC_LIMITS, people=1)
+    first, second = served(store, limits), served(store, limits)
+
+    async def story():
+        teacher = await Teacher.opens(first)
+        student = Student(first, teacher.code)
+        await student.next()
+        elsewhere = Teacher(second, "")
+        elsewhere.who = teacher.who
+        await elsewhere.until(lambda told: told["people"] == 1)
+        again, other = Student(second, teacher.code), Student(second, teacher.code)
+        refused(await other.answer("next", **other.who), 403, "As many people")
+        again.who = student.who
+        assert "leads" in await again.next()
+
+    in_one_loop(story())
+
+
+def test_in_a_room_that_is_full_of_replies_each_may_be_changed_and_no_other_comes_to_them():
+    process = served(InMemory(), replace(PUBLIC_LIMITS, people=1))
+
+    async def story():
+        teacher = await Teacher.opens(process)
+        await teacher.lead(lesson="tokens-and-merges", step=4)
+        student, other = Student(process, teacher.code), Student(process, teacher.code)
+        await student.until(lambda told: told["lesson"])
+        for reply in "12":
+            assert (await student.reply(reply, "tokens-and-merges", 4)).status_code == 200
+        await student.told("leave", **student.who)
+        while (await other.answer("next", **other.who)).status_code == 403:
+            await asyncio.sleep(0.05)
+        refused(await other.reply("3", "tokens-and-merges", 4), 403, "As many people")
+        assert (await teacher.until(lambda told: told["counts"]))["counts"] == {"2": 1}
+
+    in_one_loop(story())
+
+
 def test_no_more_rooms_are_open_than_may_be(monkeypatch, process):
     monkeypatch.setattr("explorer.web.rooms.kept_rooms.MOST_ROOMS", 2)
 

@@ -86,6 +86,20 @@ def test_a_reply_is_one_to_a_question_of_the_rooms_lesson(process, lesson, step,
     in_one_loop(story())
 
 
+def test_a_reply_counts_for_the_step_that_it_is_to_wherever_the_class_is(process):
+    async def story():
+        teacher = await Teacher.opens(process)
+        await teacher.lead(lesson="tokens-and-merges", step=4)
+        student = Student(process, teacher.code)
+        await student.until(lambda told: told["lesson"])
+        assert (await student.reply("1", "tokens-and-merges", 5)).status_code == 200
+        assert (await teacher.until(lambda told: told["people"]))["counts"] == {}
+        await teacher.lead(lesson="tokens-and-merges", step=5)
+        assert (await teacher.until(lambda told: told["step"] == 5))["counts"] == {"1": 1}
+
+    in_one_loop(story())
+
+
 def test_who_never_joined_replies_to_nothing(process):
     async def story():
         teacher = await Teacher.opens(process)

@@ -2,16 +2,17 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { placeBanner } from "../../../../explorer/web/static/banner.js";
 import { connectBus } from "../../../../explorer/web/static/bus.js";
-import { edits, pick, toggleEdit } from "../../../../explorer/web/static/choosing.js";
+import { chooseStep, edits, openView, pick, show, toggleEdit } from "../../../../explorer/web/static/choosing.js";
+import { SIMPLE_TABS } from "../../../../explorer/web/static/protocol.js";
 import { setState, state } from "../../../../explorer/web/static/state.js";
-import { standInPage, standInPython } from "./stand_ins.js";
+import { settled, standInPage, standInPython } from "./stand_ins.js";
 
 standInPage();
 const asked = standInPython();
 globalThis.sessionStorage = { removeItem() {} };
 placeBanner();
-let halted = 0;
-connectBus({ write() {}, halt: () => halted++ });
+let halted = 0, opened = 0;
+connectBus({ write() {}, halt: () => halted++, open: () => opened++ });
 const ADDED = { of: "edits", adds: true }, ALONE = { of: "edits", adds: false };
 const begin = (changes) => setState({ checkpoint: "tiny", prompt: [1, 2], view: "overview", query: 1, turn: 0, ...changes });
 
@@ -55,4 +56,48 @@ test("what is being written under other changes ends", () => {
   toggleEdit("blocks.1.attn.z.1*zero", ADDED);
   assert.equal(halted, before + 1);
   assert.ok(state.turn > turn);
+});
+
+/** What Python is asked by an act. */
+async function askedBy(act) {
+  await answerAll();
+  const before = asked.length;
+  act();
+  await settled();
+  return asked.slice(before).map(({ about }) => about);
+}
+async function answerAll() {
+  for (let answered = -1; answered < asked.length;) {
+    answered = asked.length;
+    for (const { answer } of asked) answer({ contents: {}, more: false });
+    await settled();
+  }
+}
+
+test("what is picked in the open tab asks for what follows it, in another for that tab", async () => {
+  begin({ view: "attention" });
+  assert.deepEqual(await askedBy(() => pick({ query: 0 })), ["pick"]);
+  assert.deepEqual(await askedBy(() => pick({ query: 1, view: "residual" })), ["view"]);
+  assert.equal(opened, 1);
+  assert.deepEqual(await askedBy(() => pick({ query: 0, view: SIMPLE_TABS[0] })), ["view"]);
+  assert.equal(opened, 1); // the tab that the other page was left at
+  begin({ view: "residual" });
+  assert.deepEqual(await askedBy(() => openView("residual")), []);
+});
+
+test("a tab is followed where it is of the page that is seen", async () => {
+  begin({ view: "attention" });
+  assert.deepEqual(await askedBy(() => openView(SIMPLE_TABS[0])), []);
+  assert.equal(state.view, "attention");
+  assert.deepEqual(await askedBy(() => openView("residual")), ["view"]);
+  assert.equal(state.view, "residual");
+  assert.deepEqual(await askedBy(() => show("b")), ["view"]);
+  assert.equal(state.shown, "b");
+});
+
+test("another step is of the run that it was chosen for, and the same is no other", async () => {
+  begin({ "b.checkpoint": "small" });
+  assert.deepEqual(await askedBy(() => chooseStep("small-1", "b.checkpoint")), ["show"]);
+  assert.deepEqual([state.checkpoint, state["b.checkpoint"]], ["tiny", "small-1"]);
+  assert.deepEqual(await askedBy(() => chooseStep("tiny")), []);
 });

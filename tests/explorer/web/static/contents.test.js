@@ -32,3 +32,20 @@ test("a widget that fails is told and leaves the others alone", async (t) => {
   assert.match(shown.at(-1), /could not be drawn/);
   assert.equal(console.error.mock.callCount(), 1);
 });
+
+test("what is empty is a content, too", async () => {
+  const shown = [];
+  await give("brief", "");
+  onContent(new StandIn("brief"), (content) => shown.push(content));
+  assert.deepEqual(shown, [""]);
+});
+
+test("a picture is no longer old once the question that it was asked by is answered", async () => {
+  const block = new StandIn("next-token");
+  standInPage(block);
+  Object.assign(block.dataset, { asked: "2", oldSince: "2" });
+  await give("next-token", {}, 1);
+  assert.equal(block.dataset.oldSince, "2");
+  await give("next-token", {}, 2);
+  assert.ok(!("oldSince" in block.dataset));
+});

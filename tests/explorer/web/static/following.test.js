@@ -37,7 +37,7 @@ test("what changes says what is asked for", () => {
   assert.equal(kindOf({ query: 1, temperature: 1 }), "pick");
   assert.equal(kindOf({ query: 1, view: "tokens" }), "view");
   assert.equal(kindOf({ shown: "b" }), "view");
-  for (const name of ["checkpoint", "prompt", "generated", "edits", "lesson", "step", "b.edits"]) assert.equal(kindOf({ view: "tokens", [name]: "x" }), "run");
+  for (const name of ["checkpoint", "prompt", "generated", "dropped", "edits", "branches", "began", "lesson", "step", "b.edits"]) assert.equal(kindOf({ view: "tokens", [name]: "x" }), "run");
 });
 
 test("another place is gone to as a click does, another tab is opened, and Gradio's sliders follow settings alone", async () => {

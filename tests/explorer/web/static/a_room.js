@@ -1,0 +1,57 @@
+// A page as far as rooms look at it: what it asks of the server, each answered by a test.
+import { placeBanner } from "../../../../explorer/web/static/banner.js";
+import { connectBus } from "../../../../explorer/web/static/bus.js";
+import { openRoom } from "../../../../explorer/web/static/room.js";
+import { keepLeading } from "../../../../explorer/web/static/room_leader.js";
+import { keepListening } from "../../../../explorer/web/static/room_member.js";
+import { setState } from "../../../../explorer/web/static/state.js";
+import { settled, standInPage } from "./stand_ins.js";
+
+export const CODE = "K7MQ29TFZX", KEY = "a-key-of-32-characters-abcdefghi", kept = {};
+export const MINE = { checkpoint: "tiny", prompt: [1], generated: [], view: "attention", query: 0, key: 0, lesson: "", step: 0, reply: "", turn: 0 };
+/** What was asked of the rooms; each is answered by its `answer`. @type {any[]} */
+export const asked = [];
+export const last = (name) => asked.findLast((one) => one.name === name);
+export const all = (name) => asked.filter((one) => one.name === name);
+
+/** Has node have a page with a tab's storage and an address, and rooms to ask. */
+export function standInRooms() {
+  standInPage();
+  globalThis.localStorage = { getItem: () => null, setItem() {} };
+  globalThis.sessionStorage = { getItem: (name) => kept[name] ?? null, setItem: (name, text) => { kept[name] = text; }, removeItem: (name) => { delete kept[name]; } };
+  globalThis.location = new URL("http://here/sub/?view=tokens");
+  globalThis.history = { state: null, replaceState: (_state, _title, url) => { globalThis.location = new URL(url); } };
+  globalThis.fetch = (where, { body, signal, keepalive }) => {
+    const name = String(where).split("/").pop();
+    if (!String(where).startsWith("rooms/")) return new Promise(() => {}); // a picture's answer never comes
+    return new Promise((resolve, reject) => {
+      signal.addEventListener("abort", () => reject(signal.reason));
+      asked.push({ name, signal, keepalive, ...JSON.parse(body), answer: (content, status = 200) => resolve({ ok: status === 200, status, json: async () => content }), fail: () => reject(new TypeError("nobody is there")) });
+    });
+  };
+  placeBanner();
+  connectBus({ write() {}, move() {}, follow() {}, open() {}, halt() {} });
+  setState(MINE);
+  keepListening();
+  keepLeading();
+}
+
+/** Once all is done that follows from an answer. */
+export async function heard() {
+  await settled();
+  await settled();
+}
+
+/** The room's next answer. */
+export async function told(news) {
+  last("next").answer({ tag: String(asked.length), ...news });
+  await heard();
+}
+
+/** This page opens a room. */
+export async function opened() {
+  const opening = openRoom();
+  await settled();
+  last("open").answer({ code: CODE, key: KEY });
+  await opening;
+}

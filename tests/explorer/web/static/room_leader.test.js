@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { beforeEach, test } from "node:test";
+import { changeRoom, end, room } from "../../../../explorer/web/static/room.js";
+import { setState } from "../../../../explorer/web/static/state.js";
+import { all, heard, last, MINE, opened, standInRooms, told } from "./a_room.js";
+
+standInRooms();
+let now = 0;
+const count = () => all("lead").length;
+
+beforeEach(async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout", "Date"], now: now += 60_000 });
+  end();
+  setState(MINE);
+  await opened();
+  await told({ people: 0, lesson: "", step: 0, counts: {} });
+  t.mock.timers.tick(400);
+});
+
+test("every class is told where the page is, and each place once", async (t) => {
+  last("lead").answer({});
+  await heard();
+  const before = count();
+  setState({ guess: "fox" });
+  t.mock.timers.tick(1000);
+  assert.equal(count(), before);
+  await opened();
+  await told({ people: 0, lesson: "", step: 0, counts: {} });
+  t.mock.timers.tick(400);
+  assert.equal(count(), before + 1);
+  last("lead").answer({});
+  await heard();
+});
+
+test("moves are told now and then, the last of them", async (t) => {
+  last("lead").answer({});
+  await heard();
+  const before = count();
+  setState({ query: 1 });
+  t.mock.timers.tick(300);
+  setState({ query: 2 });
+  assert.equal(count(), before);
+  t.mock.timers.tick(100);
+  assert.deepEqual([count(), last("lead").state.query], [before + 1, 2]);
+  last("lead").answer({});
+  await heard();
+});
+
+test("a move that was not heard is told again, and one that was refused is not, but why", async (t) => {
+  const before = count();
+  last("lead").fail();
+  await heard();
+  t.mock.timers.tick(1400);
+  assert.equal(count(), before + 1);
+  last("lead").answer({ detail: "This is too long." }, 422);
+  await heard();
+  assert.equal(room.problem, "This is too long.");
+  t.mock.timers.tick(5000);
+  changeRoom({});
+  t.mock.timers.tick(5000);
+  assert.equal(count(), before + 1);
+});

@@ -1,0 +1,110 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { ended, joinRoom, leaveRoom, room } from "../../../../explorer/web/static/room.js";
+import { follow } from "../../../../explorer/web/static/room_member.js";
+import { setState, state } from "../../../../explorer/web/static/state.js";
+import { all, CODE, heard, last, MINE, standInRooms, told } from "./a_room.js";
+import { settled } from "./stand_ins.js";
+
+standInRooms();
+const replies = () => all("reply").map(({ lesson, step, reply }) => [lesson, step, reply]);
+
+test("a student goes along, lets go, follows again, and is told when it is over", async () => {
+  setState(MINE);
+  joinRoom(" k7mq2-9tfzx ");
+  await settled();
+  assert.equal(location.searchParams.get("room"), CODE);
+  assert.match(last("next").student, /^[0-9a-f]{32}$/);
+  assert.ok(!("key" in last("next")));
+  await told({ leads: true, lesson: "", state: { ...MINE, query: 4 } });
+  assert.equal(state.query, 4);
+  follow(false);
+  await told({ leads: true, lesson: "", state: { ...MINE, query: 5 } });
+  assert.equal(state.query, 4);
+  follow(true);
+  assert.equal(state.query, 5);
+  setState({ query: 1 }); // a click of their own, until the teacher moves on
+  await told({});
+  assert.equal(state.query, 1);
+  await told({ leads: false, lesson: "", state: null });
+  assert.equal(state.query, 1);
+  await told({ closed: true });
+  assert.deepEqual([room, ended, location.searchParams.has("room")], [null, "closed", false]);
+});
+
+test("a reply to a question of the class is told once, anew where it is another, and taken back", async () => {
+  setState({ ...MINE, lesson: "order", step: 3, reply: "3:2" });
+  joinRoom(CODE);
+  await settled();
+  assert.equal(last("reply"), undefined);
+  await told({ leads: true, lesson: "order", state: { ...MINE, lesson: "order", step: 3 } });
+  const { student } = last("next");
+  assert.deepEqual(replies(), [["order", 3, "2"]]);
+  assert.equal(last("reply").student, student);
+  setState({ query: 2 });
+  setState({ reply: "3:1" });
+  setState({ reply: "" });
+  setState({ reply: "3:?" }); // the truth without a reply
+  setState({ lesson: "another", reply: "3:7" });
+  assert.deepEqual(replies().slice(1), [["order", 3, "1"], ["order", 3, null]]);
+  leaveRoom();
+  await settled();
+  assert.equal(last("leave").student, student);
+  assert.equal(room, null);
+});
+
+test("the class of another lesson, and another class, are told the reply anew, and a server that was away", async () => {
+  setState({ ...MINE, lesson: "order", step: 3, reply: "3:2" });
+  joinRoom(CODE);
+  await settled();
+  const before = replies().length, since = () => replies().slice(before), { student } = last("next");
+  await told({ leads: false, lesson: "order", state: null });
+  setState({ lesson: "another" });
+  await told({ leads: false, lesson: "another", state: null });
+  assert.deepEqual(since(), [["order", 3, "2"], ["another", 3, "2"]]);
+  last("reply").fail();
+  await heard();
+  setState({ query: 1 });
+  assert.deepEqual(since().slice(2), [["another", 3, "2"]]);
+  leaveRoom();
+  joinRoom(CODE);
+  await settled();
+  await told({ leads: false, lesson: "another", state: null });
+  assert.deepEqual(since().slice(3), [["another", 3, "2"]]);
+  assert.notEqual(last("reply").student, student);
+  leaveRoom();
+});
+
+test("a page that opens after the class has begun goes where it is", async () => {
+  setState({ ...MINE, checkpoint: "" });
+  joinRoom(CODE);
+  await settled();
+  await told({ leads: true, lesson: "", state: { ...MINE, query: 4 } });
+  assert.equal(state.query, 0);
+  setState({ checkpoint: "tiny" });
+  await settled();
+  assert.equal(state.query, 4);
+  leaveRoom();
+});
+
+test("what is known is asked for no more, and a server that is away more and more seldom", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  setState(MINE);
+  joinRoom(CODE);
+  await settled();
+  last("next").answer({ tag: "of now", leads: false, lesson: "", state: null });
+  await heard();
+  assert.equal(last("next").seen, "of now");
+  for (const pause of [500, 1000, 2000, 4000, 8000, 8000]) {
+    const count = all("next").length;
+    last("next").fail();
+    await heard();
+    t.mock.timers.tick(pause - 1);
+    await heard();
+    assert.equal(all("next").length, count);
+    t.mock.timers.tick(1);
+    await heard();
+    assert.equal(all("next").length, count + 1);
+  }
+  leaveRoom();
+});
