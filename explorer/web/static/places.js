@@ -58,6 +58,12 @@ export const onBrought = (take) => brought.addEventListener("brought", (event) =
 /** What a place asks, by name. @param {Place} place @returns {Record<string, string>} */
 export const askedIn = ({ words }) => Object.fromEntries(new URLSearchParams(words));
 
+/** As many as may be kept, and how many are not. @param {Place[]} mine @param {Place[]} brought @returns {[Place[], number]} */
+export function added(mine, brought) {
+  const all = [...mine, ...brought];
+  return [all.slice(0, MOST.places), Math.max(0, all.length - MOST.places)];
+}
+
 /** The list with one of its items somewhere else. @template Item @param {Item[]} items @param {number} from @param {number} to */
 export function reordered(items, from, to) {
   const others = items.filter((item, i) => i !== from);

@@ -2,7 +2,7 @@
 import { button, find, make, say, span } from "../../static/dom.js";
 import { _, ngettext } from "../../static/language.js";
 import { makeMove } from "../../static/moves.js";
-import { askedIn, keepPlacesAs, keptPlaces, linkOf, MOST, onBrought, placeOf, placesInLink, reordered } from "../../static/places.js";
+import { added, askedIn, keepPlacesAs, keptPlaces, linkOf, MOST, onBrought, placeOf, placesInLink, reordered } from "../../static/places.js";
 import { present } from "../../static/presenting.js";
 import { download, MOST_LINK } from "../../static/saved.js";
 import { onState, state } from "../../static/state.js";
@@ -102,6 +102,13 @@ export default function presentMenu(element) {
     say(told, _("The link is copied: who opens it finds these places here."));
   }
 
+  /** @param {Place[]} brought */
+  function add(brought) {
+    const [all, left] = added(places, brought);
+    change(all);
+    if (left) say(told, ngettext("{count} place was left out: at most {most} are kept.", "{count} places were left out: at most {most} are kept.", left, { most: MOST.places }));
+  }
+
   // From a link or a file: nobody's own places are lost to it.
   /** @param {Place[]} brought */
   function take(brought) {
@@ -112,7 +119,7 @@ export default function presentMenu(element) {
       offer.replaceChildren(
         make("p", {}, ngettext("{count} place was brought along.", "{count} places were brought along.", brought.length)),
         span("line",
-          button(_("Add to mine"), () => { done(); change([...places, ...brought].slice(0, MOST.places)); }),
+          button(_("Add to mine"), () => { done(); add(brought); }),
           button(_("In the place of mine"), () => { done(); change(brought); }),
           button(_("Present without keeping"), () => { done(); hide(); present({ places: brought }); }),
           button(_("Leave"), done)));

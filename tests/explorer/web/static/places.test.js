@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { askedIn, bring, keepPlacesAs, keptPlaces, linkOf, MOST, onBrought, placeOf, placesIn, placesInLink, reordered } from "../../../../explorer/web/static/places.js";
+import { added, askedIn, bring, keepPlacesAs, keptPlaces, linkOf, MOST, onBrought, placeOf, placesIn, placesInLink, reordered } from "../../../../explorer/web/static/places.js";
 
 const HOSTILE = '<img src=x onerror="alert(1)">${1+1}{{1}}';
 const PLACE = { words: "checkpoint=tiny&view=attention", picture: "attention-pattern", caption: HOSTILE, notes: "„ß…" };
@@ -57,4 +57,12 @@ test("a browser without a storage keeps nothing, and says so", () => {
   globalThis.localStorage = { getItem: (name) => kept[name] ?? null, setItem: (name, text) => { kept[name] = text; } };
   assert.equal(keepPlacesAs([PLACE]), true);
   assert.deepEqual(keptPlaces(), [PLACE]);
+});
+
+test("no more are added than may be kept, and it is known how many are not", () => {
+  const places = (count) => Array.from({ length: count }, (_none, i) => ({ words: `text=${i}`, picture: "", caption: "", notes: "" }));
+  const [all, left] = added(places(MOST.places - 2), places(5));
+  assert.deepEqual([all.length, left], [MOST.places, 3]);
+  assert.deepEqual(all.slice(-2), places(2));
+  assert.deepEqual(added(places(2), places(1)), [[...places(2), ...places(1)], 0]);
 });
