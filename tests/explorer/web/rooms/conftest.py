@@ -15,16 +15,23 @@ from explorer.web.answers.lesson_answers import PICTURES
 from explorer.web.rooms.routes import RoomRoutes
 from explorer.web.shared.in_memory import InMemory
 from explorer.web.shared.opened import store_at
+from tests.exhaustive import first_of
 
-from ..shared.conftest import address, redis_server  # noqa: F401
+from ..shared.conftest import address_of, redis_server  # noqa: F401
 
 SHELF = Shelf(None, PICTURES)
 A_STUDENT = "0" * 32
 STATE = {"checkpoint": "tiny", "prompt": [1, 2, 3], "view": "attention", "query": 2, "lesson": "", "step": 0}
 
 
+@pytest.fixture(params=first_of(["file", "memory", "redis"]))
+def address(request, tmp_path) -> str:
+    """Of a store, of each kind."""
+    return address_of(request.param, request, tmp_path)
+
+
 @pytest.fixture
-def store(address):  # noqa: F811
+def store(address):
     return store_at(address, "rooms")
 
 

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -32,12 +33,16 @@ class RedisServer:
         self.process.wait()
 
 
-@pytest.fixture(params=["", "file", "redis"], ids=["memory", "file", "redis"])
+@pytest.fixture(params=["memory", "file", "redis"])
 def address(request, tmp_path) -> str:
     """Of a store, of each kind."""
-    if request.param == "redis":
+    return address_of(request.param, request, tmp_path)
+
+
+def address_of(kind: str, request: pytest.FixtureRequest, folder: Path) -> str:
+    if kind == "redis":
         return request.getfixturevalue("redis_server").address
-    return request.param and f"file:{tmp_path / 'kept.db'}"
+    return "" if kind == "memory" else f"file:{folder / 'kept.db'}"
 
 
 @pytest.fixture
