@@ -1,17 +1,20 @@
 """What the tokens of the strip are shaded by."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from explorer.analysis.next_token import entropy, rank, surprisal
-from explorer.language import N_, _
+from explorer.language import N_, _, spoken
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.trace import Trace
 
 Shaded = tuple[np.ndarray, list[str]]  # part of the full colour (T,) of each token, and its number in words
 MOST_BITS = 12.0  # of surprisal, at which a token has its full colour: that of 1 in 4,096
+MOST_WORDS = 1 << 14  # that are kept: where a text is written, all but the last token's are asked for again
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,12 @@ def shaded(trace: Trace, name: str) -> Shaded:
     shade = SHADES[name]
     values = shade.values(trace)
     shares = np.nan_to_num(shade.share(values, trace.config.vocab_size)).clip(0, 1)
-    return shares, ["" if np.isnan(value) else shade.told(float(value)) for value in values]
+    return shares, ["" if math.isnan(value) else _told(name, value, spoken()) for value in values.tolist()]
+
+
+@lru_cache(MOST_WORDS)
+def _told(name: str, value: float, _language: str) -> str:
+    return SHADES[name].told(value)
 
 
 LEAST_BITS = 1.0  # of a difference, which has its full colour at the largest of a text, or at this where all are less

@@ -30,6 +30,16 @@ class Summary:
     next_logit: np.ndarray
     next_rank: np.ndarray
 
+    @property
+    def nbytes(self) -> int:
+        """What all of it takes."""
+        return sum(values.nbytes for values in vars(self).values())
+
+    def first(self, length: int) -> "Summary":
+        """Of the first positions alone."""
+        of_next = {name: getattr(self, name)[: max(0, length - 1)] for name in ("next_logit", "next_rank")}
+        return Summary(**{name: values[:length] for name, values in vars(self).items()} | of_next)
+
 
 class Logits:
     """The logits (T, V) after every token of a run, read some positions at a time.
@@ -39,6 +49,8 @@ class Logits:
         vocab_size: V.
         rows: (start, stop) -> (stop - start, V) in float32, those after the positions from start on.
         row: position -> (V,), likewise.
+        known: of so many positions from the first on, which are not read again for `summary`, but for the
+            last where a token follows it now.
     """
 
     def __init__(
@@ -47,8 +59,10 @@ class Logits:
         vocab_size: int,
         rows: Callable[[int, int], np.ndarray],
         row: Callable[[int], np.ndarray],
+        known: Summary | None = None,
     ):
         self.shape = len(token_ids), vocab_size
+        self._known = known
         self.rows, self._row, self._token_ids = rows, row, np.array(token_ids)
         self._sorted: tuple[int | None, np.ndarray] = None, np.empty(0, int)  # of the position last asked for
 
@@ -78,11 +92,11 @@ class Logits:
         logits = self.at(position)
         return int((logits > logits[token_id]).sum() + (logits[:token_id] == logits[token_id]).sum()) + 1
 
-    def chunks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Positions and their logits (n, V), from the first on."""
+    def chunks(self, first: int = 0) -> Iterator[tuple[slice, np.ndarray]]:
+        """Positions from `first` on, and their logits (n, V)."""
         length, vocab_size = self.shape
         step = max(1, CHUNK_BYTES // (4 * vocab_size))
-        for start in range(0, length, step):
+        for start in range(first, length, step):
             stop = min(start + step, length)
             yield slice(start, stop), self.rows(start, stop)
 
@@ -107,29 +121,38 @@ class Logits:
     @cached_property
     def summary(self) -> Summary:
         """Of all positions, read through once."""
-        length, vocab_size = self.shape
+        if self._known and len(self._known.entropy) == self.shape[0]:
+            return self._known
         following = np.append(self._token_ids[1:], 0)  # what is said of the last is left out
-        count = min(LIKELIEST, vocab_size)
-        likeliest = np.empty((length, count), int)
-        of_likeliest, total, entropy, next_logit, next_rank = (
-            np.empty((length, *more)) for more in ((count,), (), (), (), ())
-        )
-        for places, logits in self.chunks():
-            largest = logits.max(-1, keepdims=True)
-            shifted = logits - largest
-            exps = np.exp(shifted)
-            sums = exps.sum(-1, dtype=np.float64)
-            total[places] = np.log(sums) + largest[:, 0]
-            bits = (np.log(sums) - np.einsum("tv,tv->t", exps, shifted) / sums) / np.log(2)
-            entropy[places] = bits.clip(0)
-            actual = np.take_along_axis(logits, following[places, None], -1)
-            next_logit[places], next_rank[places] = actual[:, 0], (logits > actual).sum(-1) + 1
-            for place in range(count):  # some times the largest is faster than to sort
-                found = shifted.argmax(-1)[:, None]
-                likeliest[places, place] = found[:, 0]
-                of_likeliest[places, place] = np.take_along_axis(logits, found, -1)[:, 0]
-                np.put_along_axis(shifted, found, -np.inf, axis=-1)
-        return Summary(total, entropy, likeliest, of_likeliest, next_logit[:-1], next_rank[:-1])
+        known = len(self._known.next_logit) if self._known else 0
+        parts = [_summary_of(logits, following[places]) for places, logits in self.chunks(known)]
+        if known:
+            parts.insert(0, Summary(*(values[:known] for values in vars(self._known).values())))
+        joined = (np.concatenate(values) for values in zip(*(vars(part).values() for part in parts), strict=True))
+        return Summary(*joined).first(self.shape[0])
+
+
+def _summary_of(logits: np.ndarray, following: np.ndarray) -> Summary:
+    """Of some positions (n, V), and of as many tokens (n,) that come after them."""
+    largest = logits.max(-1, keepdims=True)
+    shifted = logits - largest
+    exps = np.exp(shifted)
+    sums = exps.sum(-1, dtype=np.float64)
+    bits = (np.log(sums) - np.einsum("tv,tv->t", exps, shifted) / sums) / np.log(2)
+    actual = np.take_along_axis(logits, following[:, None], -1)
+    likeliest = np.empty((len(logits), min(LIKELIEST, logits.shape[1])), int)
+    for place in range(likeliest.shape[1]):  # some times the largest is faster than to sort
+        found = shifted.argmax(-1)[:, None]
+        likeliest[:, place] = found[:, 0]
+        np.put_along_axis(shifted, found, -np.inf, axis=-1)
+    return Summary(
+        log_sum_exp=np.log(sums) + largest[:, 0],
+        entropy=bits.clip(0),
+        likeliest=likeliest,
+        likeliest_logits=np.take_along_axis(logits, likeliest, -1).astype(float),
+        next_logit=actual[:, 0].astype(float),
+        next_rank=(logits > actual).sum(-1) + 1.0,
+    )
 
 
 def of_array(token_ids: Sequence[int], logits: np.ndarray) -> Logits:

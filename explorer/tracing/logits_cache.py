@@ -1,11 +1,14 @@
 """What comes next in a text that is being written."""
 
 import copy
+from collections.abc import Hashable
+from dataclasses import dataclass
 
 import numpy as np
 
 from explorer.tracing.capture import outputs_of
 from explorer.tracing.library import Library
+from explorer.tracing.logits import Summary
 from explorer.tracing.lru import LRU
 from explorer.tracing.models import Weights, identity_of
 from explorer.tracing.on_demand import OnDemand
@@ -18,17 +21,36 @@ from model.transformer_lm import TransformerLM
 MOST_BYTES = 128 << 20
 
 
+@dataclass(frozen=True)
+class _Kept:
+    """Of a text.
+
+    Attributes:
+        read: (T, D) what the unembedding reads.
+        cache: keys and values.
+        summary: of the logits.
+    """
+
+    read: np.ndarray
+    cache: KVCache
+    summary: Summary
+
+    @property
+    def nbytes(self) -> int:
+        return self.read.nbytes + self.cache.entries.nbytes + self.summary.nbytes
+
+
 class LogitsCache:
     """Traces that answer for nothing but the logits, each continued from what is kept of its text: where tokens come
     many a second, to capture all values of all of them anew would take longer than they do.
 
-    What is kept is what the unembedding reads. A text is kept once, as long as it was seen: what follows its beginnings
-    is in it, as no token sees later ones.
+    What is kept is what the unembedding reads, and the logits in a few numbers each. A text is kept once, as long as it
+    was seen: what follows its beginnings is in it, as no token sees later ones.
     """
 
     def __init__(self, library: Library):
         self.library = library
-        self._kept = LRU(MOST_BYTES, size=lambda kept: kept[0].nbytes + kept[1].entries.nbytes)
+        self._kept = LRU(MOST_BYTES, size=lambda kept: kept.nbytes)
 
     def trace(self, checkpoint: str, token_ids: tuple[int, ...]) -> Trace:
         """The logits after every token, as in the library's trace; it holds the model, and is not to be kept.
@@ -40,12 +62,10 @@ class LogitsCache:
         near = self._nearest(lm, token_ids)
         text = near if near[: len(token_ids)] == token_ids else token_ids
         model = self.library.identity(lm)
-        read, _ = self._kept.get((model, text), lambda: self._continued(lm, text, near))
+        kept = self._kept.get((model, text), lambda: self._continued(lm, text, near))
         if len(near) < len(text) and text[: len(near)] == near:  # it is the beginning of this one now
             self._kept.drop(lambda key: key == (model, near))
-        read = read[: len(token_ids)]
-        shapes = {"final_norm": read.shape, "logits": (len(read), lm.config.vocab_size)}
-        values = OnDemand({"final_norm": read}, shapes, model, token_ids, holds=lm)
+        values = _values(lm, model, token_ids, kept.read, kept.summary)
         known = {"token_bytes": tokenizer.bytes_of_ids, "merge_rules": tokenizer.merge_rules, "model": model}
         return Trace(lm.config, token_ids, tokenizer.vocabulary, values, Weights(model), **known)
 
@@ -55,22 +75,32 @@ class LogitsCache:
         texts = [text for owner, text in self._kept if owner == model]
         return max(texts, key=lambda text: num_shared(text, token_ids), default=())
 
-    def _continued(
-        self, lm: TransformerLM, token_ids: tuple[int, ...], near: tuple[int, ...]
-    ) -> tuple[np.ndarray, KVCache]:
-        """(T, D) what the unembedding reads of a text, and its keys and values, from those of one that may begin as it
-        does."""
-        if before := self._kept.peek((identity_of(lm), near)):
-            known, cache = num_shared(near, token_ids), copy.deepcopy(before[1])  # others may go on from it, too
-            cache.length, earlier = known, before[0][:known]
+    def _continued(self, lm: TransformerLM, token_ids: tuple[int, ...], near: tuple[int, ...]) -> _Kept:
+        """What is kept of a text, from what is kept of one that may begin as it does."""
+        model = identity_of(lm)
+        if before := self._kept.peek((model, near)):
+            known, cache = num_shared(near, token_ids), copy.deepcopy(before.cache)  # others may go on from it, too
+            cache.length, earlier, summary = known, before.read[:known], before.summary.first(known)
         else:
-            earlier = np.empty((0, lm.config.d_model), np.float32)
+            earlier, summary = np.empty((0, lm.config.d_model), np.float32), None
             cache = KVCache(lm.config, device=lm.device, dtype=lm.dtype)
         go_on(tokens=len(token_ids) - len(earlier))
         new = token_ids[len(earlier) :]
         found, _dtype = outputs_of(lm, new, (), {"final_norm": lm.final_norm}, lm.final_norm, cache)
         cache.length = len(token_ids)
-        return np.concatenate([earlier, found["final_norm"]]), cache
+        read = np.concatenate([earlier, found["final_norm"]])
+        return _Kept(read, cache, _values(lm, model, token_ids, read, summary).logits.summary)
+
+
+def _values(
+    lm: TransformerLM, model: Hashable, token_ids: tuple[int, ...], read: np.ndarray, summary: Summary | None
+) -> OnDemand:
+    """Of a text, from what the unembedding reads of it or of one that goes on, and from as much as is known of the
+    logits."""
+    length = len(token_ids)
+    shapes = {"final_norm": (length, lm.config.d_model), "logits": (length, lm.config.vocab_size)}
+    known = summary and summary.first(length)
+    return OnDemand({"final_norm": read[:length]}, shapes, model, token_ids, holds=lm, summary=known)
 
 
 def num_shared(one: tuple[int, ...], other: tuple[int, ...]) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from explorer.state.interventions import Intervention
-from explorer.tracing.logits import Logits
+from explorer.tracing.logits import Logits, Summary
 from explorer.tracing.lru import LRU
 from explorer.tracing.models import asked
 
@@ -63,6 +63,7 @@ class OnDemand(Mapping):
         token_ids: that it read.
         edits: changes that the pass followed, with what they take of other runs.
         holds: the model, where this is asked at once and not kept; None leaves that to whoever asks.
+        summary: of the logits of so many positions, where they were read before.
     """
 
     kept: Mapping[str, np.ndarray]
@@ -71,6 +72,7 @@ class OnDemand(Mapping):
     token_ids: tuple[int, ...]
     edits: tuple[Intervention, ...] = ()
     holds: object = None
+    summary: Summary | None = None
     _own: int = field(default_factory=_NUMBERS.__next__, repr=False)  # by this what was looked at is found again
 
     def __post_init__(self):
@@ -100,7 +102,8 @@ class OnDemand(Mapping):
     @property
     def logits(self) -> Logits:
         """Worked out some positions at a time, when they are asked for."""
-        return Logits(self.token_ids, self.shapes["logits"][-1], self._logit_rows, self._logit_row)
+        vocab_size = self.shapes["logits"][-1]
+        return Logits(self.token_ids, vocab_size, self._logit_rows, self._logit_row, self.summary)
 
     def _logit_rows(self, start: int, stop: int) -> np.ndarray:
         lm, offered = asked(self.model, "logits")

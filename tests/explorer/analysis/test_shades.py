@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from explorer.analysis.shades import SHADES, shaded
+from explorer.language import speaking
 
 
 @pytest.mark.parametrize("name", SHADES)
@@ -30,3 +31,16 @@ def test_shares_follow_the_numbers(rope_trace):
 def test_the_words_have_the_numbers(rope_trace):
     place = SHADES["rank"].values(rope_trace)[3]
     assert shaded(rope_trace, "rank")[1][3] == f"rank {place:,.0f} of the model's guesses"
+
+
+@pytest.mark.parametrize("name", SHADES)
+def test_words_are_those_of_their_number_and_language(rope_trace, name):
+    english = shaded(rope_trace, name)[1]
+    with speaking("zh-CN"):
+        chinese = shaded(rope_trace, name)[1]
+    assert shaded(rope_trace, name)[1] == english
+    values = SHADES[name].values(rope_trace)
+    for language, words in (("en", english), ("zh-CN", chinese)):
+        with speaking(language):
+            assert words[1:] == [SHADES[name].told(value) for value in values[1:].tolist()]
+    assert not set(english[1:]) & set(chinese[1:])

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from explorer.tracing.logits_cache import LogitsCache
+from explorer.tracing.on_demand import OnDemand
 
 
 @pytest.fixture
@@ -47,7 +48,8 @@ def test_a_text_is_kept_once_and_its_beginnings_are_in_it(library, style, ids):
     assert [text for _, text in predictions._kept] == [ids]
     (kept,) = predictions._kept._entries.values()
     d_model = library.model(style)[0].config.d_model
-    assert predictions._kept.total == 4 * len(ids) * d_model + kept[1].entries.nbytes
+    of_summary = 8 * (len(ids) * (2 + 2 * 3) + 2 * (len(ids) - 1))
+    assert predictions._kept.total == 4 * len(ids) * d_model + kept.cache.entries.nbytes + of_summary
 
 
 def test_what_another_text_shares_is_not_computed_again(library, ids, monkeypatch):
@@ -61,3 +63,25 @@ def test_what_another_text_shares_is_not_computed_again(library, ids, monkeypatc
     assert read == [3]
     np.testing.assert_allclose(found, library.trace("rope", other)["logits"], atol=1e-5)
     assert {text for _, text in predictions._kept} == {ids, other}
+
+
+SUMMARISED = ("log_sum_exp", "entropy", "likeliest", "likeliest_logits", "next_logit", "next_rank")
+
+
+def test_what_is_said_of_the_logits_is_what_all_of_them_say(library, style, ids):
+    predictions = LogitsCache(library)
+    for text in (ids[:1], ids[:2], ids[:4], ids, (*ids[:-2], 5, 9, 7), ids[:3], (*ids[:3], 8)):
+        found, whole = predictions.trace(style, text).logits.summary, library.trace(style, text).logits.summary
+        for name in SUMMARISED:
+            np.testing.assert_allclose(getattr(found, name), getattr(whole, name), atol=1e-5, err_msg=name)
+
+
+def test_logits_that_were_looked_at_are_not_looked_at_again(library, ids, monkeypatch):
+    predictions, looked_at = LogitsCache(library), []
+    rows = OnDemand._logit_rows
+    monkeypatch.setattr(
+        OnDemand, "_logit_rows", lambda self, start, stop: (looked_at.append((start, stop)), rows(self, start, stop))[1]
+    )
+    for end in (4, 5, 3):
+        assert len(predictions.trace("rope", ids[:end]).logits.summary.entropy) == end
+    assert looked_at == [(0, 4), (3, 5)]

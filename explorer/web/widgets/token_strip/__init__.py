@@ -57,8 +57,7 @@ class TokenStrip(Widget):
             beginning: what is to stand before every text, "" for nothing, and whether it does.
         """
         packed = {
-            name: {"shares": [round(share, 3) for share in shares.tolist()], "words": words}
-            for name, (shares, words) in shades.items()
+            name: {"shares": np.round(shares, 3).tolist(), "words": words} for name, (shares, words) in shades.items()
         }
         return {
             "tokens": list(tokens),
