@@ -12,7 +12,7 @@ from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 from explorer.views.checks import Mark, cell, recomputed, worked_out
 from explorer.views.feed_forward.formula import formula
-from explorer.views.feed_forward.neuron_plots import across_tokens, curve, shown_neurons, strongest
+from explorer.views.feed_forward.neuron_plots import across_tokens, curve, other_dots, shown_neurons, strongest
 from explorer.views.feed_forward.promoted_plot import most_pushed, promoted
 from explorer.views.feed_forward.sparsity_plot import by_layer
 from explorer.views.two_runs.alone import LISTS, alone
@@ -54,9 +54,10 @@ def inspect_step(trace: Trace, s: Selection, point: Point) -> Derivation:
 def inspect_dot(trace: Trace, s: Selection, point: Point) -> tuple[Derivation, Derivation]:
     """A neuron before its activation, and after."""
     curve, item = point.of("curve"), point.of("item")
-    if curve not in (1, 2) or (curve == 2 and item):
+    dots = {1: other_dots(neurons(trace, s.layer, s.query), s.neuron).tolist(), 2: [s.neuron]}.get(curve, [])
+    if item >= len(dots):
         raise NoSuchPoint(_("there is no such neuron"))
-    which = s.neuron if curve == 2 else item + (item >= s.neuron)
+    which = dots[item]
     taps = ("gate_pre", "gate") if trace.config.is_gated else ("up", "hidden")
     before, after = (derivation_of(trace, f"blocks.{s.layer}.ffn.{tap}", (s.query, which)) for tap in taps)
     return before, after

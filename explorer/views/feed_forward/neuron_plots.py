@@ -10,6 +10,9 @@ from explorer.views import graph_objects as go
 from explorer.views.style import FEED_FORWARD, MONO, RESIDUAL, SELECTED, figure, positions, token_axis
 
 MOST_NEURONS = 20
+MOST_PLACES = (
+    600  # of dots on the curve: it has no more pixels, and each dot takes the browser a tenth of a millisecond
+)
 PALE = "rgba(230, 159, 0, 0.45)"  # the feed-forward's orange; a legend shows no opacity of its own
 
 
@@ -86,16 +89,18 @@ def shown_neurons(all_neurons: Neurons, chosen: int) -> tuple[list[int], list[in
 
 
 def curve(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
-    """Every neuron at a token as a dot on the activation function; the more it writes, the larger."""
+    """Every neuron at a token as a dot on the activation function; the more it writes, the larger. Of very many those
+    that are seen: where several fall on one place the one that writes most."""
     all_neurons = neurons(trace, layer, query)
     name, activation = ACTIVATIONS[trace.config.ffn]
     weights = "gate_proj" if all_neurons.up is not None else "up_proj"
-    title = _("into {activation}: {weights}(x)<br>(larger dots write more)", activation=name, weights=weights)
+    into = _("into {activation}: {weights}(x)<br>(larger dots write more)", activation=name, weights=weights)
     ends = min(-2.0, float(all_neurons.pre.min())), max(2.0, float(all_neurons.pre.max()))
     line = np.linspace(*ends, 241)
-    others = np.delete(np.arange(trace.config.d_ff), chosen)
-    written = np.where(np.isfinite(all_neurons.written), all_neurons.written, 0)  # no dot is as large as what is none
+    written = _finite(all_neurons.written)  # no dot is as large as what is none
     sizes = 4 + 12 * np.sqrt(written / max(float(written.max()), 1e-12))
+    others = other_dots(all_neurons, chosen)
+    hides = _("where dots coincide, the largest is drawn") if len(others) + 1 < trace.config.d_ff else ""
     hover = _("neuron %{{customdata}}<br>{activation}(%{{x:.4g}}) = %{{y:.4g}}<extra></extra>", activation=name)
     dots = [
         go.Scatter(
@@ -129,9 +134,27 @@ def curve(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
             before=number(all_neurons.pre[chosen]),
             after=number(all_neurons.active[chosen]),
         ),
-        xaxis={"title": {"text": title}, "zeroline": True},
+        xaxis={"title": {"text": "<br>".join(filter(None, [into, hides]))}, "zeroline": True},
         yaxis={"title": {"text": _("out of {activation}", activation=name)}, "zeroline": True},
     )
+
+
+def other_dots(all_neurons: Neurons, chosen: int) -> np.ndarray:
+    """Which neurons have dots beside the chosen one: all, or of more than `MOST_PLACES` the one that writes most in
+    each of so many equal parts of the curve."""
+    others = np.delete(np.arange(len(all_neurons.pre)), chosen)
+    if len(others) <= MOST_PLACES:
+        return others
+    before, written = _finite(all_neurons.pre)[others], _finite(all_neurons.written)[others]
+    along = (before - before.min()) / max(float(np.ptp(before)), 1e-12)  # 0 to 1
+    parts = (along * MOST_PLACES).astype(int).clip(max=MOST_PLACES - 1)
+    order = np.lexsort((written, parts))
+    is_last = np.append(np.diff(parts[order]) > 0, True)
+    return np.sort(others[order[is_last]])
+
+
+def _finite(values: np.ndarray) -> np.ndarray:
+    return np.where(np.isfinite(values), values, 0)
 
 
 def across_tokens(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:

@@ -7,6 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.feed_forward import ACTIVATIONS, neuron, neurons, pushed, sparsity
 from explorer.explain.notation import number
+from explorer.explain.point import Point
+from explorer.state.errors import NoSuchPoint
 from explorer.state.selection import Selection
 from explorer.views.feed_forward import VIEW, by_layer
 from explorer.views.feed_forward.neuron_plots import MOST_NEURONS, across_tokens, curve, strongest
@@ -49,6 +51,7 @@ def test_every_neuron_is_a_dot_on_the_curve_and_the_chosen_one_is_marked(trace):
     found = neurons(trace, 0, 5)
     line, others, chosen = curve(trace, 0, 11, 5).data
     assert sorted([*others.customdata, *chosen.customdata]) == list(range(trace.config.d_ff))
+    assert "coincide" not in curve(trace, 0, 11, 5).layout.xaxis.title.text
     assert list(chosen.customdata) == [11] and chosen.marker.color == SELECTED
     _, activation = ACTIVATIONS[trace.config.ffn]
     for dots in (others, chosen):
@@ -59,6 +62,31 @@ def test_every_neuron_is_a_dot_on_the_curve_and_the_chosen_one_is_marked(trace):
     assert sizes.max() > 2 * sizes.min()  # the more a neuron writes, the larger
     assert min(line.x) <= found.pre.min() and max(line.x) >= found.pre.max()
     assert_allclose(line.y, activation(np.array(line.x)))
+
+
+def test_of_very_many_neurons_the_dots_that_are_seen_are_drawn(trace, monkeypatch):
+    found, chosen = neurons(trace, 0, 5), 11
+    monkeypatch.setattr("explorer.views.feed_forward.neuron_plots.MOST_PLACES", 8)
+    drawn = curve(trace, 0, chosen, 5)
+    others = list(drawn.data[1].customdata)
+    beside = np.delete(np.arange(trace.config.d_ff), chosen)
+    edges = np.linspace(found.pre[beside].min(), found.pre[beside].max(), 9)[1:-1]
+    part = np.digitize(found.pre, edges)
+    assert sorted(part[others]) == sorted(set(part[beside]))
+    for neuron_number in others:
+        among = [other for other in beside if part[other] == part[neuron_number]]
+        assert found.written[neuron_number] == found.written[among].max()
+    assert_allclose(drawn.data[1].x, found.pre[others])
+    assert "where dots coincide, the largest is drawn" in drawn.layout.xaxis.title.text
+    selection = Selection(layer=0, neuron=chosen, query=5)
+    panel = next(panel for panel in VIEW.panels if panel.name == "curve")
+    for item in range(len(others)):
+        before, after = panel.inspect(trace, selection, Point(0, 0, curve=1, item=item))
+        assert_allclose(
+            [before.value, after.value], [drawn.data[1].x[item], drawn.data[1].y[item]], rtol=1e-4, atol=1e-6
+        )
+    with pytest.raises(NoSuchPoint):
+        panel.inspect(trace, selection, Point(0, 0, curve=1, item=len(others)))
 
 
 def test_a_layer_that_is_silent_can_be_drawn(rope_trace):
