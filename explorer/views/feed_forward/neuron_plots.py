@@ -100,7 +100,7 @@ def curve(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
     written = _finite(all_neurons.written)  # no dot is as large as what is none
     sizes = 4 + 12 * np.sqrt(written / max(float(written.max()), 1e-12))
     others = other_dots(all_neurons, chosen)
-    hides = _("where dots coincide, the largest is drawn") if len(others) + 1 < trace.config.d_ff else ""
+    hides = _("where dots lie together, the largest is drawn") if len(others) + 1 < trace.config.d_ff else ""
     hover = _("neuron %{{customdata}}<br>{activation}(%{{x:.4g}}) = %{{y:.4g}}<extra></extra>", activation=name)
     dots = [
         go.Scatter(

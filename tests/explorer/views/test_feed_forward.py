@@ -51,7 +51,7 @@ def test_every_neuron_is_a_dot_on_the_curve_and_the_chosen_one_is_marked(trace):
     found = neurons(trace, 0, 5)
     line, others, chosen = curve(trace, 0, 11, 5).data
     assert sorted([*others.customdata, *chosen.customdata]) == list(range(trace.config.d_ff))
-    assert "coincide" not in curve(trace, 0, 11, 5).layout.xaxis.title.text
+    assert "lie together" not in curve(trace, 0, 11, 5).layout.xaxis.title.text
     assert list(chosen.customdata) == [11] and chosen.marker.color == SELECTED
     _, activation = ACTIVATIONS[trace.config.ffn]
     for dots in (others, chosen):
@@ -77,7 +77,7 @@ def test_of_very_many_neurons_the_dots_that_are_seen_are_drawn(trace, monkeypatc
         among = [other for other in beside if part[other] == part[neuron_number]]
         assert found.written[neuron_number] == found.written[among].max()
     assert_allclose(drawn.data[1].x, found.pre[others])
-    assert "where dots coincide, the largest is drawn" in drawn.layout.xaxis.title.text
+    assert "where dots lie together, the largest is drawn" in drawn.layout.xaxis.title.text
     selection = Selection(layer=0, neuron=chosen, query=5)
     panel = next(panel for panel in VIEW.panels if panel.name == "curve")
     for item in range(len(others)):
