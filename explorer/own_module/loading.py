@@ -100,7 +100,7 @@ def made(made_by: Any, source: ModuleType, sizes: Mapping[str, Any]) -> Any:
 def arguments(made_by: Callable, source: ModuleType, sizes: Mapping[str, Any]) -> dict[str, Any]:
     """By name; UserError asks for one that nothing tells."""
     found = {}
-    for name, parameter in inspect.signature(made_by).parameters.items():
+    for name, parameter in _parameters(made_by).items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
         if name in sizes or SIZE.get(name) in sizes:
@@ -110,6 +110,14 @@ def arguments(made_by: Callable, source: ModuleType, sizes: Mapping[str, Any]) -
                 raise UserError(_("It needs {name}: give it, as in --config {name}=…", name=name))
             found[name] = config(**arguments(config, source, sizes))
     return found
+
+
+def _parameters(made_by: Callable) -> dict[str, inspect.Parameter]:
+    """By name; what a class hands on as **kwargs is what its base takes."""
+    own = dict(inspect.signature(made_by).parameters)
+    if isinstance(made_by, type) and any(each.kind is each.VAR_KEYWORD for each in own.values()):
+        return _parameters(made_by.__mro__[1]) | own
+    return own
 
 
 def config_class(parameter: inspect.Parameter, source: ModuleType) -> type | None:

@@ -32,6 +32,10 @@ class Fails(TransformerLM):
     def __init__(self, vocab_size, context_length, wonder):
         super().__init__(vocab_size, context_length, 32, 2, 2, 48)
 
+class HandsOn(Mine):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+
 class Crashes(Mine):
     def forward(self, token_ids):
         return self.lm_head(token_ids)
@@ -71,6 +75,11 @@ def test_sizes_are_read_off_the_weights(folder, capsys, weights):
 def test_a_config_as_a_dataclass_is_made_too(capsys):
     assert main([f"{SPELLED}:GPT"]) == 0
     assert "GPT computes what the reference does" in capsys.readouterr().out
+
+
+def test_what_a_class_hands_on_is_what_its_base_takes(folder, capsys):
+    assert main([f"{folder}/mine.py:HandsOn"]) == 1
+    assert "HandsOn parts from the reference at final_norm" in capsys.readouterr().out
 
 
 def test_settings_of_the_reference_can_be_given(capsys):
