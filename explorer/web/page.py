@@ -46,6 +46,7 @@ BAR = """
 :root { --bar: 0px; }
 @media (max-width: 900px) { :root { --bar: 84px; } }
 @media (max-width: 600px), (max-width: 900px) and (pointer: coarse) { :root { --bar: 101px; } } /* room for fingers */
+body.simple { --bar: 0px; } /* which has none */
 """
 # While Gradio puts the page together everything jumps: it is seen once it stands (page.js).
 UNBUILT = "body:not(.built) .contain { visibility: hidden; }"

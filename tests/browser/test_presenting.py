@@ -77,6 +77,17 @@ def test_a_picture_fills_the_screen_until_it_is_left(newcomer):
     expect(page.locator("#views [role=tab]").first).to_be_visible()
 
 
+def test_a_telephone_has_room_for_the_words_of_its_buttons(newcomer):
+    page = newcomer(viewport=TELEPHONE).open().page
+    page.keyboard.press("p")
+    buttons = page.locator("#stage nav button:visible")
+    expect(buttons).to_have_text(["←", "→", "Black (B)", "Leave (Esc)"])
+    assert buttons.evaluate_all(
+        "(all) => all.every((button) => button.scrollWidth <= button.clientWidth"
+        " && button.getBoundingClientRect().right <= innerWidth)"
+    )
+
+
 def test_places_are_saved_put_in_order_presented_and_passed_on(newcomer):
     person = newcomer(viewport=BEAMER).open()
     page = person.page

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 from .steps import LESSONS, PHONE, WALKED, at_step, column, next_step, open_lesson, reply
 
@@ -131,6 +131,15 @@ def test_on_a_telephone_it_is_a_sheet_that_folds(newcomer, bundled_address):
     page.get_by_role("button", name="fold the lesson").click()
     expect(column(page).locator(".cell").first).to_be_hidden()
     assert column(page).bounding_box()["height"] < 60
+    assert foot(column(page)) <= page.locator("#step").bounding_box()["y"]
+    page.get_by_role("button", name="Simple", exact=True).click()  # where no buttons stay at the bottom
+    expect(page.locator("#tagline")).to_be_visible()
+    assert foot(column(page)) == pytest.approx(PHONE["height"], abs=1)
+
+
+def foot(box: Locator) -> float:
+    """The y of its bottom, in pixels."""
+    return sum(box.bounding_box()[side] for side in ("y", "height"))
 
 
 def test_without_a_lesson_an_address_says_nothing_of_one(newcomer, bundled_address):
