@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from explorer.explain.notation import number
 from explorer.options import parse_arguments
 from explorer.own_module.loading import load
 from explorer.own_module.serving import opened
@@ -20,6 +21,8 @@ from explorer.tracing.runs import Runs
 from explorer.views import FULL, SIMPLE
 from explorer.views.overview import VIEW as OVERVIEW
 from explorer.views.own_module import VIEW
+from explorer.views.own_module.pictures import colour
+from explorer.views.style import ATTENTION, EMBEDDING, FEED_FORWARD, NORM, RESIDUAL
 from explorer.web.answers.open_view import open_view_of
 from explorer.web.answers.view_contents import view_contents
 from explorer.web.events.opening import Opening
@@ -113,9 +116,36 @@ def test_the_tab_tells_the_report_and_draws_it(library, asked):
     (line,) = view.draw(VIEW.panels[2]).parts[0]
     apart = dict(zip(line["x"], line["y"], strict=True))
     assert apart["blocks.0.attn.v"] < 1e-5 < 1e-2 < apart["blocks.0.attn.z"]
+    (limit,) = [line for line in view.draw(VIEW.panels[0]).parts[1]["shapes"] if line["y0"] == line["y1"]]
+    assert limit["y0"] == 1  # what is above differs by more than rounding explains
     assert json.dumps(
         view_contents(view, True, 0) | view_contents(view, True, 1) | view_contents(view, True, 2), allow_nan=False
     )
+
+
+def test_what_is_pointed_at_in_the_tab_is_the_reports(library, asked):
+    view = shown(library, asked, "own_module")
+    rows = view.trace.diagnosis.rows
+    bars = view.draw(VIEW.panels[0]).parts[0][0]
+    for row, hover in zip(rows, bars["hovertext"], strict=True):
+        name, told = hover.split("<br>")
+        seen = f"{number(row.times)} times rounding, off by up to {number(row.largest)}"
+        assert name == row.tap and (told == seen if row.is_seen else told.startswith("not seen"))
+    (cells,) = view.draw(VIEW.panels[1]).parts[0]
+    assert list(cells["x"]) == list(range(len(view.trace.diagnosis.token_ids)))
+    told = dict(zip(cells["y"], cells["text"], strict=True))
+    assert told == {row.tap: [number(value) for value in row.by_position] for row in rows if row.by_position}
+
+
+def test_a_value_has_the_colour_of_its_component():
+    colours = {
+        NORM: ["blocks.0.attn_norm", "blocks.2.ffn_norm", "final_norm"],
+        ATTENTION: ["blocks.0.attn.q_rot", "blocks.1.attn.out"],
+        FEED_FORWARD: ["blocks.0.ffn.gate"],
+        EMBEDDING: ["embed", "logits"],
+        RESIDUAL: ["blocks.0.resid_mid"],
+    }
+    assert all(colour(tap) == expected for expected, taps in colours.items() for tap in taps)
 
 
 def test_the_first_difference_is_marked_on_the_map(library, asked):

@@ -53,6 +53,7 @@ def test_every_neuron_is_a_dot_on_the_curve_and_the_chosen_one_is_marked(trace):
     assert sorted([*others.customdata, *chosen.customdata]) == list(range(trace.config.d_ff))
     assert "lie together" not in curve(trace, 0, 11, 5).layout.xaxis.title.text
     assert list(chosen.customdata) == [11] and chosen.marker.color == SELECTED
+    assert chosen.marker.opacity == 1 > others.marker.opacity > 0
     _, activation = ACTIVATIONS[trace.config.ffn]
     for dots in (others, chosen):
         assert_allclose(dots.x, found.pre[dots.customdata])
