@@ -1,7 +1,6 @@
 """What a person waits for, in headless Chromium on the bundled model: `python -m tests.benchmarks.browser`."""
 
 import argparse
-import shutil
 import statistics
 import time
 
@@ -9,9 +8,9 @@ from playwright.sync_api import Page, sync_playwright
 
 from explorer.views import FULL
 from tests.benchmarks.served import served
+from tests.browser.chromium import FLAGS, executable
 from tests.browser.person import LOAD_MODULES, WITH_MODULES
 
-CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 PATTERN = "#attention-pattern .plot"
 WORDS = ("Once", "upon", "a", "time", "there", "was", "a", "fox", "who", "lived", "near", "the", "lake", "and", "slept")
 
@@ -59,7 +58,7 @@ def main():
     with served() as (url, _process):
         print(f"python app.py -> first page served: {time.monotonic() - started:.1f} s")
         with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_FLAGS)
+            browser = playwright.chromium.launch(executable_path=executable(playwright), args=FLAGS)
             page = browser.new_page(viewport={"width": 1440, "height": 900})
             page.goto(f"{url}?view=attention")
             page.wait_for_selector("#attention-pattern .plot[data-draws]")

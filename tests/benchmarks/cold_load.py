@@ -6,13 +6,12 @@ screen, not with a telephone's processor or connection.
 
 import argparse
 import os
-import shutil
 import statistics
 
 from playwright.sync_api import Playwright, sync_playwright
 
-from tests.benchmarks.browser import CHROMIUM_FLAGS
 from tests.benchmarks.served import served
+from tests.browser.chromium import FLAGS, executable
 
 SCREENS = {"desktop": {"width": 1440, "height": 900}, "telephone": {"width": 390, "height": 844}}
 # page -> what its address asks for, and its first figure: of a first visit to the simple one, the tokens
@@ -44,7 +43,7 @@ def main():
 
 def visit(playwright: Playwright, url: str, figure: str, size: dict[str, int]) -> tuple[float, int, int]:
     """Milliseconds until a figure is painted; bytes and answers that had come by then."""
-    browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_FLAGS)
+    browser = playwright.chromium.launch(executable_path=executable(playwright), args=FLAGS)
     page = browser.new_page(viewport=size)
     received = []
     network = page.context.new_cdp_session(page)

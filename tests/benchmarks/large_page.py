@@ -7,7 +7,6 @@ shows it.
 
 import argparse
 import json
-import shutil
 import statistics
 import tempfile
 from pathlib import Path
@@ -17,9 +16,10 @@ from playwright.sync_api import Page, sync_playwright
 
 from explorer.state.selection import FULL_TABS
 from explorer.views import FULL
-from tests.benchmarks.browser import CHROMIUM_FLAGS, clicks, tell
+from tests.benchmarks.browser import clicks, tell
 from tests.benchmarks.large import write_tokenizer
 from tests.benchmarks.served import served
+from tests.browser.chromium import FLAGS, executable
 from tests.hugging_face import transformers
 
 LONG = 1024
@@ -105,7 +105,7 @@ def main():
         if not (folder / "tokenizer.json").exists():
             write(folder)
         with served([f"checkpoint={folder}"]) as (url, _process), sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_FLAGS)
+            browser = playwright.chromium.launch(executable_path=executable(playwright), args=FLAGS)
             page = browser.new_page(viewport={"width": 1440, "height": 900})
             look(page, url, options.rounds, 256, options.tabs)
             if not options.no_paint:

@@ -1,7 +1,6 @@
 """The app and a browser, started once; people with a page each, who fail the test where the page complains."""
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,20 +15,14 @@ from model.pretrained.saving import save_hugging_face
 from tests.hub import Hub, reach, serving
 from tests.specimens import STORIES
 
+from . import chromium
 from .checkpoints import write_checkpoints
+from .chromium import FLAGS
 from .person import Person
 
 DESK = {"width": 1440, "height": 900}
 PATIENCE = 40_000  # milliseconds until a test gives up; for busy machines, as nothing takes long where all is well
-BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")  # the first starts fastest
-ARGUMENTS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--process-per-site",  # pages share what is compiled of their scripts: half of what opening one costs
-)
+ARGUMENTS = (*FLAGS, "--process-per-site")  # pages share what is compiled of their scripts: half of what opening costs
 ABORTED = ("AbortError: signal is aborted without reason", "Unexpected error Connection errored out.")
 TELL_ERROR_TOASTS = """new MutationObserver(() => {
   for (const toast of document.querySelectorAll(".toast-body.error:not([data-told])")) {
@@ -110,11 +103,11 @@ def profile(playwright, address, tmp_path_factory) -> Iterator[BrowserContext]:
 
 
 def executable(playwright: Playwright) -> str:
-    """The system's Chromium, or Playwright's own; where there is neither the tests are skipped, which is said."""
-    installed = next(filter(None, map(shutil.which, BROWSERS)), playwright.chromium.executable_path)
-    if not Path(installed).exists():
-        pytest.skip(f"needs a browser: apt-get install {BROWSERS[0]}, or playwright install chromium")
-    return installed
+    """Where there is no browser the tests are skipped, which is said."""
+    try:
+        return chromium.executable(playwright)
+    except FileNotFoundError as missing:
+        pytest.skip(str(missing))
 
 
 @pytest.fixture
