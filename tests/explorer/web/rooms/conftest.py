@@ -12,6 +12,7 @@ import pytest
 from explorer.lessons.course.shelf import Shelf
 from explorer.state.settings import NO_LIMITS, WritingLimits
 from explorer.web.answers.lesson_answers import PICTURES
+from explorer.web.rooms import rooms
 from explorer.web.rooms.routes import RoomRoutes
 from explorer.web.shared.in_memory import InMemory
 from explorer.web.shared.opened import store_at
@@ -22,6 +23,12 @@ from ..shared.conftest import address_of, redis_server  # noqa: F401
 SHELF = Shelf(None, PICTURES)
 A_STUDENT = "0" * 32
 STATE = {"checkpoint": "tiny", "prompt": [1, 2, 3], "view": "attention", "query": 2, "lesson": "", "step": 0}
+
+
+@pytest.fixture(autouse=True)
+def reads_often(monkeypatch):
+    """Nobody here waits until others may have changed more."""
+    monkeypatch.setattr(rooms, "SOON", 0.01)
 
 
 @pytest.fixture(params=first_of(["file", "memory", "redis"]))

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import test from "node:test";
+import test, { mock } from "node:test";
 import { withoutRoom } from "../../../../explorer/web/static/history.js";
 import { changeRoom, closeRoom, end, ended, enterRoom, isTeacher, joinRoom, leaveRoom, linkOf, room } from "../../../../explorer/web/static/room.js";
 import { follow } from "../../../../explorer/web/static/room_member.js";
@@ -8,7 +8,12 @@ import { asked, CODE, kept, KEY, last, MINE, opened, standInRooms, told } from "
 import { settled } from "./stand_ins.js";
 
 standInRooms();
-const afterTimers = () => new Promise((resolve) => { setTimeout(resolve, 450); });
+mock.timers.enable({ apis: ["setTimeout", "Date"], now: Date.now() });
+async function after(milliseconds) {
+  mock.timers.tick(milliseconds);
+  await settled();
+}
+const afterTimers = () => after(450);
 
 test("students join at the front's address, whichever process the teacher's page is of", () => {
   assert.equal(linkOf(CODE, "http://here/lab/w12/?view=tokens&room=OTHER#places=x"), `http://here/lab/?room=${CODE}`);
@@ -67,7 +72,7 @@ test("who is in a room stays in it over a reload and over an answer that did not
   last("next").fail();
   await settled();
   assert.equal(room.isReached, false);
-  await new Promise((resolve) => { setTimeout(resolve, 600); });
+  await after(600);
   await told({ leads: true, lesson: "", state: null });
   assert.equal(room.isReached, true);
   last("next").answer({ detail: "There is no such room." }, 404);
