@@ -49,6 +49,7 @@ def confined(tmp_path):
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(CONFINED, "utf-8")
     (tmp_path / "tmp").mkdir()
+    (tmp_path / "tmp").chmod(0o777)  # as /tmp is for everybody
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("GRADIO_", "HF_", "SPACE_"))}
     return kept | {
         "PYTHONPATH": str(tmp_path / "site"),
@@ -59,13 +60,27 @@ def confined(tmp_path):
     }
 
 
+def as_the_images_user() -> list[str]:
+    """The beginning of a command that is run by the user of a Space and of the image, who owns nothing here and may
+    read all, as an image's files can be read."""
+    if os.getuid() != 0 or not (setpriv := shutil.which("setpriv")):
+        pytest.skip("needs to be root, with setpriv: apt-get install util-linux")
+    (user,) = (value for name, value in instructions() if name == "USER")
+    may = [f"--{which}-caps=-all,+dac_read_search" for which in ("inh", "ambient")]
+    return [setpriv, "--reuid", user, "--regid", user, "--clear-groups", *may, "--bounding-set=-all,+dac_read_search"]
+
+
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("at", [{"PORT": ""}, {"GRADIO_SERVER_PORT": ""}], ids=["PORT", "GRADIO_SERVER_PORT"])
-def test_it_serves_where_it_may_write_nothing_and_reaches_nobody(confined, at):
-    port = str(free_port())
-    environment = confined | dict.fromkeys(at, port) | {"SPACE_ID": "somebody/explorer", "GRADIO_ROOT_PATH": "/below"}
+@pytest.mark.parametrize(
+    ("port_is_in", "starting"),
+    [("PORT", list), ("GRADIO_SERVER_PORT", list), ("PORT", as_the_images_user)],
+    ids=["PORT", "GRADIO_SERVER_PORT", "as the image's user"],
+)
+def test_it_serves_where_it_may_write_nothing_and_reaches_nobody(confined, port_is_in, starting):
+    port, command = str(free_port()), [*starting(), sys.executable, "app.py"]
+    environment = confined | {port_is_in: port, "SPACE_ID": "somebody/explorer", "GRADIO_ROOT_PATH": "/below"}
     environment["GRADIO_SERVER_NAME"] = "0.0.0.0"
-    server = subprocess.Popen([sys.executable, "app.py"], cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
+    server = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
     try:
         address, end = f"http://127.0.0.1:{port}/", time.monotonic() + 120
         while True:
@@ -92,6 +107,16 @@ def test_it_serves_where_it_may_write_nothing_and_reaches_nobody(confined, at):
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait(timeout=60)
+
+
+def test_the_images_user_may_read_all_and_write_nothing_here():
+    command = [*as_the_images_user(), sys.executable, "-c"]
+
+    def status(python: str) -> str:
+        return subprocess.run([*command, python], capture_output=True, text=True, cwd=ROOT).stderr
+
+    assert status("import os; open('app.py'); assert os.getuid() == 1000") == ""
+    assert "Permission denied" in status("open('new', 'w')")
 
 
 def test_what_confines_it_does(confined, tmp_path):
