@@ -13,6 +13,11 @@ NOTE_WHETHER_SEEN = """new MutationObserver(() => {
   window.seenAtFirst ??= document.querySelector("#columns")?.checkVisibility({ visibilityProperty: true });
 }).observe(document, { childList: true, subtree: true })"""
 
+NOTE_FRAMES = """{
+  const ask = window.requestAnimationFrame.bind(window);
+  window.requestAnimationFrame = (act) => { window.askedAt = performance.now(); return ask(act); };
+}"""
+
 
 @pytest.mark.parametrize(
     "seen",
@@ -64,3 +69,11 @@ def test_the_page_is_seen_once_it_is_put_together_and_does_not_jump_then(newcome
     held[0].continue_()
     expect(guess.locator(".see")).to_be_visible()
     assert guess.bounding_box() == pytest.approx(before, abs=2)
+
+
+def test_a_page_at_rest_asks_for_no_frames(newcomer):
+    """Each would keep a processor awake, as long as the page is open."""
+    person = newcomer()
+    person.page.add_init_script(NOTE_FRAMES)
+    person.open()
+    person.page.wait_for_function("performance.now() - window.askedAt > 400", polling=100)
