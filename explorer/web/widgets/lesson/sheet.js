@@ -23,6 +23,7 @@ export async function openSheet(name, steps) {
   const close = () => {
     closing.abort();
     sheet.remove();
+    document.body.classList.remove("with-sheet");
     focused?.focus();
   };
   const paper = make("main", { className: "paper" }), answers = make("section", { className: "answers" }, make("h2", {}, _("Answers")));
@@ -30,6 +31,7 @@ export async function openSheet(name, steps) {
   sheet.append(make("div", { className: "bar" }, print, button(_("Close"), close), told), paper);
   document.addEventListener("keydown", ({ key }) => { if (key === "Escape") close(); }, { signal: closing.signal });
   document.body.append(sheet);
+  document.body.classList.add("with-sheet");
   find(sheet, ".bar button:not([disabled])").focus();
   for (let place = 1; place <= steps; place++) {
     told.textContent = _("step {step} of {steps}", { step: place, steps });
