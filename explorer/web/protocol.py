@@ -17,6 +17,7 @@ LESSON = "lesson"
 WHY, STAND_INS = "why-token", "stand-ins"
 RUNS, SERIES, STRIP_B = "runs", "series", "strip-b"
 NEXT_TOKEN, NEXT_TOKEN_WORDS = "next-token", "next-token-words"
+TAB = "tab"  # all of one
 # What a tab has besides its pictures.
 WORDS, FORMULA, CHOOSERS, WHAT_IFS = "words", "formula", "choosers", "what-ifs"
 LISTS, WRITTEN = "lists", "written"
@@ -45,6 +46,7 @@ def for_script() -> dict[str, Any]:
         "SERIES": SERIES,
         "SIMPLE_TABS": SIMPLE_TABS,
         "STAND_INS": STAND_INS,
+        "TAB": TAB,
         "WHAT_IFS": WHAT_IFS,
         "WHY": WHY,
     }

@@ -31,6 +31,7 @@ from explorer.web.protocol import (
     STAND_INS,
     STRIP,
     STRIP_B,
+    TAB,
     WALK,
     WALKS,
     WHAT_IFS,
@@ -163,7 +164,7 @@ class Layout:
     def place_views(self, views: Sequence[View], elem_id: str) -> gr.Tabs:
         with gr.Tabs(elem_id=elem_id) as tabs:
             for view in views:
-                with gr.Tab(look_up(view.title), id=view.name) as self.tab[view.name]:
+                with gr.Tab(look_up(view.title), id=view.name, elem_id=in_tab(view.name, TAB)) as self.tab[view.name]:
                     Words(look_up(view.words), elem_id=in_tab(view.name, WORDS))
                     if view.name == "patching":
                         PromptPairs(PROMPT_PAIRS, elem_id="prompt-pairs")

@@ -11,5 +11,6 @@ export const PROBLEM: string;
 export const SERIES: string;
 export const SIMPLE_TABS: string[];
 export const STAND_INS: string;
+export const TAB: string;
 export const WHAT_IFS: string;
 export const WHY: string;

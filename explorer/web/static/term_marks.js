@@ -24,7 +24,8 @@ const WITH_LINES = `${PICTURES}, #compare, #why-token .clauses, #stand-ins .clau
  * @param {(text: string) => Found[]} findTerms
  */
 export function markAll(findTerms) {
-  const said = saidByArea();
+  const said = saidByArea(), parts = shownParts(document.body);
+  const seen = (places) => parts.flatMap((part) => [...(part.matches(places) ? [part] : []), ...findAll(part, places)]).filter((place) => place.offsetWidth);
   for (const place of seen(SENTENCES)) mark(place, findTerms, said(place));
   for (const places of [LABELS, HEADINGS, BUTTONS]) {
     const there = saidByArea();
@@ -44,7 +45,21 @@ function saidByArea() {
   };
 }
 
-const seen = (places) => findAll(document, places).filter((place) => place.offsetWidth);
+/**
+ * All of the page but tabs that are hidden, in its order: most elements are in those.
+ * @param {Element} box
+ * @returns {Element[]}
+ */
+function shownParts(box) {
+  const hidden = new Set([...box.getElementsByClassName("tabitem")].filter((tab) => !(/** @type {HTMLElement} */ (tab).offsetWidth)));
+  const around = new Set();
+  for (const tab of hidden) for (let at = tab.parentElement; at; at = at.parentElement) around.add(at);
+  const parts = (/** @type {Element} */ part) => {
+    if (around.has(part)) return [...part.children].flatMap(parts);
+    return hidden.has(part) ? [] : [part];
+  };
+  return parts(box);
+}
 
 function mark(place, findTerms, said, isStop = !place.matches(`${HEADINGS}, ${BUTTONS}`)) {
   const kept = findAll(place, ".term");

@@ -32,10 +32,7 @@ export function standInPage(...blocks) {
     createElement: () => new StandIn(),
     getElementById: (id) => blocks.find((block) => block.id === id) ?? null,
     querySelector: () => null,
-    querySelectorAll: (selector) =>
-      selector === "[data-old-since]"
-        ? blocks.filter(({ dataset }) => "oldSince" in dataset)
-        : blocks.filter(({ id }) => selector.split(/,\s*/).includes(`#${id}`)),
+    querySelectorAll: (selector) => blocks.filter(({ id }) => selector.split(/,\s*/).includes(`#${id}`)),
   };
 }
 
