@@ -89,3 +89,14 @@ def test_a_closed_page_ends_its_generation(newcomer, monkeypatch):
         if len(drawn) == before:
             break
     assert len(drawn) == before < LONG["max_new_tokens"]
+
+
+@pytest.mark.exhaustive
+def test_a_reload_keeps_all_that_was_written_until_then(newcomer):
+    person = newcomer().open(**LONG)
+    person.page.get_by_role("button", name="Generate", exact=True).click()
+    person.wait_until("page.state.generated.length > 15")
+    written = person.evaluate("location.reload(), page.state.generated")
+    person.wait_until("page.state.generated")
+    expect(person.at_rest().chips.and_(person.page.locator(".generated")).nth(0)).to_be_attached()
+    assert person.state["generated"][: len(written)] == written

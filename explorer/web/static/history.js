@@ -64,6 +64,9 @@ export function writeAddress() {
   if (seen) history.replaceState(...step());
 }
 
+/** The query of the address as it will be soon, or "" where it is so already. */
+export const queryToCome = () => (timer && seen ? addressOf(seen, location.href).search : "");
+
 /** @returns {[State, string, URL]} */
 const step = () => [{ run, own, state: seen }, "", addressOf(seen, location.href)];
 
@@ -71,8 +74,7 @@ const step = () => [{ run, own, state: seen }, "", addressOf(seen, location.href
 export function followInHistory(state) {
   const before = seen;
   if (!before || (before.view === state.view && !isOtherRun(before, state))) {
-    clearTimeout(timer);
-    timer = setTimeout(writeAddress, SOON_MS);
+    timer ??= setTimeout(writeAddress, SOON_MS); // also while tokens come without a pause
     seen = state;
     return;
   }

@@ -1,10 +1,11 @@
 // @ts-check
-// What outlives a reload: that writing was interrupted, and what was typed and not run yet.
+// What outlives a reload: that writing was interrupted, what was typed and not run yet, and what the address has not yet.
 import { announce } from "./banner.js";
 import { isLost, onReturn } from "./connection.js";
+import { queryToCome } from "./history.js";
 import { _ } from "./language.js";
 
-const TYPED = "explorer:typed", INTERRUPTED = "explorer:interrupted"; // their places in the tab's storage
+const TYPED = "explorer:typed", INTERRUPTED = "explorer:interrupted", QUERY = "explorer:query"; // their places in the tab's storage
 let isWriting = false, isReloaded = false;
 
 const tellBrokenOff = () => announce(_("Writing was interrupted: press Generate to go on."));
@@ -15,8 +16,14 @@ export function watchReloads() {
   isReloaded = /** @type {PerformanceNavigationTiming} */ (opened)?.type === "reload";
   if (isReloaded && sessionStorage.getItem(INTERRUPTED)) tellBrokenOff();
   sessionStorage.removeItem(INTERRUPTED);
+  const query = isReloaded && sessionStorage.getItem(QUERY);
+  if (query) history.replaceState(history.state, "", location.pathname + query + location.hash);
+  sessionStorage.removeItem(QUERY);
   onReturn(() => { if (isWriting) tellBrokenOff(); });
-  window.addEventListener("pagehide", () => { if (isWriting) sessionStorage.setItem(INTERRUPTED, "true"); });
+  window.addEventListener("pagehide", () => {
+    if (isWriting) sessionStorage.setItem(INTERRUPTED, "true");
+    if (queryToCome()) sessionStorage.setItem(QUERY, queryToCome());
+  });
   document.addEventListener("input", ({ target }) => {
     const box = /** @type {HTMLTextAreaElement} */ (target);
     if (box.closest("#prompt")) sessionStorage.setItem(TYPED, box.value);
