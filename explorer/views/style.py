@@ -106,7 +106,7 @@ def template(theme: Theme) -> dict[str, Any]:
             "margin": {"l": 8, "r": 8, "t": 36, "b": 8},
             "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.0, "xanchor": "right", "x": 1.0},
             "xaxis": axis,
-            "yaxis": axis,
+            "yaxis": axis | {"ticklabeloverflow": "allow"},  # they have room; plotly need not measure each to know
             "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": theme.faint, "activecolor": theme.text},
             "dragmode": False,
         },

@@ -65,6 +65,7 @@ def strongest(trace: Trace, layer: int, chosen: int, query: int) -> go.Figure:
             "ticktext": [str(n) for n in shown],
             "tickfont": {"family": MONO, "size": 11},
             "tickangle": -45,
+            "ticklabeloverflow": "allow",  # each is below its bars
             "showgrid": False,
         },
         yaxis={"title": {"text": _("value")}},
