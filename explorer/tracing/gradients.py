@@ -17,6 +17,7 @@ from model.transformer_lm import TransformerLM
 
 STEPS = 50  # of the path from the baseline to the embeddings
 TIMES = 3  # as much as a pass takes one with gradients
+MOST_NUMBERS = 1 << 22  # of the table of embeddings, read at a time
 
 
 def slopes(
@@ -52,7 +53,9 @@ def mean_embedding(lm: TransformerLM, x: Tensor, length: int) -> Tensor:
     """(T, D) at `embed`, of tokens that say nothing: the mean of all the vocabulary's embeddings, where the model adds
     positions with those of the tokens."""
     table = weight_of(lm, "token_embedding.weight")
-    mean = table.mean(0, dtype=torch.float32).to(x.device) * lm.config.embedding_scale
+    parts = table.split(max(1, MOST_NUMBERS // table.shape[1]))  # of 16 bits, PyTorch copies what it sums to 32
+    mean = sum(part.sum(0, dtype=torch.float32) for part in parts) / len(table)
+    mean = mean.to(x.device) * lm.config.embedding_scale
     rows = mean.expand(length, -1)
     if "position_embed" not in lm.taps:
         return rows.to(x.dtype)

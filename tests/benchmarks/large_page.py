@@ -23,7 +23,9 @@ from tests.browser.chromium import FLAGS, executable
 from tests.hugging_face import transformers
 
 LONG = 1024
-TABS = FULL_TABS[: FULL_TABS.index("experiments")]  # those that show one run
+TABS = *FULL_TABS[: FULL_TABS.index("experiments")], "directions"  # those that show one run as it is
+# True once the model was compared with the other implementation, which takes both cores until then.
+COMPARED = "() => /agrees|differs/.test(document.querySelector('#open-model')?.textContent)"
 # Notes when the bytes of the first answer with the pattern are there, before they are read as JSON.
 FIRST_BYTES = """() => {
   const fetched = window.fetch;
@@ -56,6 +58,11 @@ def write(folder: Path):
     config = transformers.GPT2Config(bos_token_id=None, eos_token_id=None)
     transformers.GPT2LMHeadModel(config).save_pretrained(folder)
     write_tokenizer(folder)
+
+
+def wait_until_compared(page: Page, url: str):
+    page.goto(f"{url}?view=tokens")
+    page.wait_for_function(COMPARED, timeout=120000)
 
 
 def look(page: Page, url: str, rounds: int, num_tokens: int, tabs: list[str]):
@@ -107,6 +114,7 @@ def main():
         with served([f"checkpoint={folder}"]) as (url, _process), sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=executable(playwright), args=FLAGS)
             page = browser.new_page(viewport={"width": 1440, "height": 900})
+            wait_until_compared(page, url)
             look(page, url, options.rounds, 256, options.tabs)
             if not options.no_paint:
                 paint(page, url, options.rounds)

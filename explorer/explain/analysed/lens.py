@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from explorer.analysis.kept import kept_by_trace
 from explorer.analysis.lens import LENSES, depths, ranks, readings, streams, tracked
 from explorer.analysis.rounding import Check
 from explorer.analysis.unembedding import unembed
@@ -112,6 +113,7 @@ def read_at(trace: Trace, depth: int, position: int) -> tuple[np.ndarray, list[I
     return shared(trace, "final_norm", x, position) + put_in(trace, "final_norm", position), inputs
 
 
+@kept_by_trace
 def last_depth(trace: Trace, position: int) -> Check:
     """What the lens reads at the last depth, as the model does in the end, held against the captured logits."""
     read = unembed(trace, streams(trace, slice(position, position + 1))[-1])

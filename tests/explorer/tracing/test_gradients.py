@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
+from torch.profiler import ProfilerActivity, profile
 
 from explorer.state.interventions import Edit, parse_edits
+from explorer.tracing import gradients
 from explorer.tracing.capture import capture
 from explorer.tracing.gradients import slopes, token_contributions, units_of
 from explorer.tracing.jobs import finished
@@ -72,6 +74,17 @@ def test_the_baseline_is_the_mean_embedding_at_its_position(lms, style):
     trace = capture(lm, IDS)
     added = trace["position_embed"][: POSITION + 1] if "position_embed" in trace else 0
     assert_allclose(baseline, np.broadcast_to(mean + added, baseline.shape), atol=1e-5)
+
+
+def test_the_mean_embedding_of_16_bits_takes_no_copy_of_the_table(tiny_lm, monkeypatch):
+    lm = deepcopy(tiny_lm).to(torch.bfloat16)
+    table = lm.token_embedding.weight
+    monkeypatch.setattr(gradients, "MOST_NUMBERS", table.numel() // 8)
+    x = torch.zeros(1, 4, lm.config.d_model, dtype=torch.bfloat16)
+    with torch.inference_mode(), profile(activities=[ProfilerActivity.CPU], profile_memory=True) as work:
+        mean = gradients.mean_embedding(lm, x, 4)
+    assert_allclose(mean[0].double(), table.detach().double().mean(0), rtol=2**-8, atol=1e-6)
+    assert max(event.cpu_memory_usage for event in work.events()) <= table.numel() * 4 / 2
 
 
 @pytest.mark.parametrize("edits", ["", KINDS_EDITS.format(other="none")])

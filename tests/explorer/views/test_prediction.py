@@ -8,6 +8,8 @@ from explorer.analysis.attribution import attribution
 from explorer.analysis.lens import LENSES, readings, tracked
 from explorer.analysis.next_token import next_token, ranking
 from explorer.analysis.rollout import rollout
+from explorer.analysis.unembedding import unembed
+from explorer.explain.analysed import lens as of_lens
 from explorer.explain.notation import number
 from explorer.state.interventions import Edit
 from explorer.state.selection import Selection
@@ -82,6 +84,17 @@ def test_the_path_is_a_column_of_the_lens(trace):
     ]
     assert set(alike.y) == {1 / 300}
     assert len(path(trace, QUERY, TOKEN).data) == 2
+
+
+def test_lens_and_path_are_held_against_the_captured_logits_once(rope_trace, monkeypatch):
+    trace, worked_out = replace(rope_trace), []
+    monkeypatch.setattr(of_lens, "unembed", lambda *args: worked_out.append(args) or unembed(*args))
+    marks = {
+        panel.mark(trace, Selection(query=QUERY)) for panel in prediction.VIEW.panels if panel.name in ("lens", "path")
+    }
+    assert len(marks) == len(worked_out) == 1
+    prediction.mark_of_lens(trace, Selection(query=QUERY - 1))
+    assert len(worked_out) == 2
 
 
 def test_the_bars_are_all_parts_and_add_up_to_the_logit(trace):
