@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.state.interventions import Intervention
+from explorer.tracing.jobs import IN_A_CLICK
 from explorer.tracing.trace import Trace
 
 
@@ -25,20 +26,24 @@ class Ablation:
     error: float
 
 
-def ablation(trace: Trace, position: int, token_id: int, edits: tuple[Intervention, ...] = ()) -> Ablation:
+def ablation(
+    trace: Trace, position: int, token_id: int, edits: tuple[Intervention, ...] = (), waited_for: float = IN_A_CLICK
+) -> Ablation:
     """Of the probability p of a token after a position.
 
-    The first time it is asked this runs the model, L passes of a batch of H + 3.
+    The first time it is asked this runs the model's layers again, H + 3 times from each on.
 
     Args:
         edits: that hold in all these runs, and not in the one that they are compared with; `error` is then what they
             change alone.
+        waited_for: of at most so many products an answer of the page waits for.
 
     Raises:
         ValueError: the trace knows no model to run again.
+        NotYet: it takes longer than that, is asked for in an answer of the page, and not there.
     """
     before = log_probability(trace, position, token_id)
-    changes = trace.ablate(position, token_id, edits) / np.log(2) - before  # (L, H + 3)
+    changes = trace.ablate(position, token_id, edits, waited_for) / np.log(2) - before  # (L, H + 3)
     return Ablation(before, changes[:, :-3], changes[:, -3:-1], float(np.abs(changes[:, -1]).max()))
 
 

@@ -89,7 +89,7 @@ def why(trace: Trace, position: int, target: int = 1) -> Why:
     token_id, rival_id = int(order[target - 1]), int(order[0 if target > 1 else 1])
     added = attribution(trace, position, token_id, rival_id)
     raised = raises(added)
-    alone = ablation(trace, position, token_id)
+    alone = ablation(trace, position, token_id, waited_for=np.inf)  # somebody pressed a button
     lost = costs(alone.heads, alone.sublayers)  # (L, H + 1)
     parts = parts_of(trace.config)
 
@@ -109,7 +109,7 @@ def why(trace: Trace, position: int, target: int = 1) -> Why:
         together = cost if cost - sum(each.costs for each in reasons) >= DECISIVE else None
     partner = None
     if reasons:
-        also = ablation(trace, position, token_id, (reasons[0].part.silenced,))
+        also = ablation(trace, position, token_id, (reasons[0].part.silenced,), waited_for=np.inf)
         both = costs(also.heads, also.sublayers)
         more = both - lost - reasons[0].costs  # than the two cost one by one
         more.flat[parts.index(reasons[0].part)] = -np.inf

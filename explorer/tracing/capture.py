@@ -11,7 +11,7 @@ import torch
 
 from explorer.architecture.stream import block_output
 from explorer.state.interventions import Intervention
-from explorer.tracing.ablation import ablate
+from explorer.tracing.ablation import ablate, num_runs, products_of
 from explorer.tracing.arrays import as_array
 from explorer.tracing.donation import ready, taken_by
 from explorer.tracing.going_on import write
@@ -152,7 +152,16 @@ def kept_taps(lm: TransformerLM, num_tokens: int, most_bytes: float) -> dict[str
 def offered(lm: TransformerLM) -> Offer:
     patching = ASKED | {"changed": changed}
     again = run_again, logits_again
-    return Offer(StoredWeights(lm), ablate, outcome, token_contributions_of, mean_stream, write, *again, patching)
+    return Offer(StoredWeights(lm), ablation_of, outcome, token_contributions_of, mean_stream, write, *again, patching)
+
+
+def ablation_of(
+    lm: TransformerLM, token_ids: Sequence[int], edits: Sequence[Intervention], position: int, token_id: int
+) -> Job:
+    """See `explorer.tracing.ablation.ablate`."""
+    asked = tuple(token_ids), tuple(edits), position, token_id
+    question = "ablation", offer(lm, offered), *asked
+    return Job(question, lambda: ablate(lm, *asked), num_runs(lm), products_of(lm, position + 1))
 
 
 def token_contributions_of(

@@ -61,14 +61,20 @@ class NotYet(Exception):
         self.job = job
 
 
-def worked_out(job: Job) -> Any:
+IN_A_CLICK = 5e10  # products: some tenths of a second
+
+
+def worked_out(job: Job, waited_for: float = 0) -> Any:
     """The job's result, kept or else computed now.
 
+    Args:
+        waited_for: of at most so many products an answer of the page waits for, too; inf for any.
+
     Raises:
-        NotYet: it is asked for in an answer of the page, and not there.
+        NotYet: it is asked for in an answer of the page that does not wait for it, and not there.
     """
     kept = RESULTS.peek(job.question)
-    if kept is None and is_answering():
+    if kept is None and is_answering() and not 0 < job.products <= waited_for:
         is_now_incomplete()
         raise NotYet(job)
     return RESULTS.get(job.question, lambda: finished(job.pieces()))

@@ -16,7 +16,7 @@ from explorer.tracing.jobs import Job
 from explorer.tracing.matrices import Matrix
 from explorer.tracing.training import Training
 
-MOST_KEPT = 512  # ablations, and outcomes, of all models together; each is at most a number a part of the model
+MOST_KEPT = 512  # outcomes, of all models together
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Offer:
 
     Attributes:
         weights: name -> weight, not to be written to (see `explorer.tracing.matrices`).
-        ablate: (model, token ids, edits, position, token id) -> how probable the token is without each part (see
-            `explorer.tracing.ablation`).
+        ablate: (model, token ids, edits, position, token id) -> the job that finds how probable the token is without
+            each part (see `explorer.tracing.ablation`).
         outcome: (model, token ids, edits, position, token id) -> its logit and ln p (see `explorer.tracing.outcome`).
         token_contributions: (model, token ids, edits, position, token id, rival id or None) -> the job that finds what
             each token contributes (see `explorer.tracing.gradients`).
@@ -44,7 +44,7 @@ class Offer:
     """
 
     weights: Mapping[str, Matrix]
-    ablate: Callable[..., np.ndarray]
+    ablate: Callable[..., Job]
     outcome: Callable[..., np.ndarray]
     token_contributions: Callable[..., Job]
     mean_stream: Callable[..., np.ndarray]
@@ -137,21 +137,10 @@ def asked(identity: Hashable, needs: str = "") -> tuple[Any, Offer]:
 
 
 @lru_cache(MOST_KEPT)
-def ablated(
-    identity: Hashable, token_ids: tuple[int, ...], edits: tuple[Intervention, ...], position: int, token_id: int
-) -> np.ndarray:
-    """What `explorer.tracing.ablation.ablate` finds, once a question; ReferenceError where the model is gone."""
-    lm, offered = asked(identity)
-    found = offered.ablate(lm, token_ids, edits, position, token_id)
-    found.flags.writeable = False
-    return found
-
-
-@lru_cache(MOST_KEPT)
 def outcome_of(
     identity: Hashable, token_ids: tuple[int, ...], edits: tuple[Intervention, ...], position: int, token_id: int
 ) -> np.ndarray:
-    """What `explorer.tracing.outcome.outcome` finds, likewise."""
+    """What `explorer.tracing.outcome.outcome` finds, once a question; ReferenceError where the model is gone."""
     lm, offered = asked(identity)
     found = offered.outcome(lm, token_ids, edits, position, token_id)
     found.flags.writeable = False

@@ -8,9 +8,9 @@ import numpy as np
 from explorer.state.interventions import Intervention, Prompts, Recipe
 from explorer.state.settings import GenerationSettings
 from explorer.tracing.directions import direction
-from explorer.tracing.jobs import worked_out
+from explorer.tracing.jobs import IN_A_CLICK, worked_out
 from explorer.tracing.matrices import Matrix
-from explorer.tracing.models import ablated, asked, outcome_of
+from explorer.tracing.models import asked, outcome_of
 from explorer.tracing.training import Training
 from model.config import ModelConfig
 
@@ -25,19 +25,24 @@ class OfItsModel:
     model: Hashable
     training: Training | None
 
-    def ablate(self, position: int, token_id: int, edits: tuple[Intervention, ...] = ()) -> np.ndarray:
+    def ablate(
+        self, position: int, token_id: int, edits: tuple[Intervention, ...] = (), waited_for: float = IN_A_CLICK
+    ) -> np.ndarray:
         """How probable a token is after a position without each part of the model in turn (see `tracing.ablation`).
 
         Args:
             edits: that all these runs follow besides the trace's own.
+            waited_for: of at most so many products an answer of the page waits for.
 
         Raises:
             ValueError: no model ran.
             ReferenceError: it is gone.
+            NotYet: it takes longer than that, is asked for in an answer of the page, and not there.
         """
         if self.model is None:
             raise ValueError("an ablation runs the model again, and this trace knows none: make it with capture()")
-        return ablated(self.model, self.token_ids, (*self.edits, *edits), position, token_id)
+        lm, offered = asked(self.model)
+        return worked_out(offered.ablate(lm, self.token_ids, (*self.edits, *edits), position, token_id), waited_for)
 
     def outcome(
         self,

@@ -119,7 +119,7 @@ def test_it_writes_the_same(both):
 def test_gradients_ablations_and_patches_are_the_same(both):
     other = [*IDS[:3], 5, *IDS[4:]]
     for ask in (
-        lambda lm: ablate(lm, IDS, (), 5, 3),
+        lambda lm: finished(ablate(lm, IDS, (), 5, 3)),
         lambda lm: finished(token_contributions(lm, IDS, (), 5, 3))["mean_slope"],
         lambda lm: finished(token_contributions(lm, IDS, (), 5, 3))["baseline"],
         lambda lm: activation_patching(lm, IDS, other, 3, 8, part="attn.z"),

@@ -59,7 +59,7 @@ def without(trace: Trace, query: int, token_id: int, part: int, layer: int) -> D
         told,
         drawn,
         working,
-        Source("explorer/analysis/ablation.py", "changes = trace.ablate(position, token_id, edits)"),
+        Source("explorer/analysis/ablation.py", "changes = trace.ablate(position, token_id, edits, waited_for)"),
     )
 
 

@@ -7,6 +7,7 @@ from explorer.language import _, look_up
 from explorer.state.selection import Selection
 from explorer.state.settings import GenerationSettings
 from explorer.tracing.comparison import Comparison
+from explorer.tracing.jobs import NotYet
 from explorer.tracing.trace import Trace
 
 
@@ -44,4 +45,8 @@ class Entry:
         return self.forms[0]
 
     def told(self, look: Look) -> str:
-        return _("{meaning}. {here}", meaning=look_up(self.meaning), here=self.here(look))
+        try:
+            here = self.here(look)
+        except NotYet:  # its picture has the button
+            here = ""
+        return _("{meaning}. {here}", meaning=look_up(self.meaning), here=here).rstrip()

@@ -6,8 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from explorer.tracing.ablation import last_position
-from explorer.tracing.hooks import hooked
+from explorer.tracing.hooks import hooked, last_position
 from explorer.tracing.jobs import finished
 from explorer.tracing.patching.contrast import METRICS, Contrast
 from explorer.tracing.patching.parts import check_part, taps_of

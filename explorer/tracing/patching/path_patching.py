@@ -9,8 +9,7 @@ from torch import Tensor
 
 from explorer.language import _
 from explorer.state.errors import UserError
-from explorer.tracing.ablation import last_position
-from explorer.tracing.hooks import hooked
+from explorer.tracing.hooks import hooked, last_position
 from explorer.tracing.jobs import finished
 from explorer.tracing.patching.contrast import METRICS, Contrast
 from explorer.tracing.patching.parts import taps_of

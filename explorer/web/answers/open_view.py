@@ -94,6 +94,8 @@ class OpenView:
             found = [self.view.formula(*look) if self.applies_to(look[0]) else "" for look in self.told]
         except ModelGone as gone:
             return lacking(gone)
+        except NotYet:  # the picture that it is of has the button
+            return ""
         return of_each(found)
 
     def written(self, settings: GenerationSettings) -> str:

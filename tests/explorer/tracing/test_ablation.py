@@ -7,8 +7,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer.state.interventions import Edit, Intervention, parse_edits
-from explorer.tracing.ablation import ablate
+from explorer.tracing.ablation import ablate, num_runs
 from explorer.tracing.capture import capture
+from explorer.tracing.jobs import NotYet, finished
+from explorer.tracing.work import Work
 
 IDS, POSITION, TOKEN = tuple(range(40, 52)), 7, 33
 
@@ -33,7 +35,7 @@ CHANGED = [
 @pytest.mark.parametrize("text", CHANGED)
 def test_each_part_alone_is_silenced_in_its_run(lms, style, text):
     lm, edits = lms[style], parse_edits(text)
-    found = ablate(lm, IDS, edits, POSITION, TOKEN)
+    found = finished(ablate(lm, IDS, edits, POSITION, TOKEN))
     expected = [
         [log_probability(lm, edits + more) for more in silenced(lm.config, layer)]
         for layer in range(lm.config.num_layers)
@@ -45,21 +47,47 @@ def test_each_part_alone_is_silenced_in_its_run(lms, style, text):
 @pytest.mark.parametrize("position", [0, 11])
 def test_the_first_and_the_last_position_have_one_too(lms, style, position):
     lm = lms[style]
-    found = ablate(lm, IDS, (), position, TOKEN)
+    found = finished(ablate(lm, IDS, (), position, TOKEN))
     logits = capture(lm, IDS)["logits"][position].astype(np.float64)
     assert found.shape == (lm.config.num_layers, lm.config.num_heads + 3)
     assert_allclose(found[:, -1], logits[TOKEN] - np.log(np.exp(logits).sum()), atol=1e-4)
 
 
 def test_the_model_is_left_as_it_was(lms, style):
-    ablate(lms[style], IDS, parse_edits("embed*scale*2"), POSITION, TOKEN)
+    pieces = ablate(lms[style], IDS, parse_edits("embed*scale*2"), POSITION, TOKEN)
+    for _done in pieces:
+        assert not any(module._forward_hooks for module in lms[style].modules())
     assert not any(module._forward_hooks for module in lms[style].modules())
+
+
+def one_piece():
+    yield 1
+    return np.zeros((2, 7))
+
+
+def test_in_pieces_it_is_the_same(lms, style, monkeypatch):
+    whole = finished(ablate(lms[style], IDS, (), POSITION, TOKEN))
+    monkeypatch.setattr("explorer.tracing.ablation.tokens_at_once", lambda config: 1)
+    done, pieces = [], ablate(lms[style], IDS, (), POSITION, TOKEN)
+    assert_allclose(finished(pieces, done.append), whole, atol=1e-5)
+    assert done == list(range(1, num_runs(lms[style]) + 1))
+
+
+def test_an_answer_waits_for_a_small_models_alone(tiny_lm, monkeypatch):
+    trace = capture(tiny_lm, IDS)
+    with Work(most_tokens=10**6, most_seconds=100).counted():
+        assert np.isfinite(trace.ablate(POSITION, 8)).all()
+        with pytest.raises(NotYet) as not_yet:
+            trace.ablate(POSITION, 9, waited_for=1)
+        assert not_yet.value.job.units == num_runs(tiny_lm)
+        assert np.isfinite(trace.ablate(POSITION, 9, waited_for=np.inf)).all()
+        assert np.isfinite(trace.ablate(POSITION, 9, waited_for=1)).all()  # it is kept
 
 
 def test_a_trace_asks_the_model_once(tiny_lm, monkeypatch):
     calls = []
     module = import_module("explorer.tracing.capture")  # by the name in the package goes the function
-    monkeypatch.setattr(module, "ablate", lambda *args: calls.append(args) or np.zeros((2, 7)))
+    monkeypatch.setattr(module, "ablate", lambda *args: calls.append(args) or one_piece())
     trace = capture(tiny_lm, IDS)
     assert calls == []
     for token_id in (TOKEN, TOKEN, 5):
