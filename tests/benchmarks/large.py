@@ -1,8 +1,8 @@
 """A model as large as Llama 3.2 1B, in bfloat16: `python -m tests.benchmarks.large`, on Linux, by hand.
 
 Random weights are written to a temporary folder (2.5 GB); then a process of its own opens them as the app does, gives
-the page's first answer about a run, checks the first picture, and then draws every one. Its memory is the most that was
-resident at once, mapped files included.
+the page's first answer about a run, checks the first picture, and then draws every one; of those that wait for a button
+it works out one piece. Its memory is the most that was resident at once, mapped files included.
 """
 
 import argparse
@@ -87,8 +87,10 @@ def resident() -> float:
 def look(folder: str, num_tokens: int):
     """In a process of its own: opens, captures, draws; says what each took, and the memory until then."""
     from explorer.state.selection import Selection
+    from explorer.tracing.jobs import NotYet
     from explorer.tracing.library import Library, bytes_of
     from explorer.tracing.runs import Runs
+    from explorer.tracing.work import Work
     from explorer.views import VIEWS
     from explorer.views.view import Panel
     from explorer.web.answers.endpoints import Endpoints
@@ -130,7 +132,11 @@ def look(folder: str, num_tokens: int):
         if not panel.applies_to(trace) or panel.compares or panel.kind == "html":
             return False
         selection = Selection(query=num_tokens - 1, layer=3, head=2).within(trace)
-        panel.draw(trace, selection)
+        try:
+            with Work(sys.maxsize, sys.float_info.max).counted():
+                panel.draw(trace, selection)
+        except NotYet as waiting:
+            next(waiting.job.pieces())
         return True
 
     views = [view for view in VIEWS if view.applies_to(trace) and view.name not in ("patching", "training")]
