@@ -9,5 +9,5 @@ def as_array(tensor: torch.Tensor) -> np.ndarray:
     if tensor.dtype != torch.float32 or not tensor.is_cpu:
         tensor = tensor.float().cpu()
     array = tensor.numpy()
-    array.flags.writeable = False
+    array.setflags(write=False)
     return array

@@ -1,7 +1,7 @@
 """Interventions in a model's passes: hooks that put other values in place of those computed."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TypeVar
 
 from explorer.state.errors import UserError
@@ -54,7 +54,7 @@ def edited(lm: TransformerLM, edits: Sequence[Intervention]) -> Iterator[None]:
         UserError: the model has not what an edit changes; in a pass, learned positions end before those asked for, a
             mean is over more tokens than there are, or a query has nothing left to look at.
     """
-    with Edited(lm, edits).passing():
+    with Edited(lm, edits).passing() if edits else nullcontext():
         yield
 
 

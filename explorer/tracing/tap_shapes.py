@@ -22,6 +22,7 @@ def tap_shapes(config: ModelConfig, num_tokens: int) -> dict[str, tuple[int, ...
     return {name: _shape(config, name, num_tokens) for name in _names(config)}
 
 
+@lru_cache(1024)
 def trace_bytes(config: ModelConfig, num_tokens: int) -> int:
     """What a trace with every value takes at most; where one value is another as it stands, they share memory."""
     return BYTES_A_NUMBER * sum(map(math.prod, tap_shapes(config, num_tokens).values()))

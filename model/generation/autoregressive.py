@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from model.generation.decoder import IncrementalDecoder
-from model.generation.sampling import draw, luck, sampling_distribution
+from model.generation.sampling import luck, sampling_stages
 from model.generation.stop_strings import StopStrings
 from model.generation.window import window_start
 from model.kv_cache import KVCache
@@ -84,12 +84,12 @@ def generate(
     next_logits = CachedLogits(lm) if use_cache else UncachedLogits(lm)
     for _ in range(max_new_tokens):
         seen = ids[window_start(len(ids), lm.config.context_length) :]
-        probabilities = sampling_distribution(next_logits(ids), temperature, top_k, previous=seen, **settings)
+        stages = sampling_stages(next_logits(ids), temperature, top_k, previous=seen, **settings)
         u = luck(seed, position=num_dropped + len(ids))
-        token_id = draw(probabilities, u)
+        token_id, probability = stages.draw(u)
         ids.append(token_id)
         stopped_by = None if token_id in stop_tokens else stops.completed_by(token_id)
-        yield GenerationStep(token_id, float(probabilities[token_id]), u, stopped_by)
+        yield GenerationStep(token_id, probability, u, stopped_by)
         if token_id in stop_tokens or stopped_by is not None:
             return
 

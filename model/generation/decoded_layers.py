@@ -62,7 +62,7 @@ class Attention:
         if self.window:
             keys, values = keys[:, -self.window :], values[:, -self.window :]
         # For a single query three small products are quicker than PyTorch's fused kernel.
-        scores = torch.baddbmm(self.zero, self.queries, keys.mT, alpha=self.scale)  # (G, H / G, K)
+        scores = torch.baddbmm(self.zero, self.queries, keys.mT, beta=0, alpha=self.scale)  # (G, H / G, K)
         return torch.bmm(softcap(scores, self.cap).softmax(-1), values).flatten()
 
 

@@ -11,23 +11,36 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class SamplingStages:
-    """What every step of the way from logits to probabilities leaves; all but the temperature and `kept` are (V,).
+    """What every step of the way from logits to probabilities leaves, for V tokens, of which n are kept in the end.
 
     What only a picture needs is computed when it is asked for.
 
     Attributes:
-        logits: as the model gave them.
-        penalised: after the repetition penalty.
+        logits: (V,) as the model gave them.
+        penalised: (V,) after the repetition penalty.
         temperature: what they are divided by.
         kept: what indexes the tokens kept by top-k; by top-k and top-p; by top-k, top-p and min-p.
-        probabilities: what the next token is drawn from: softmax of `scaled` over the tokens kept in the end.
+        shares: (n,) the probabilities of the tokens kept in the end.
     """
 
     logits: np.ndarray
     penalised: np.ndarray
     temperature: float
     kept: tuple[np.ndarray | slice, np.ndarray | slice, np.ndarray | slice]
-    probabilities: np.ndarray
+    shares: np.ndarray
+
+    @cached_property
+    def probabilities(self) -> np.ndarray:
+        """(V,), what the next token is drawn from: softmax of `scaled` over the tokens kept in the end."""
+        probabilities = np.zeros(len(self.logits))
+        probabilities[self.kept[2]] = self.shares
+        return probabilities
+
+    def draw(self, u: float) -> tuple[int, float]:
+        """`draw(probabilities, u)` and that token's probability, by a look at the tokens alone that are kept."""
+        place = draw(self.shares, u)
+        ids = self.kept[2]
+        return place if isinstance(ids, slice) else int(ids[place]), float(self.shares[place])
 
     @cached_property
     def scaled(self) -> np.ndarray:
@@ -111,9 +124,7 @@ def sampling_stages(
         likely = np.flatnonzero(weights >= min_p)  # the weight of the likeliest, which is never cut, is 1
         in_min_p = np.arange(len(logits))[in_top_p][likely]
         weights = weights[likely]
-    probabilities = np.zeros(len(logits))
-    probabilities[in_min_p] = weights / weights.sum()
-    return SamplingStages(logits, penalised, temperature, (in_top_k, in_top_p, in_min_p), probabilities)
+    return SamplingStages(logits, penalised, temperature, (in_top_k, in_top_p, in_min_p), weights / weights.sum())
 
 
 def sampling_distribution(
@@ -150,8 +161,10 @@ def largest(values: np.ndarray, k: int) -> np.ndarray:
     """Indices (k,) of the k largest of `values` (N,), k ≤ N, in order of index; of equal values the first are taken."""
     # Each of k stretches' largest values is no less than the smallest of them: the k-th largest of all is no less, too.
     least = values[: len(values) // k * k].reshape(k, -1).max(axis=1).min()
-    threshold = np.partition(values[values >= least], -k)[-k]
-    chosen = np.flatnonzero(values >= threshold)
+    chosen = np.flatnonzero(values >= least)
+    near = values[chosen]
+    threshold = np.partition(near, -k)[-k]
+    chosen = chosen[near >= threshold]
     if surplus := len(chosen) - k:
         chosen = np.delete(chosen, np.flatnonzero(values[chosen] == threshold)[-surplus:])
     return chosen

@@ -1,6 +1,7 @@
 """Scaled dot-product attention."""
 
 import math
+from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
@@ -28,6 +29,15 @@ def causal_mask(
     return allowed if padding is None else allowed & padding[:, None, None, :]
 
 
+@lru_cache(2)  # all layers of a pass ask for the same one, or for two where some see a window
+@torch.inference_mode(False)
+def additive_mask(
+    num_queries: int, num_keys: int, device: torch.device, dtype: torch.dtype, window: int | None = None
+) -> Tensor:
+    """(Q, K), not to be written to: what added to scores leaves those that a `causal_mask` allows, and of others −∞."""
+    return torch.where(causal_mask(num_queries, num_keys, device=device, window=window), 0.0, -math.inf).to(dtype)
+
+
 def padding_mask(lengths: Tensor, num_keys: int) -> Tensor:
     """(B, K) booleans, True at the first `lengths` (B,) positions of each sequence: the rest is padding."""
     return torch.arange(num_keys, device=lengths.device) < lengths[:, None]
@@ -42,7 +52,7 @@ def scaled_dot_product_attention(
         q: queries (..., Q, d).
         k: keys (..., K, d).
         v: values (..., K, d).
-        mask: (Q, K) or (B, 1, Q, K) booleans, True where a query may look; None lets it look everywhere.
+        mask: see `attention_pattern`.
 
     Returns:
         (..., Q, d), for each query the average of the values weighted by its attention pattern; 0 where it may look
@@ -62,14 +72,19 @@ def attention_pattern(scores: Tensor, mask: Tensor | None = None) -> Tensor:
 
     Rows sum to 1, but for those that may look nowhere, which are 0. Without padding PyTorch's kernel stands in for
     `softmax`, which takes five passes over the scores where it takes one.
+
+    Args:
+        mask: (Q, K) or (B, 1, Q, K) booleans, True where a query may look, or an `additive_mask`; None lets it look
+            everywhere.
     """
     if mask is None:
         return torch.softmax(scores, dim=-1)
     if mask.ndim > 2:  # padding may leave a query nowhere to look
         return softmax(scores.where(mask, -math.inf))
+    if mask.dtype == torch.bool:
+        mask = torch.where(mask, 0.0, -math.inf).to(scores.dtype)
     # To add one mask to all heads is several times as fast as to choose among all their scores.
-    penalty = torch.where(mask, 0.0, -math.inf).to(scores.dtype)  # (Q, K)
-    return torch.softmax(scores + penalty, dim=-1)
+    return torch.softmax(scores + mask, dim=-1)
 
 
 def fused_attention(

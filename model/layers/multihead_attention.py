@@ -6,7 +6,13 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from model.kv_cache import KVCache
-from model.layers.attention import attention_pattern, attention_scores, causal_mask, fused_attention
+from model.layers.attention import (
+    additive_mask,
+    attention_pattern,
+    attention_scores,
+    causal_mask,
+    fused_attention,
+)
 from model.layers.dropout import Dropout
 from model.layers.linear import Linear
 from model.layers.rope import ROTATIONS
@@ -102,8 +108,14 @@ class MultiHeadSelfAttention(nn.Module):
         scores = self.scores(attention_scores(q, k, self.score_divisor))  # (B, H, T, K)
         in_sight = self.window is None or k.shape[-2] <= self.window
         looks_everywhere = q.shape[-2] == 1 and padding is None and in_sight  # the last position, alone
-        mask = None if looks_everywhere else causal_mask(q.shape[-2], k.shape[-2], padding, q.device, self.window)
+        mask = None if looks_everywhere else self.mask(scores, padding)
         return self.pattern_dropout(self.pattern(attention_pattern(softcap(scores, self.score_cap), mask))) @ v
+
+    def mask(self, scores: Tensor, padding: Tensor | None) -> Tensor:
+        """For `attention_pattern`."""
+        if padding is None:
+            return additive_mask(*scores.shape[-2:], scores.device, scores.dtype, self.window)
+        return causal_mask(*scores.shape[-2:], padding, scores.device, self.window)
 
 
 def unturned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

@@ -51,6 +51,19 @@ def test_draw_finds_the_stretch_that_cumulative_shows(settings):
             assert draw(stages.probabilities, u) == stages.order[np.searchsorted(ends, u, side="right")]
 
 
+@pytest.mark.parametrize(
+    "settings", [{}, {"top_k": 9}, {"top_p": 0.8}, {"top_k": 30, "min_p": 0.1}, {"temperature": 0}], ids=str
+)
+def test_a_draw_among_the_tokens_kept_is_one_among_all(settings):
+    random = np.random.default_rng(7)
+    for _ in range(100):
+        stages = sampling_stages(random.integers(-20, 20, size=80) / 10, **settings)
+        for u in (0.0, *random.random(5), np.nextafter(1.0, 0)):
+            token_id, probability = stages.draw(u)
+            assert token_id == draw(stages.probabilities, u)
+            assert probability == stages.probabilities[token_id]
+
+
 @pytest.mark.parametrize("size", [1, 3, 7, 300, 4096])
 def test_of_equally_likely_tokens_u_is_the_share_of_the_ids(size):
     probabilities = sampling_distribution(np.zeros(size))
