@@ -81,10 +81,9 @@ def attention_pattern(scores: Tensor, mask: Tensor | None = None) -> Tensor:
         return torch.softmax(scores, dim=-1)
     if mask.ndim > 2:  # padding may leave a query nowhere to look
         return softmax(scores.where(mask, -math.inf))
-    if mask.dtype == torch.bool:
-        mask = torch.where(mask, 0.0, -math.inf).to(scores.dtype)
     # To add one mask to all heads is several times as fast as to choose among all their scores.
-    return torch.softmax(scores + mask, dim=-1)
+    penalty = torch.where(mask, 0.0, -math.inf).to(scores.dtype) if mask.dtype == torch.bool else mask  # (Q, K)
+    return torch.softmax(scores + penalty, dim=-1)
 
 
 def fused_attention(
