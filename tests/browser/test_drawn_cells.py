@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+from explorer.views.style import LIGHT
 from explorer.web.widgets.figure import cells
 from tests.drawn import tells
 
@@ -73,6 +74,21 @@ def test_a_large_pattern_is_painted_told_and_clicked_as_a_small_one(newcomer):
     person.page.keyboard.press("ArrowDown")
     person.expect_selected(query=22, key=3)
     assert plot.get_attribute("aria-label").startswith("Attention pattern of layer 2 head 1")
+
+
+def test_another_head_is_another_image(newcomer):
+    person = newcomer().open(checkpoint="gpt-twin", layer=2, head=1, query=9, key=4)
+    plot, patterns = person.pattern, run_on_show(person)["blocks.2.attn.pattern"]
+    words, seen = plot.locator(".cell-words"), np.tri(patterns.shape[-1], dtype=bool)
+    for head in (0, 3, 1):
+        with person.redrawn(plot):
+            person.chooser("head").select_option(str(head))
+        painted = on_scale(LIGHT.sequential, patterns[head])
+        assert np.abs(pixels(plot) - painted)[seen].max() <= 3
+        plot.scroll_into_view_if_needed()
+        person.page.mouse.move(*plot.evaluate(CELL, [3, 20]))
+        expect(words).to_contain_text("query 20 ")
+        assert tells(words.inner_text(), patterns[head, 20, 3])
 
 
 def test_signed_values_and_part_of_the_columns(newcomer, monkeypatch):

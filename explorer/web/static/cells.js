@@ -1,44 +1,50 @@
 // @ts-check
 // Heatmaps of more cells than Plotly draws while somebody waits: it has the axes, the marks and the scale of colours, and
 // below them an image of a pixel a cell (cells.py).
+import { base64Of, bytesOf } from "./base64.js";
 import { bitmapBefore, rowBytes } from "./bitmap.js";
-import { along, channels } from "./colour.js";
+import { palette } from "./colour.js";
 import { make } from "./dom.js";
 import { theme } from "./theme.js";
 
-const STEPS = 65534, COLOURS = 256;
+const STEPS = 65534; // between the least and the largest value (cells.py)
 
-/** The values of a heatmap, row by row; NaN where there is none. */
-function valuesOf({ rows, columns, lower, least, most, kind, data }) {
-  const text = atob(data), bytes = new Uint8Array(text.length);
-  for (let i = 0; i < bytes.length; i++) bytes[i] = text.charCodeAt(i);
-  const packed = kind === "u2" ? new Uint16Array(bytes.buffer) : new Float32Array(bytes.buffer);
-  const values = new Float32Array(rows * columns).fill(NaN);
-  const step = (most - least) / STEPS;
-  for (let row = 0, i = 0; row < rows; row++)
-    for (let column = 0; column < (lower ? row + 1 : columns); column++, i++)
-      if (kind !== "u2") values[row * columns + column] = packed[i];
-      else if (packed[i] <= STEPS) values[row * columns + column] = least + packed[i] * step;
-  return values;
+/**
+ * The numbers of a heatmap as they were sent, row by row, of a triangle the lower half alone.
+ * @returns {Uint16Array | Float32Array}
+ */
+function numbersOf({ kind, data }) {
+  const { buffer } = bytesOf(data);
+  return kind === "u2" ? new Uint16Array(buffer) : new Float32Array(buffer);
 }
 
-/** An image of a pixel a cell as a data address; without compression, which would take longer than all else. */
-function imageOf(values, { rows, columns }, { zmin, zmax }) {
-  const scale = zmin < 0 ? theme().diverging : theme().sequential;
-  /** @type {[number, import("./colour.js").Channels][]} */
-  const stops = scale.map((hex, i) => [i / (scale.length - 1), channels(hex)]);
-  const colours = Array.from({ length: COLOURS }, (nothing, i) => along(stops, i / (COLOURS - 1)));
-  const wide = rowBytes(columns), pixels = new Uint8Array(wide * rows);
-  const nothing = zmin < 0 ? COLOURS >> 1 : 0; // the scales have the page's background there
-  const factor = (COLOURS - 1) / (zmax - zmin || 1);
-  for (let row = 0, i = 0; row < rows; row++)
-    for (let column = 0; column < columns; column++, i++) {
-      const share = (values[i] - zmin) * factor;
-      pixels[row * wide + column] = share >= 0 ? Math.min(COLOURS - 1, share + 0.5) : share < 0 ? 0 : nothing;
-    }
-  let text = "";
-  for (let i = 0; i < pixels.length; i += 1 << 15) text += String.fromCharCode(...pixels.subarray(i, i + (1 << 15)));
-  return bitmapBefore(colours, columns, rows) + btoa(text);
+const cellsOfRow = ({ lower, columns }, row) => (lower ? row + 1 : columns);
+const startOfRow = ({ lower, columns }, row) => (lower ? (row * (row + 1)) / 2 : row * columns);
+const valueOf = ({ kind, least, most }, number) => (kind !== "u2" ? number : number > STEPS ? NaN : least + (number * (most - least)) / STEPS);
+
+/** The value of a cell; NaN where there is none. */
+function valueAt(cells, numbers, row, column) {
+  return column < cellsOfRow(cells, row) ? valueOf(cells, numbers[startOfRow(cells, row) + column]) : NaN;
+}
+
+/** A pixel a cell as a data address; without compression, which would take longer than all else. */
+function bitmapOf(cells, numbers, { zmin, zmax }) {
+  const { rows, columns, kind } = cells, wide = rowBytes(columns);
+  const colours = palette(zmin < 0 ? theme().diverging : theme().sequential), last = colours.length - 1;
+  const nothing = zmin < 0 ? colours.length >> 1 : 0; // the scales have the page's background there
+  const factor = last / (zmax - zmin || 1);
+  const colourOf = (number) => {
+    const share = (valueOf(cells, number) - zmin) * factor;
+    return Number.isNaN(share) ? nothing : Math.max(0, Math.min(last, Math.round(share)));
+  };
+  const known = kind === "u2" && Uint8Array.from({ length: STEPS + 2 }, (_nothing, number) => colourOf(number));
+  const pixels = new Uint8Array(wide * rows).fill(nothing);
+  for (let row = 0; row < rows; row++) {
+    const start = startOfRow(cells, row), count = cellsOfRow(cells, row), left = row * wide;
+    if (known) for (let i = 0; i < count; i++) pixels[left + i] = known[numbers[start + i]];
+    else for (let i = 0; i < count; i++) pixels[left + i] = colourOf(numbers[start + i]);
+  }
+  return bitmapBefore(colours, columns, rows) + base64Of(pixels);
 }
 
 /** What the first of an axis's places is, where they are numbers. */
@@ -47,29 +53,39 @@ export const firstOf = (labels) => (typeof labels?.[0] === "number" ? labels[0] 
 const COLORBAR = { thickness: 10, outlinewidth: 0, tickfont: { size: 11 } }; // as the template has heatmaps
 
 /**
- * What Plotly draws in the place of a heatmap of `cells`: a point that is not seen, for the scale of colours, and the
- * image.
- * @returns {{data: any[], layout: any, values: Float32Array}}
+ * The image of a heatmap of `cells`, in the theme's colours.
+ * @typedef {{trace: any, numbers: Uint16Array | Float32Array, source: string}} CellImage
+ * @returns {CellImage}
  */
-export function withImage(trace, layout) {
+export function imageOf(trace) {
+  const numbers = numbersOf(trace.cells);
+  return { trace, numbers, source: bitmapOf(trace.cells, numbers, trace) };
+}
+
+/**
+ * What Plotly draws in the place of a heatmap: a point that is not seen, for the scale of colours, and the image.
+ * @param {CellImage} image
+ * @returns {{data: any[], layout: any, images: any[]}}
+ */
+export function withImage({ trace, source }, layout) {
   const { cells, zmin, zmax, colorbar, showscale = true } = trace, { rows, columns } = cells;
-  const values = valuesOf(cells), left = firstOf(trace.x) - 0.5, top = firstOf(trace.y) - 0.5;
+  const left = firstOf(trace.x) - 0.5, top = firstOf(trace.y) - 0.5;
   const marker = { color: [zmin], cmin: zmin, cmax: zmax, autocolorscale: true, showscale, opacity: 0, colorbar: { ...COLORBAR, ...colorbar } };
   const point = { type: "scatter", mode: "markers", x: [trace.x?.[0] ?? 0], y: [trace.y?.[0] ?? 0], marker, hoverinfo: "skip", showlegend: false };
   const { autorange, ...yaxis } = layout.yaxis ?? {};
   const xaxis = { range: [left, left + columns], ...layout.xaxis };
   yaxis.range ??= autorange === "reversed" ? [top + rows, top] : [top, top + rows];
   const image = {
-    source: imageOf(values, cells, trace), xref: "x", yref: "y", sizing: "stretch", layer: "below", xanchor: "left",
+    source, xref: "x", yref: "y", sizing: "stretch", layer: "below", xanchor: "left",
     yanchor: yaxis.range[0] > yaxis.range[1] ? "top" : "bottom", x: left, y: top, sizex: columns, sizey: rows,
   };
-  return { data: [point], layout: { ...layout, xaxis, yaxis, images: [image] }, values };
+  return { data: [point], layout: { ...layout, xaxis, yaxis }, images: [image] };
 }
 
 /**
  * Tells of the cell under the pointer what Plotly's template says, and calls `click` with its place.
  * @param {any} plot
- * @param {() => {trace: any, values: Float32Array} | null} drawn what is drawn so, if anything is
+ * @param {() => CellImage | null} drawn what is drawn so, if anything is
  * @param {(place: {x: number, y: number}, event: MouseEvent) => void} click
  */
 export function followCells(plot, drawn, click) {
@@ -82,7 +98,7 @@ export function followCells(plot, drawn, click) {
     if (across < 0 || down < 0 || across > xaxis._length || down > yaxis._length) return null;
     const place = (axis, pixel, labels) => Math.round(axis.p2l(pixel)) - firstOf(labels);
     const x = place(xaxis, across, shown.trace.x), y = place(yaxis, down, shown.trace.y);
-    return x >= 0 && y >= 0 && x < columns && y < rows ? { ...shown, x, y, value: shown.values[y * columns + x] } : null;
+    return x >= 0 && y >= 0 && x < columns && y < rows ? { ...shown, x, y, value: valueAt(shown.trace.cells, shown.numbers, y, x) } : null;
   }
   plot.addEventListener("pointermove", (event) => {
     const cell = at(event);

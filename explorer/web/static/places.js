@@ -1,6 +1,7 @@
 // @ts-check
 // Saved places: states of the page, as the words of its address, each with a caption and notes. The browser keeps them,
 // and a link's fragment or a file passes them on; no server does.
+import { base64Of, bytesOf } from "./base64.js";
 import { addressOf } from "./history.js";
 import { MOST_LINK } from "./saved.js";
 
@@ -75,7 +76,7 @@ export async function linkOf(places, address) {
   const url = new URL(address);
   url.search = "";
   const packed = await new Response(new Blob([JSON.stringify(places)]).stream().pipeThrough(new CompressionStream("deflate-raw"))).arrayBuffer();
-  url.hash = FRAGMENT + btoa(Array.from(new Uint8Array(packed), (byte) => String.fromCharCode(byte)).join("")).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  url.hash = FRAGMENT + base64Of(new Uint8Array(packed)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
   return url.href;
 }
 
@@ -84,7 +85,7 @@ export async function placesInLink(hash) {
   const packed = hash.replace(/^#/, "");
   if (!packed.startsWith(FRAGMENT)) return null;
   try {
-    const bytes = Uint8Array.from(atob(packed.slice(FRAGMENT.length).replaceAll("-", "+").replaceAll("_", "/")), (character) => character.charCodeAt(0));
+    const bytes = bytesOf(packed.slice(FRAGMENT.length).replaceAll("-", "+").replaceAll("_", "/"));
     return placesIn(JSON.parse(await unpacked(bytes)));
   } catch { return []; }
 }

@@ -16,6 +16,7 @@ const BUTTONS = "#compare, :is(#why-token, #stand-ins) :is(.asked, a), .in-full 
 /** What words are drawn in, or chosen: no mark can be in it. */
 export const PICTURES = ":is(#views, #steps) :is(.plot, .map), .choosers, #strip label";
 const WITH_LINES = `${PICTURES}, #compare, #why-token .clauses, #stand-ins .clauses, .in-full, .changes`;
+const PLACES = [SENTENCES, LABELS, HEADINGS, BUTTONS, WITH_LINES].join();
 
 /** @typedef {import("./term_finder.js").Found} Found */
 
@@ -24,8 +25,7 @@ const WITH_LINES = `${PICTURES}, #compare, #why-token .clauses, #stand-ins .clau
  * @param {(text: string) => Found[]} findTerms
  */
 export function markAll(findTerms) {
-  const said = saidByArea(), parts = shownParts(document.body);
-  const seen = (places) => parts.flatMap((part) => [...(part.matches(places) ? [part] : []), ...findAll(part, places)]).filter((place) => place.offsetWidth);
+  const said = saidByArea(), seen = seenPlaces();
   for (const place of seen(SENTENCES)) mark(place, findTerms, said(place));
   for (const places of [LABELS, HEADINGS, BUTTONS]) {
     const there = saidByArea();
@@ -43,6 +43,13 @@ function saidByArea() {
     if (!said.has(area)) said.set(area, new Set());
     return said.get(area);
   };
+}
+
+// Gives the function that finds the places of a kind; the page is gone through once for all kinds.
+function seenPlaces() {
+  const places = shownParts(document.body).flatMap((part) => [...(part.matches(PLACES) ? [part] : []), ...findAll(part, PLACES)]);
+  const seen = places.filter((place) => place.offsetWidth);
+  return (/** @type {string} */ kind) => seen.filter((place) => place.matches(kind));
 }
 
 /**

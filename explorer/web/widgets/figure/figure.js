@@ -1,5 +1,5 @@
 // @ts-check
-import { firstOf, followCells, withImage } from "../../static/cells.js";
+import { firstOf, followCells, imageOf, withImage } from "../../static/cells.js";
 import { chooseStep, pick, toggleEdit } from "../../static/choosing.js";
 import { countDraw, find } from "../../static/dom.js";
 import { inTurn } from "../../static/drawing_queue.js";
@@ -21,9 +21,10 @@ export default function figure(element) {
   const plot = find(element, ".plot"); // to which Plotly adds what it knows of the picture
   const selects = JSON.parse(plot.dataset.selects), inspect = evidenceIn(element);
   let value, drawing = null, isOwed = false, isHeard = false; // [data, layout] as JSON; null where the figure has no place
-  let written = [], data = []; // what is drawn, as it came; its data
+  let read = [], data = []; // the data as they came, and the template they were read for; what they are
+  let written = []; // what is drawn but for marks and images, which are drawn anew without all else
   let of; // whose tokens it is about, if not the seen run's
-  let image = null; // of more cells than Plotly draws: their heatmap and its values
+  let image = null; // of more cells than Plotly draws
   let changes = null; // what points make of a run (graph_objects.py)
   let sighted = () => {}; // called once the figure has a width
 
@@ -49,17 +50,19 @@ export default function figure(element) {
     isOwed = false;
     element.hidden = value === null;
     if (!value) return;
-    const [dataText, layoutText] = value;
+    const [dataText, layoutText] = value, { template } = theme(), width = plot.clientWidth, height = plot.clientHeight;
+    if (dataText !== read[0] || template !== read[1]) {
+      data = JSON.parse(dataText); // Plotly skips data it has drawn already
+      image = data[0]?.cells ? imageOf(data[0]) : null;
+      read = [dataText, template];
+    }
     const { shapes, meta, ...layout } = JSON.parse(layoutText);
-    const { template } = theme(), width = plot.clientWidth, height = plot.clientHeight;
-    const rest = [dataText, JSON.stringify(layout), template, width, height];
-    if (rest.every((part, i) => part === written[i])) await withoutBase(() => plotly().relayout(plot, { shapes })); // marks alone moved
+    const drawn = image ? withImage(image, layout) : { data, layout, images: [] }, moving = { shapes, images: drawn.images };
+    const rest = [image ? JSON.stringify(drawn.data) : dataText, JSON.stringify(drawn.layout), template, width, height];
+    if (rest.every((part, i) => part === written[i])) await withoutBase(() => plotly().relayout(plot, moving));
     else {
-      if (dataText !== written[0]) data = JSON.parse(dataText); // Plotly skips data it has drawn already
-      const [trace] = data, drawn = trace?.cells ? withImage(trace, layout) : { data, layout, values: null };
       const { data: traces, layout: fitting } = inWidth(drawn, width);
-      image = drawn.values && { trace, values: drawn.values };
-      await withoutBase(() => plotly().react(plot, traces, { ...fitting, shapes, template, width, height, uirevision: "kept" }, CONFIG));
+      await withoutBase(() => plotly().react(plot, traces, { ...fitting, ...moving, template, width, height, uirevision: "kept" }, CONFIG));
     }
     written = rest;
     plot.ariaLabel = meta.alt;

@@ -16,12 +16,21 @@ export default function tokenStrip(element) {
   const begun = find(element, ".beginning"), isBegun = begun.querySelector("input");
   const isB = find(element, ".tokens").dataset.run === "b"; // what is chosen are tokens of A: of B it is their partners
   const chips = () => findAll(strip, ".chip"), written = new WeakMap(); // a chip's token
-  let shades = {}, numPrompt = 0, shadedBy = "";
+  let shades = {}, numPrompt = 0, shadedBy = "", drawn = "";
 
-  // A chip stays as long as its token does: few of many change as text is written on.
+  // Most answers are about the same tokens.
   function draw(content) {
     element.hidden = !content;
     if (!content) return;
+    const text = JSON.stringify(content);
+    if (text !== drawn) drawAnew(content);
+    drawn = text;
+    countDraw(strip);
+    mark();
+  }
+
+  // A chip stays as long as its token does: few of many change as text is written on.
+  function drawAnew(content) {
     const { tokens, num_prompt, earlier, beginning, ...value } = content;
     find(element, ".tokens").classList.toggle("two", isB || "change" in value.shades);
     [shades, numPrompt] = [value.shades, num_prompt];
@@ -37,9 +46,7 @@ export default function tokenStrip(element) {
     find(begun, "span").textContent = _("begins with {token}", { token: expected });
     isBegun.checked = isThere;
     parts.hidden = !tokens.some(isPartOfCharacter);
-    countDraw(strip);
     shade();
-    mark();
   }
 
   const wordsOf = (earlier) => ngettext(
