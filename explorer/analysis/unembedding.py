@@ -7,7 +7,7 @@ import numpy as np
 from explorer.analysis.edits import as_edited, effects_at
 from explorer.architecture.caps import capped, share
 from explorer.tracing.logits import CHUNK_BYTES
-from explorer.tracing.matrices import in_parts, product
+from explorer.tracing.matrices import in_parts, linear, product
 from explorer.tracing.trace import Trace
 
 
@@ -35,7 +35,7 @@ def unembed_in_parts(
         if having and not any(tokens.start <= token_id < tokens.stop for token_id in having):
             continue
         for rows in _slices(len(x), CHUNK_BYTES // (4 * len(table))):
-            logits = x[rows] @ table.T
+            logits = linear(x[rows], table)
             yield rows, tokens, capped(logits if biases is None else logits + biases[tokens], trace.config.logit_cap)
 
 

@@ -40,8 +40,10 @@ def advice(trace: Trace) -> Advice | None:
 
 def trailing_space(trace: Trace) -> Advice | None:
     """A space of its own where tokens have theirs joined, so that a word is hardly ever what follows it."""
+    if len(trace) < 2 or not trace.tokens[-1].endswith(" "):
+        return None
     joined = sum(text[:1] == " " and text[1:2].isalnum() for text in trace.vocabulary)
-    if len(trace) < 2 or not trace.tokens[-1].endswith(" ") or not joined:
+    if not joined:
         return None
     words = _(
         "The prompt ends in a space. {joined:,} of this model’s {tokens:,} tokens are a space and the beginning of a "

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import torch
 
 MOST_BYTES = 32 << 20  # of a part of a matrix that is read at a time, as float64
 
@@ -41,9 +42,17 @@ def in_parts(matrix: Matrix, rows: slice = slice(None)) -> Iterator[tuple[slice,
         yield slice(start - first, end - first), matrix[start:end]
 
 
+def linear(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """x Wᵀ, (…, D) and (N, D) -> (…, N), in the type of both together; of float32 on the cores that the model's own
+    products take (cores.py)."""
+    if x.dtype != weight.dtype:
+        return x @ weight.T
+    return (torch.from_dlpack(x) @ torch.from_dlpack(weight).T).numpy()
+
+
 def product(x: np.ndarray, matrix: Matrix) -> np.ndarray:
     """x Wᵀ, (…, D) and (N, D) -> (…, N), in the type that x and float32 give, a part of W at a time."""
     found = np.empty((*x.shape[:-1], len(matrix)), np.result_type(x, np.float32))
     for place, part in in_parts(matrix):
-        found[..., place] = x @ part.T
+        found[..., place] = linear(x, part)
     return found

@@ -5,7 +5,7 @@ from explorer.tracing.trace import Trace
 
 MOST_POSITIONS = 16  # at once, so that every cell has room for its token
 LEAST_POSITIONS = 4  # however large the model is
-MOST_PRODUCTS = 8e9  # of numbers, that a click has time for
+MOST_PRODUCTS = 4e9  # of numbers, that a click has time for
 
 
 def page_of(trace: Trace, query: int) -> range:

@@ -23,7 +23,6 @@ from explorer.web.widgets.model_map import ModelMap
 from explorer.web.widgets.prompt_lists import PromptLists
 from explorer.web.widgets.what_ifs import WhatIfs
 
-SEEN_AT_ONCE = 2  # pictures that fill a screen: they do not wait for those below them
 WIDGETS = {SmallMultiples: HeadGrid, Diagram: ModelMap}  # of pictures that are no figures
 
 
@@ -37,7 +36,8 @@ def view_contents(open_view: OpenView, newly: bool, part: int) -> dict[str, Any]
     if part == 2:
         marks = {panel.name: _piece(open_view.mark, panel) for panel in panels}
         return {in_tab(name, panel) + MARK: mark and mark.as_dict() for panel, mark in marks.items()}
-    later = [panel for panel in panels if open_view.has(panel)][SEEN_AT_ONCE:]
+    there = [panel for panel in panels if open_view.has(panel)]
+    later = there[len(_first_row(there)) :]
     now = later if part else [panel for panel in panels if panel not in later]
     pictures = {in_tab(name, panel.name): packed(_piece(open_view.draw, panel)) for panel in now}
     if part:
@@ -66,6 +66,11 @@ def lists_of_tokens(selection: Selection, trace: Trace) -> dict[str, Any]:
     view = VIEW_NAMED[selection.view]
     found = choices([field for field in view.controls if field in OF_TOKENS], trace, selection.within(trace))
     return {in_tab(view.name, CHOOSERS): Choosers.pack(found, all_of_them=False)}
+
+
+def _first_row(panels: list[Panel]) -> list[Panel]:
+    """What is seen at once, one picture or two side by side: it does not wait for what is below."""
+    return panels[: 2 if [panel.width for panel in panels[:2]] == ["half", "half"] else 1]
 
 
 def _piece(work: Callable[[Panel], Any], panel: Panel) -> Any:

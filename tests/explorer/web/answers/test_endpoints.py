@@ -8,9 +8,8 @@ from explorer.state.errors import UserError
 from explorer.state.run import Run
 from explorer.state.selection import MOST_FOUND_BY, Selection
 from explorer.tracing.runs import Runs
-from explorer.views import SIMPLE, VIEWS
+from explorer.views import SIMPLE, VIEW_NAMED, VIEWS
 from explorer.web.answers.endpoints import RENEWED, Endpoints, waits
-from explorer.web.answers.view_contents import SEEN_AT_ONCE
 from explorer.web.events.opening import Opening
 from model import CheckpointError
 
@@ -72,13 +71,24 @@ def test_the_open_view_and_the_prediction_are_drawn(endpoints, asked, state, vie
 
 
 @every_view
-def test_a_screenful_is_answered_before_the_rest_is_drawn(endpoints, state, view):
+def test_the_first_row_is_answered_before_the_rest_is_drawn(endpoints, state, view):
     first = endpoints.answer("show", state | {"view": view.name})
-    contents = [first["contents"].get(f"{view.name}-{panel.name}", "later") for panel in view.panels]
-    drawn = [content for content in contents if content is not None]  # what has no place takes none of the first
-    assert "later" not in drawn[:SEEN_AT_ONCE]
-    assert set(drawn[SEEN_AT_ONCE:]) <= {"later"}
+    contents = {panel.name: first["contents"].get(f"{view.name}-{panel.name}", "later") for panel in view.panels}
+    drawn = [name for name, content in contents.items() if content is not None]  # what has no place takes none
+    widths = [panel.width for panel in view.panels if panel.name in drawn]
+    at_once = 1 + widths[:2].count("half") // 2
+    assert "later" not in [contents[name] for name in drawn[:at_once]]
+    assert {contents[name] for name in drawn[at_once:]} <= {"later"}
     assert first["more"]
+
+
+@pytest.mark.parametrize(
+    "view, at_once", {"attention": {"heads", "pattern"}, "prediction": {"lens"}, "kv_cache": {"cells"}}.items()
+)
+def test_what_is_seen_at_once(endpoints, state, view, at_once):
+    contents = endpoints.answer("show", state | {"view": view})["contents"]
+    panels = {panel.name: contents.get(f"{view}-{panel.name}") for panel in VIEW_NAMED[view].panels}
+    assert {name for name, content in panels.items() if content} == at_once
 
 
 def test_a_view_that_does_not_apply_loses_its_pictures(endpoints, asked, state, library):

@@ -1,0 +1,33 @@
+"""Products with matrices of weights."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from explorer.tracing import matrices
+from explorer.tracing.matrices import StoredMatrix, linear, product
+
+
+@pytest.fixture
+def weight() -> np.ndarray:
+    """(N, D), not to be written to, as those of a model are."""
+    weight = np.random.default_rng(0).normal(size=(37, 16)).astype(np.float32)
+    weight.flags.writeable = False
+    return weight
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("leading", [(), (5,), (2, 3)], ids=str)
+@pytest.mark.parametrize("stored", [False, True])
+def test_products_are_those_with_the_whole_matrix_in_the_type_of_both(monkeypatch, weight, dtype, leading, stored):
+    monkeypatch.setattr(matrices, "MOST_BYTES", 8 * 16 * 10)  # ten rows a part
+    matrix = StoredMatrix(weight.shape, weight.__getitem__) if stored else weight
+    x = np.random.default_rng(1).normal(size=(*leading, 16)).astype(dtype)
+    expected = np.einsum("...d,nd->...n", x.astype(np.float64), weight)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found, whole = product(x, matrix), linear(x, weight)
+    assert found.dtype == whole.dtype == dtype
+    np.testing.assert_allclose(found, expected, atol=1e-5 if dtype == np.float32 else 1e-13)
+    np.testing.assert_allclose(whole, expected, atol=1e-5 if dtype == np.float32 else 1e-13)
