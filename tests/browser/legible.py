@@ -38,12 +38,13 @@ OUTSIDE = """() => [...document.querySelectorAll(".presented, .presented .main-s
   .map((drawn) => [drawn.textContent.slice(0, 40), drawn.getBoundingClientRect()])
   .filter(([, { left, right }]) => left < -1 || right > innerWidth + 1)
   .map(([text]) => text)"""
+TWO_FRAMES = "new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))"
 BEAMER = {"width": 1024, "height": 768}
 
 
 def at_rest(page: Page):
     page.wait_for_function("!document.querySelector('[data-old-since]')")
-    page.wait_for_timeout(100)  # a resized figure is drawn in a frame of its own
+    page.evaluate(TWO_FRAMES)  # a resized figure is drawn in one of its own
 
 
 def legible(page: Page):
