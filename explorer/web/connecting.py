@@ -71,7 +71,7 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Generati
     layout.state.open(None, None, tabs, js=page_script("page.openedTabs()"))
     layout.state.follow(events.on_follow, layout.state, [*model, layout.prompt, *settings], **last)
     for name, tab in layout.tab.items():
-        tab.select(None, None, None, js=page_script(f"page.openView({name!r})"))
+        tab.select(None, None, None, js=page_script(f"page.openedTab({name!r})"))
 
     layout.share.click(None, None, None, js=page_script("page.copyLink()"))
     layout.open_file.click(None, None, None, js=page_script("page.openFile()"))

@@ -6,12 +6,15 @@ import pytest
 from playwright.sync_api import expect
 
 from explorer.lessons.examples import EXAMPLES
+from explorer.views import VIEWS
 
 OPEN_AND_CHOOSE = """(async ([view, layer]) => {
   document.querySelector(`[role=tab][data-tab-id=${view}]`).click();
   while (page.state.view !== view) await new Promise((done) => setTimeout(done));
   choosing.pick({ layer, head: layer });
 })(given)"""
+# The scripts that Gradio runs where it has opened a tab.
+SELECTED = "gradio_config.dependencies.filter(({ js }) => js?.includes('openedTab')).map(({ js }) => js)"
 SHAPES = "plot => plot._fullLayout.shapes.filter(s => s.type === 'rect').map(s => [s.x0, s.x1, s.y0, s.y1])"
 
 
@@ -111,6 +114,28 @@ def test_tabs_draw_the_same_selection(person):
             expect(plot.locator(".main-svg").first).to_be_visible()
         expect(person.chooser("query")).to_have_value("6")
         person.expect_selected(view=title.lower(), query=6, key=1)
+
+
+def test_a_tab_that_gradio_names_late_does_not_come_back(person):
+    """It tells of the tab that a page opened with when another may be open already."""
+    tells = person.page.evaluate(SELECTED)
+    assert all(any(f"'{view.name}'" in tell for tell in tells) for view in VIEWS)
+    person.tab("Residual stream")
+    for tell in tells:
+        person.page.evaluate(f"({tell})()")
+    assert person.at_rest().state["view"] == "residual"
+    expect(person.page.get_by_role("tab", name="Residual stream")).to_have_attribute("aria-selected", "true")
+
+
+@pytest.mark.exhaustive
+def test_a_tab_of_the_menu_is_opened(newcomer):
+    person = newcomer(viewport={"width": 390, "height": 844}).open(view="attention")
+    person.tab("Residual stream")
+    expect(person.page.locator("#residual-lengths .plot")).to_have_attribute("data-draws", re.compile(r"\d"))
+    person.expect_selected(view="residual")
+    person.tab("Tokens")
+    expect(person.page.locator("#tokens-vector .plot")).to_have_attribute("data-draws", re.compile(r"\d"))
+    person.expect_selected(view="tokens")
 
 
 @pytest.mark.exhaustive

@@ -28,10 +28,9 @@ export function tune(change) {
   ask("tune");
 }
 
-/** A tab, which Gradio has opened, or is about to. @param {string} view */
+/** A tab, which Gradio opens. @param {string} view */
 export function openView(view) {
-  if (!state.checkpoint || view === state.view) return; // Gradio also names the first tab, before anything runs
-  if (modeOf(view) !== modeOf(state.view)) return; // and one that was asked for and is no longer seen
+  if (!state.checkpoint || view === state.view) return;
   setState({ view });
   ask("view");
 }

@@ -22,7 +22,7 @@ import { roveTabs } from "./tabs.js";
 import { tellPlaces } from "./waiting.js";
 import { stop } from "./writing.js";
 
-export { openView, tune } from "./choosing.js";
+export { tune } from "./choosing.js";
 export { openFile } from "./going_back.js";
 export { copyLink } from "./history.js";
 export { begin, beginWith, onMoved } from "./moves.js";
@@ -38,6 +38,12 @@ export async function atFirst() {
 export function openedTabs() {
   const opened = { __type__: "update", selected: state.view }; // as Gradio's own server would say it
   return modeOf(state.view) === "simple" ? [opened, undefined] : [undefined, opened];
+}
+let isOfMenu = false; // the tab that somebody chose last, in the menu of those that the bar has no room for
+/** Gradio has opened a tab. It names those too that it opened for the state, when this may be another again. @param {string} view */
+export function openedTab(view) {
+  if (isOfMenu) openView(view);
+  isOfMenu = false;
 }
 export { state } from "./state.js";
 export { toggleTheme } from "./theme.js";
@@ -66,8 +72,9 @@ document.addEventListener("click", ({ target }) => {
   if (button?.id === "stop") stop();
   if (button?.id === "undo") makeMove({ kind: "undo" });
 });
-// Python works while Gradio opens the tab, which takes as long.
+// Python works while Gradio opens the tab, which takes as long. Which one a line of the menu stands for, Gradio says.
 document.addEventListener("click", ({ target }) => {
-  const tab = /** @type {HTMLElement} */ (/** @type {Element} */ (target).closest("[data-tab-id]"));
+  const [tab, line] = ["[data-tab-id]", ".overflow-dropdown button"].map((place) => /** @type {HTMLElement | null} */ (/** @type {Element} */ (target).closest(place)));
   if (tab?.closest("#views, #steps")) openView(tab.dataset.tabId);
+  if (line) isOfMenu = true;
 }, { capture: true });
