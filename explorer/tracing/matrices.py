@@ -47,6 +47,7 @@ def linear(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
     products take (cores.py)."""
     if x.dtype != weight.dtype:
         return x @ weight.T
+    x, weight = np.ascontiguousarray(x), np.ascontiguousarray(weight)  # what runs backwards ends the process in DLPack
     return (torch.from_dlpack(x) @ torch.from_dlpack(weight).T).numpy()
 
 

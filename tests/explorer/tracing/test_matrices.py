@@ -31,3 +31,10 @@ def test_products_are_those_with_the_whole_matrix_in_the_type_of_both(monkeypatc
     assert found.dtype == whole.dtype == dtype
     np.testing.assert_allclose(found, expected, atol=1e-5 if dtype == np.float32 else 1e-13)
     np.testing.assert_allclose(whole, expected, atol=1e-5 if dtype == np.float32 else 1e-13)
+
+
+@pytest.mark.parametrize("part", [np.s_[::-1], np.s_[::2, ::-1], np.s_[:0], np.s_[:, None]], ids=str)
+def test_what_is_multiplied_may_be_any_view(weight, part):
+    x = np.random.default_rng(1).normal(size=(6, 16)).astype(np.float32)[part]
+    np.testing.assert_allclose(linear(x, weight[::-1]), x @ weight[::-1].T, atol=1e-5)
+    np.testing.assert_allclose(linear(x, weight[:0]), x @ weight[:0].T)
