@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import torch
 
 MOST_BYTES = 32 << 20  # of a part of a matrix that is read at a time, as float64
 
@@ -47,6 +46,8 @@ def linear(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
     products take (cores.py)."""
     if x.dtype != weight.dtype:
         return x @ weight.T
+    import torch
+
     x, weight = np.ascontiguousarray(x), np.ascontiguousarray(weight)  # what runs backwards ends the process in DLPack
     return (torch.from_dlpack(x) @ torch.from_dlpack(weight).T).numpy()
 
