@@ -1,5 +1,5 @@
 // @ts-check
-// Bytes as text. Browsers since 2025 do it themselves, some twenty times as fast.
+// Bytes as text. Browsers since 2025 do it themselves, thirty times as fast and more.
 
 /** @param {string} text base64 @returns {Uint8Array<ArrayBuffer>} */
 export const bytesOf = (text) => /** @type {any} */ (Uint8Array).fromBase64?.(text) ?? Uint8Array.from(atob(text), (character) => character.charCodeAt(0));

@@ -51,11 +51,10 @@ export default function figure(element) {
     element.hidden = value === null;
     if (!value) return;
     const [dataText, layoutText] = value, { template } = theme(), width = plot.clientWidth, height = plot.clientHeight;
-    if (dataText !== read[0] || template !== read[1]) {
-      data = JSON.parse(dataText); // Plotly skips data it has drawn already
-      image = data[0]?.cells ? imageOf(data[0]) : null;
-      read = [dataText, template];
-    }
+    const isOther = dataText !== read[0];
+    if (isOther) data = JSON.parse(dataText); // Plotly skips data it has drawn already
+    if (isOther || template !== read[1]) image = data[0]?.cells ? imageOf(data[0]) : null; // in the theme's colours
+    read = [dataText, template];
     const { shapes, meta, ...layout } = JSON.parse(layoutText);
     const drawn = image ? withImage(image, layout) : { data, layout, images: [] }, moving = { shapes, images: drawn.images };
     const rest = [image ? JSON.stringify(drawn.data) : dataText, JSON.stringify(drawn.layout), template, width, height];

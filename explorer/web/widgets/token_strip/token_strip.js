@@ -25,6 +25,7 @@ export default function tokenStrip(element) {
     const text = JSON.stringify(content);
     if (text !== drawn) drawAnew(content);
     drawn = text;
+    isBegun.checked = content.beginning[1]; // whatever a click made of it
     countDraw(strip);
     mark();
   }
@@ -41,10 +42,9 @@ export default function tokenStrip(element) {
     strip.append(...now.slice(from));
     strip.querySelector(".earlier")?.remove();
     if (earlier) strip.prepend(span("earlier", wordsOf(earlier)));
-    const [expected, isThere] = beginning;
+    const [expected] = beginning;
     begun.hidden = !expected;
     find(begun, "span").textContent = _("begins with {token}", { token: expected });
-    isBegun.checked = isThere;
     parts.hidden = !tokens.some(isPartOfCharacter);
     shade();
   }
