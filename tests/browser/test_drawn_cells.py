@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+from explorer.state.interventions import parse_edits
 from explorer.views.style import LIGHT
 from explorer.web.widgets.figure import cells
 from tests.drawn import tells
@@ -89,6 +90,20 @@ def test_another_head_is_another_image(newcomer):
         person.page.mouse.move(*plot.evaluate(CELL, [3, 20]))
         expect(words).to_contain_text("query 20 ")
         assert tells(words.inner_text(), patterns[head, 20, 3])
+
+
+def test_where_a_difference_has_no_values_it_has_the_colour_of_none(newcomer):
+    change = "blocks.0.attn.z.0*zero"
+    person = newcomer().open(checkpoint="gpt-twin", layer=2, head=1, shown="difference", **{"b.edits": change})
+    plot = person.pattern
+    plot.scroll_into_view_if_needed()
+    expect(plot.locator(".imagelayer image")).to_be_attached()
+    a, b = (run_on_show(person, edits)["blocks.2.attn.pattern"][1] for edits in ((), parse_edits(change)))
+    largest, seen = np.abs(a - b).max(), np.tri(len(a), dtype=bool)
+    for theme in in_both_themes(person, plot):
+        painted = pixels(plot)
+        assert np.abs(painted - on_scale(theme.diverging, ((a - b) / largest + 1) / 2))[seen].max() <= 4
+        assert np.abs(painted - on_scale(theme.diverging, np.full(a.shape, 0.5)))[~seen].max() <= 4
 
 
 def test_signed_values_and_part_of_the_columns(newcomer, monkeypatch):
