@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, Playwright, expect, sync_playwright
 
+from explorer.state.settings import GenerationSettings
 from explorer.tracing.library import Library
 from explorer.tracing.offered_models import ANY_NAME
+from explorer.tracing.runs import Runs
+from explorer.web.events.opening import Opening
+from explorer.web.events.run_events import FIRST_PROMPT
 from explorer.web.page import Page
 from model.checkpoint import load_checkpoint
 from model.pretrained.saving import save_hugging_face
@@ -73,10 +77,16 @@ def hub(tmp_path_factory) -> Iterator[Hub]:
 
 
 @pytest.fixture(scope="package")
-def address(checkpoints, hub):
-    """Where the app answers."""
+def library(checkpoints, hub) -> Library:
+    """Theirs, and one more that somebody opened."""
     library = Library("cpu", hub_names=ANY_NAME)
     library.offered.open(STORIES)
+    return library
+
+
+@pytest.fixture(scope="package")
+def address(library):
+    """Where the app answers."""
     blocks = Page(library, "tiny").launch(prevent_thread_lock=True, quiet=True)
     yield blocks.local_url
     blocks.close(verbose=False)
@@ -170,19 +180,40 @@ def newcomer(profile, address) -> Iterator[Callable[..., Person]]:
     assert [complaint for person in people for complaint in person.complaints] == []
 
 
+@pytest.fixture(scope="package")
+def opening(library) -> Opening:
+    """What an address of the app opens."""
+    return Opening(Runs(library))
+
+
 @pytest.fixture
-def person(request, kept_page, profile, address) -> Iterator[Person]:
-    """Somebody at the page as it opens, which others had open before: it goes back to its beginning by itself, in a
-    tenth of the time that opening it takes. For tests that change nothing but the state, others ask for a `newcomer`;
-    one that fails leaves no page to the next."""
-    person = kept_page.pop() if kept_page else arrived(profile, address).open()
-    person.begin_again()
-    yield person
-    if request.node.stash[FAILED] or person.complaints:
-        leave(person)
-    else:
-        kept_page.append(person)
-    assert person.complaints == []
+def visitor(request, kept_page, profile, address, opening) -> Iterator[Callable[..., Person]]:
+    """Leads somebody to where an address would (as `Person.open` has it), at the page that others had open before, in
+    a tenth of the time that opening it takes. For one person and tests that change nothing but the state, others ask
+    for a `newcomer`; one that fails leaves no page to the next."""
+    visitors = []
+
+    def visit(view: str = "attention", viewport=DESK, **query) -> Person:
+        person = kept_page.pop() if kept_page else arrived(profile, address).open()
+        visitors.append(person)
+        person.page.set_viewport_size(viewport)
+        words = {name: str(value) for name, value in query.items()}
+        asked = opening.restored({"checkpoint": "tiny", "text": FIRST_PROMPT, "view": view} | words)
+        return person.begin_again(asked.as_dict() | GenerationSettings.parse(words).as_dict())
+
+    yield visit
+    for person in visitors:
+        if request.node.stash[FAILED] or person.complaints:
+            leave(person)
+        else:
+            kept_page.append(person)
+    assert [complaint for person in visitors for complaint in person.complaints] == []
+
+
+@pytest.fixture
+def person(visitor) -> Person:
+    """Somebody at the page as it opens."""
+    return visitor()
 
 
 def is_complaint(said) -> bool:

@@ -13,7 +13,6 @@ from explorer.analysis.residual import stages
 from explorer.tracing.trace import Trace
 from explorer.views.overview.plan import Plan
 
-from .conftest import DESK
 from .painted import run_on_show
 from .person import Person
 
@@ -129,13 +128,18 @@ def parts_of(trace: Trace, found: Overview, query: int, plan: Plan) -> Iterator[
     yield Expected(place, "lm_head", [taken.logit])
 
 
-def opened(newcomer, checkpoint: str = "gpt-twin", *, viewport=DESK, profile=None, **query) -> tuple[Person, Locator]:
+def opened(visitor, checkpoint: str = "gpt-twin", **place) -> tuple[Person, Locator]:
     """The map, in the middle of the screen; if not said otherwise of a model of 3 layers of 4 heads."""
-    place = {"viewport": viewport} | ({"profile": profile} if profile else {})
-    person = newcomer(**place).open(view="overview", checkpoint=checkpoint, **query)
+    person = visitor("overview", checkpoint=checkpoint, **place)
+    return person, map_of(person)
+
+
+def map_of(person: Person) -> Locator:
+    """Of the open overview, in the middle of the screen."""
     picture = person.page.locator("#overview-map .map")
     expect(picture).to_have_attribute("data-draws", re.compile(r"\d"))
-    return person.at_rest(), in_sight(picture)
+    person.at_rest()
+    return in_sight(picture)
 
 
 def in_sight(picture: Locator) -> Locator:

@@ -17,9 +17,11 @@ BEGIN_AGAIN = """(state) => {
   document.activeElement.blur();
   scrollTo(0, 0);
   sessionStorage.clear();
+  if (document.body.classList.contains("dark")) window.modules.page.toggleTheme();
+  localStorage.clear();
   const { own } = window.modules.history; // what other models wrote
   for (const model of Object.keys(own)) delete own[model];
-  for (const close of document.querySelectorAll(".toast-close")) close.click();
+  for (const open of document.querySelectorAll(".toast-close, .fold[aria-expanded=true]")) open.click();
   dispatchEvent(new PopStateEvent("popstate", { state: { run: Date.now(), own: {}, state } }));
 }"""
 IS_AS = "Object.keys(given).every((name) => name === 'turn' || String(page.state[name]) === String(given[name]))"
@@ -79,16 +81,18 @@ class Person:
             expect(drawing).to_have_attribute("data-draws", re.compile(r"\d"))
         return self
 
-    def begin_again(self):
-        """Have all be as the page opened, as the browser's Back has another run be; at first remember how that was."""
+    def begin_again(self, state: dict[str, Any]) -> "Person":
+        """Have all be as if the page had opened in a state, as the browser's Back has another run be."""
         self.at_rest()
         if self.beginning is None:
             self.beginning = self.state
         self.page.mouse.move(0, 0)
         self.page.wait_for_function("window.modules")
-        self.page.evaluate(BEGIN_AGAIN, self.beginning)
-        self.wait_until(IS_AS, self.beginning)
+        state = {**self.beginning, **state}
+        self.page.evaluate(BEGIN_AGAIN, state)
+        self.wait_until(IS_AS, state)
         expect(self.at_rest().page.locator(".stale:visible")).to_have_count(0)
+        return self
 
     def at_rest(self) -> "Person":
         """Once nothing that was asked of Python is still to be answered."""

@@ -5,8 +5,8 @@ from playwright.sync_api import expect
 
 
 @pytest.mark.exhaustive
-def test_a_visitor_leaves_out_what_the_model_expects_before_a_text(newcomer):
-    person = newcomer().open(checkpoint="stories260K", text="Once upon a time")
+def test_a_visitor_leaves_out_what_the_model_expects_before_a_text(visitor):
+    person = visitor(checkpoint="stories260K", text="Once upon a time")
     chips, begun = person.page.locator("#strip .chip"), person.page.get_by_label("begins with <s>")
     expect(chips).to_have_text(["<s>", " Once", " upon", " a", " time"])
     expect(begun).to_be_checked()
@@ -23,8 +23,8 @@ def test_a_visitor_leaves_out_what_the_model_expects_before_a_text(newcomer):
 
 
 @pytest.mark.exhaustive
-def test_the_box_is_as_the_run_is_where_a_click_on_it_came_to_nothing(newcomer):
-    person = newcomer().open(checkpoint="stories260K", text="Once upon a time")
+def test_the_box_is_as_the_run_is_where_a_click_on_it_came_to_nothing(visitor):
+    person = visitor(checkpoint="stories260K", text="Once upon a time")
     begun = person.page.get_by_label("begins with <s>")
     begun.evaluate("box => { box.checked = false; }")  # as after a move that was refused
     person.run("Once upon a time")

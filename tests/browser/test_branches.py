@@ -146,8 +146,8 @@ def test_every_click_undoes_a_token(writer):
 
 
 @pytest.mark.exhaustive
-def test_a_change_taken_back_while_text_is_written_ends_it(newcomer):
-    person = newcomer().open(edits="blocks.0.attn.z.1*zero", **LONG)
+def test_a_change_taken_back_while_text_is_written_ends_it(visitor):
+    person = visitor(edits="blocks.0.attn.z.1*zero", **LONG)
     person.page.get_by_role("button", name="Generate", exact=True).click()
     person.wait_until("page.state.generated.length > 2")
     take_back = "document.querySelector('#changes button').click(), page.state.generated.length"
@@ -239,8 +239,8 @@ def test_a_better_prompt_is_offered_and_run(person):
 
 
 @pytest.mark.exhaustive
-def test_no_token_comes_after_stop(newcomer):
-    person = newcomer().open(**LONG)
+def test_no_token_comes_after_stop(visitor):
+    person = visitor(**LONG)
     person.page.get_by_role("button", name="Generate", exact=True).click()
     person.wait_until("page.state.generated.length > 5")
     with person.rebranched():

@@ -42,8 +42,8 @@ def pixels(plot) -> np.ndarray:
     return np.array(channels).reshape(rows, columns, 4)[..., :3]
 
 
-def test_a_large_pattern_is_painted_told_and_clicked_as_a_small_one(newcomer):
-    person = newcomer().open(checkpoint="gpt-twin", layer=2, head=1, query=9, key=4)
+def test_a_large_pattern_is_painted_told_and_clicked_as_a_small_one(visitor):
+    person = visitor(checkpoint="gpt-twin", layer=2, head=1, query=9, key=4)
     plot, trace = person.pattern, run_on_show(person)
     weights = trace["blocks.2.attn.pattern"][1]
     plot.scroll_into_view_if_needed()
@@ -77,8 +77,8 @@ def test_a_large_pattern_is_painted_told_and_clicked_as_a_small_one(newcomer):
     assert plot.get_attribute("aria-label").startswith("Attention pattern of layer 2 head 1")
 
 
-def test_another_head_is_another_image(newcomer):
-    person = newcomer().open(checkpoint="gpt-twin", layer=2, head=1, query=9, key=4)
+def test_another_head_is_another_image(visitor):
+    person = visitor(checkpoint="gpt-twin", layer=2, head=1, query=9, key=4)
     plot, patterns = person.pattern, run_on_show(person)["blocks.2.attn.pattern"]
     words, seen = plot.locator(".cell-words"), np.tri(patterns.shape[-1], dtype=bool)
     for head in (0, 3, 1):
@@ -92,9 +92,9 @@ def test_another_head_is_another_image(newcomer):
         assert tells(words.inner_text(), patterns[head, 20, 3])
 
 
-def test_where_a_difference_has_no_values_it_has_the_colour_of_none(newcomer):
+def test_where_a_difference_has_no_values_it_has_the_colour_of_none(visitor):
     change = "blocks.0.attn.z.0*zero"
-    person = newcomer().open(checkpoint="gpt-twin", layer=2, head=1, shown="difference", **{"b.edits": change})
+    person = visitor(checkpoint="gpt-twin", layer=2, head=1, shown="difference", **{"b.edits": change})
     plot = person.pattern
     plot.scroll_into_view_if_needed()
     expect(plot.locator(".imagelayer image")).to_be_attached()
@@ -106,9 +106,9 @@ def test_where_a_difference_has_no_values_it_has_the_colour_of_none(newcomer):
         assert np.abs(painted - on_scale(theme.diverging, np.full(a.shape, 0.5)))[~seen].max() <= 4
 
 
-def test_signed_values_and_part_of_the_columns(newcomer, monkeypatch):
+def test_signed_values_and_part_of_the_columns(visitor, monkeypatch):
     monkeypatch.setattr("explorer.views.activations.MOST_CELLS", 28 * 10)
-    person = newcomer().open(view="activations", checkpoint="gpt-twin", tap="blocks.1.resid_post", query=9, dim=13)
+    person = visitor(view="activations", checkpoint="gpt-twin", tap="blocks.1.resid_post", query=9, dim=13)
     plot, trace = person.page.locator("#activations-heatmap .plot"), run_on_show(person)
     plot.scroll_into_view_if_needed()
     expect(plot.locator(".imagelayer image")).to_be_attached()

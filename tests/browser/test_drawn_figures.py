@@ -27,8 +27,8 @@ def told(person, plot, x: float, y: float) -> str:
     return " ".join(plot.evaluate(HOVERED))
 
 
-def test_the_large_pattern_and_the_querys_row(newcomer):
-    person = newcomer().open(checkpoint="gpt-twin", layer=2, head=1, query=9, key=4)
+def test_the_large_pattern_and_the_querys_row(visitor):
+    person = visitor(checkpoint="gpt-twin", layer=2, head=1, query=9, key=4)
     trace, row = run_on_show(person), person.page.locator("#attention-row .plot")
     weights, tokens = trace["blocks.2.attn.pattern"][1], trace.tokens
     seen = np.tri(len(trace), dtype=bool)
@@ -69,8 +69,8 @@ def test_signed_values_have_the_page_s_background_at_0(newcomer):
     person.expect_selected(layer=1, head=3)
 
 
-def test_the_lens_writes_every_word_in_its_cell(newcomer):
-    person = newcomer().open(view="prediction", query=27)
+def test_the_lens_writes_every_word_in_its_cell(visitor):
+    person = visitor(view="prediction", query=27)
     trace, plot = run_on_show(person), person.page.locator("#prediction-lens .plot")
     plot.scroll_into_view_if_needed()
     expect(plot.locator(".heatmap-label").first).to_be_attached()

@@ -25,9 +25,9 @@ def readout(person: Person) -> tuple[str, float]:
     return text, float(text.split()[-1])
 
 
-def test_every_head_is_painted_told_and_chosen_where_it_stands(newcomer):
+def test_every_head_is_painted_told_and_chosen_where_it_stands(visitor):
     """Of a model whose layers and heads differ in number."""
-    person = newcomer().open(checkpoint="gpt-twin", layer=0, head=0)
+    person = visitor(checkpoint="gpt-twin", layer=0, head=0)
     trace = run_on_show(person)
     patterns = trace.stack("blocks.*.attn.pattern")
     assert patterns.shape[:2] == (3, 4) and person.grid.locator("img").count() == 12
@@ -56,8 +56,8 @@ def test_every_head_is_painted_told_and_chosen_where_it_stands(newcomer):
     person.expect_selected(layer=0, head=1, query=6, key=0)  # nobody looks ahead: it chooses the head alone
 
 
-def test_of_many_tokens_a_pixel_is_the_largest_of_its_cells(newcomer):
-    person = newcomer().open(checkpoint="long-context", text="the owl and the moon " * 30, layer=0, head=0)
+def test_of_many_tokens_a_pixel_is_the_largest_of_its_cells(visitor):
+    person = visitor(checkpoint="long-context", text="the owl and the moon " * 30, layer=0, head=0)
     trace = run_on_show(person)
     assert len(trace) > 96
     size = -(-len(trace) // 2)

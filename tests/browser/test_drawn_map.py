@@ -42,9 +42,9 @@ from .painted import in_both_themes, on_scale, run_on_show, settled
         ),
     ],
 )
-def test_every_part_has_its_colour_and_its_words_where_it_stands(newcomer, checkpoint, kind):
+def test_every_part_has_its_colour_and_its_words_where_it_stands(visitor, checkpoint, kind):
     # As high as the map of a telephone is, so that nothing of it is out of sight.
-    person, picture = opened(newcomer, checkpoint, viewport=DESK if kind is Wide else TALL, **CHOSEN)
+    person, picture = opened(visitor, checkpoint, viewport=DESK if kind is Wide else TALL, **CHOSEN)
     trace, found, _ = numbers_on(person)
     expected = list(parts_of(trace, found, 9, kind(trace.config, 6)))
     largest = max(np.abs(found.parts.heads).max(), np.abs(found.parts.feed_forward).max())
@@ -64,9 +64,9 @@ def test_every_part_has_its_colour_and_its_words_where_it_stands(newcomer, check
 
 
 @pytest.mark.exhaustive
-def test_the_bar_of_colours_is_that_of_the_parts(newcomer):
+def test_the_bar_of_colours_is_that_of_the_parts(visitor):
     """The least at its left and the most at its right, as its numbers say."""
-    person, picture = opened(newcomer, **CHOSEN)
+    person, picture = opened(visitor, **CHOSEN)
     _, found, _ = numbers_on(person)
     largest = max(np.abs(found.parts.heads).max(), np.abs(found.parts.feed_forward).max())
     person.evaluate("choosing.pick({ layer: 0 })")  # and with it the address
@@ -84,8 +84,8 @@ def test_the_bar_of_colours_is_that_of_the_parts(newcomer):
     assert abs(ticks[0][1] - bar["x"]) < 2 and abs(ticks[2][3] - bar["x"] - bar["width"]) < 2
 
 
-def test_lines_are_as_thick_as_vectors_are_long(newcomer):
-    person, picture = opened(newcomer, query=9)
+def test_lines_are_as_thick_as_vectors_are_long(visitor):
+    person, picture = opened(visitor, query=9)
     trace, found, _ = numbers_on(person)
     plan = Wide(trace.config)
     longest = max(found.stream.max(), found.writes.max(), found.token, found.positions)
@@ -110,8 +110,8 @@ def test_lines_are_as_thick_as_vectors_are_long(newcomer):
     }
 
 
-def test_next_tokens_have_bars_as_long_as_they_are_probable(newcomer):
-    person, picture = opened(newcomer, **CHOSEN)
+def test_next_tokens_have_bars_as_long_as_they_are_probable(visitor):
+    person, picture = opened(visitor, **CHOSEN)
     trace, _, order = numbers_on(person)
     chances = next_token(trace, 9).plain
     left, right = NEXT_TOKENS
@@ -128,9 +128,9 @@ def test_next_tokens_have_bars_as_long_as_they_are_probable(newcomer):
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", [Wide, Tall])
-def test_frames_are_around_what_is_chosen_at_once(newcomer, kind):
+def test_frames_are_around_what_is_chosen_at_once(visitor, kind):
     """Without waiting for Python."""
-    person, picture = opened(newcomer, viewport=DESK if kind is Wide else TELEPHONE, **CHOSEN)
+    person, picture = opened(visitor, viewport=DESK if kind is Wide else TELEPHONE, **CHOSEN)
     config = run_on_show(person).config
 
     def expect_framed(choice: dict | None, layer: int, head: int, *, listed: int, **rows: int):

@@ -47,8 +47,8 @@ LINE = """(line) => {
 SETTINGS = {"temperature": 0.25, "top_k": 30, "seed": 3}
 
 
-def test_chips_are_as_full_of_colour_as_their_tokens_were_unexpected(newcomer):
-    person = newcomer().open(checkpoint="gpt-twin")
+def test_chips_are_as_full_of_colour_as_their_tokens_were_unexpected(visitor):
+    person = visitor(checkpoint="gpt-twin")
     trace = run_on_show(person)
     bits, places = surprisal(trace), rank(trace)
     shares = {"surprisal": bits / 12, "rank": np.log2(places) / np.log2(trace.config.vocab_size)}
@@ -72,8 +72,8 @@ def test_chips_are_as_full_of_colour_as_their_tokens_were_unexpected(newcomer):
 
 
 @pytest.mark.exhaustive
-def test_the_next_token_of_a_text_too_long_to_be_seen_whole(newcomer):
-    person = newcomer().open(text="the owl and the moon and the lake " * 4, **SETTINGS)
+def test_the_next_token_of_a_text_too_long_to_be_seen_whole(visitor):
+    person = visitor(text="the owl and the moon and the lake " * 4, **SETTINGS)
     prompt = person.state["prompt"]
     count = CONTEXT + 6 - len(prompt)
     assert count > 4

@@ -13,8 +13,8 @@ TOPS = """(view) => {
 
 
 @pytest.mark.parametrize("view", first_of(["attention", "experiments", "patching", "overview"]))
-def test_a_telephone_shows_a_tab_s_sentences_before_its_controls(newcomer, view):
-    person = newcomer(viewport=TELEPHONE).open(view).at_rest()
+def test_a_telephone_shows_a_tab_s_sentences_before_its_controls(visitor, view):
+    person = visitor(view, viewport=TELEPHONE).at_rest()
     words, formula, bar = person.page.evaluate(TOPS, view)
     assert words < 80
     assert formula < 360
@@ -22,8 +22,8 @@ def test_a_telephone_shows_a_tab_s_sentences_before_its_controls(newcomer, view)
 
 
 @pytest.mark.exhaustive
-def test_a_line_says_what_is_chosen_and_opens_the_lists_by_the_keyboard(newcomer):
-    person = newcomer(viewport=TELEPHONE).open()
+def test_a_line_says_what_is_chosen_and_opens_the_lists_by_the_keyboard(visitor):
+    person = visitor(viewport=TELEPHONE)
     line = person.page.locator("#attention-choosers .fold")
     expect(line).to_contain_text("layer 1")
     expect(person.chooser("layer")).to_have_count(0)
@@ -36,8 +36,8 @@ def test_a_line_says_what_is_chosen_and_opens_the_lists_by_the_keyboard(newcomer
 
 
 @pytest.mark.exhaustive
-def test_a_line_says_how_much_is_changed(newcomer):
-    person = newcomer(viewport=TELEPHONE).open()
+def test_a_line_says_how_much_is_changed(visitor):
+    person = visitor(viewport=TELEPHONE)
     line = person.page.locator("#attention-what-ifs .fold")
     expect(line).to_have_text("try a change")
     line.click()

@@ -74,8 +74,8 @@ def test_more_than_the_context_slides_the_window(person):
     person.page.wait_for_function(VIEWS_FOLLOW)
 
 
-def test_stop_ends_a_long_generation_and_the_page_goes_on(newcomer):
-    person = newcomer().open(**LONG)
+def test_stop_ends_a_long_generation_and_the_page_goes_on(visitor):
+    person = visitor(**LONG)
     generated = person.chips.and_(person.page.locator(".generated"))
     person.page.get_by_role("button", name="Generate", exact=True).click()
     expect(generated.nth(2)).to_be_attached()
@@ -94,8 +94,8 @@ def test_stop_ends_a_long_generation_and_the_page_goes_on(newcomer):
 
 
 @pytest.mark.exhaustive
-def test_a_new_run_ends_a_generation(newcomer):
-    person = newcomer().open(**LONG)
+def test_a_new_run_ends_a_generation(visitor):
+    person = visitor(**LONG)
     generated = person.chips.and_(person.page.locator(".generated"))
     for prompt in ("The owl said", "The fox"):
         person.page.get_by_role("button", name="Generate", exact=True).click()

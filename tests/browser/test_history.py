@@ -69,8 +69,8 @@ def test_back_finds_what_was_written_since(person):
 
 
 @pytest.mark.exhaustive
-def test_back_to_another_run_ends_what_is_being_written_and_sets_the_widgets(newcomer):
-    person = newcomer().open(**LONG)
+def test_back_to_another_run_ends_what_is_being_written_and_sets_the_widgets(visitor):
+    person = visitor(**LONG)
     person.choose_model("one-head")
     expect(person.page.locator("#facts")).to_contain_text("1 layer × 1 head")
     person.run("The owl asked")

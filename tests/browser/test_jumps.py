@@ -38,8 +38,8 @@ LARGE_PATTERN = """() => Array.from(
 
 
 @pytest.mark.exhaustive
-def test_every_tab_paints_what_the_map_chose(newcomer):
-    person = newcomer().open(view="overview", layer=0, head=0)
+def test_every_tab_paints_what_the_map_chose(visitor):
+    person = visitor(view="overview", layer=0, head=0)
     opening, overview = Opening(Runs(Library("cpu"))), person.page.locator("#overview-map .map")
     for view in FULL:  # all have been drawn with another selection
         visit(person, opening, view)

@@ -18,8 +18,8 @@ def test_arrow_keys_walk_along_the_strip(person):
 
 
 @pytest.mark.exhaustive
-def test_arrow_keys_walk_over_the_heads(newcomer):
-    person = newcomer().open(layer=0, head=0)
+def test_arrow_keys_walk_over_the_heads(visitor):
+    person = visitor(layer=0, head=0)
     expect(person.grid).to_have_attribute("data-draws", re.compile(r"\d"))
     person.grid.locator("[data-layer='0'][data-head='0']").focus()
     for key, layer, head in (("ArrowRight", 0, 1), ("ArrowDown", 1, 1), ("ArrowRight", 1, 1), ("ArrowLeft", 1, 0)):

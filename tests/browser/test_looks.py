@@ -44,8 +44,8 @@ def test_the_page_opens_dark_where_the_system_is(newcomer):
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("width", [390, 1024])
-def test_nothing_overflows(newcomer, width):
-    person = newcomer(viewport={"width": width, "height": 844}).open(**EVERYTHING)
+def test_nothing_overflows(visitor, width):
+    person = visitor(viewport={"width": width, "height": 844}, **EVERYTHING)
     for view in FULL:
         person.at_rest().tab(view.title)  # a click while the page still moves could hit something else
         figure = person.page.locator("[role=tabpanel]:visible .plot:visible").last
@@ -60,8 +60,8 @@ def test_no_mark_between_links_stands_beside_a_single_one(person):
 
 
 @pytest.mark.exhaustive
-def test_figures_take_the_width_they_are_given(newcomer):
-    person = newcomer().open()
+def test_figures_take_the_width_they_are_given(visitor):
+    person = visitor()
     person.page.set_viewport_size({"width": 1100, "height": 900})
     person.page.wait_for_function(FITS)
     assert person.page.evaluate(OVERFLOW) <= 0

@@ -7,14 +7,11 @@ from playwright.sync_api import expect
 
 from tests.exhaustive import first_of
 
-from .drawn_map import (
-    MOVING,
-    opened,
-)
+from .drawn_map import MOVING, map_of, opened
 
 
-def test_a_new_selection_changes_what_is_there_and_builds_nothing_anew(newcomer):
-    person, picture = opened(newcomer)
+def test_a_new_selection_changes_what_is_there_and_builds_nothing_anew(visitor):
+    person, picture = opened(visitor)
     picture.evaluate("(map) => { for (const node of map.querySelectorAll('svg *')) node.kept = true; }")
     before = picture.locator(".part").first.get_attribute("aria-label")
     with person.redrawn(picture):
@@ -25,7 +22,8 @@ def test_a_new_selection_changes_what_is_there_and_builds_nothing_anew(newcomer)
 
 @pytest.mark.exhaustive
 def test_nothing_moves_for_long_and_nothing_where_that_is_not_wanted(newcomer):
-    person, picture = opened(newcomer)
+    person = newcomer().open("overview")
+    picture = map_of(person)
     assert 0 < picture.evaluate(MOVING) <= 0.2
     person.page.emulate_media(reduced_motion="reduce")
     assert picture.evaluate(MOVING) == 0
@@ -33,9 +31,9 @@ def test_nothing_moves_for_long_and_nothing_where_that_is_not_wanted(newcomer):
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("width", first_of([1440, 1000, 620]))
-def test_each_step_of_the_running_sum_is_below_its_part(newcomer, width):
+def test_each_step_of_the_running_sum_is_below_its_part(visitor, width):
     """To a fraction of a pixel, at every width."""
-    person, picture = opened(newcomer)
+    person, picture = opened(visitor)
     person.page.set_viewport_size({"width": width, "height": 900})
     plot = person.page.locator("#overview-sum .plot")
     plot.scroll_into_view_if_needed()

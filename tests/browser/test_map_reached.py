@@ -35,8 +35,8 @@ def told(page_of_the_map) -> Locator:
 
 
 @pytest.fixture
-def page_of_the_map(newcomer) -> tuple[Person, Locator]:
-    return opened(newcomer, layer=0, head=0, query=9)
+def page_of_the_map(visitor) -> tuple[Person, Locator]:
+    return opened(visitor, layer=0, head=0, query=9)
 
 
 def middle(part: Locator) -> tuple[float, float]:
@@ -125,8 +125,8 @@ def test_a_part_opens_its_tab_and_the_bar_the_one_before_while_the_queue_answers
 
 
 @pytest.mark.parametrize("viewport", first_of([DESK, TELEPHONE]), ids=["wide", "telephone"])
-def test_the_arrow_keys_go_to_the_nearest_part_and_reach_all(newcomer, viewport):
-    person, picture = opened(newcomer, viewport=viewport, layer=0, head=0, query=9)
+def test_the_arrow_keys_go_to_the_nearest_part_and_reach_all(visitor, viewport):
+    person, picture = opened(visitor, viewport=viewport, layer=0, head=0, query=9)
     assert picture.evaluate(STOPS) == 1
     found = person.page.evaluate(WALKED, [picture.element_handle(), list(ARROWS)])
     assert picture.evaluate(STOPS) == 1
@@ -146,7 +146,7 @@ def test_the_arrow_keys_go_to_the_nearest_part_and_reach_all(newcomer, viewport)
 
 def test_the_keyboard_opens_tells_and_leaves(page_of_the_map, told):
     person, picture = page_of_the_map
-    person.page.locator("#overview-map .part[tabindex='0']").evaluate("(part) => part.focus({ focusVisible: true })")
+    picture.locator(".part.token").first.evaluate("(part) => part.focus({ focusVisible: true })")
     person.page.keyboard.press("Shift+Tab")
     expect(told).to_be_hidden()
     person.page.keyboard.press("Tab")

@@ -49,9 +49,9 @@ def deep(layers: int, heads: int) -> tuple[TransformerLM, Trace]:
 
 
 @pytest.mark.parametrize("viewport", first_of([DESK, TELEPHONE]), ids=["wide", "telephone"])
-def test_no_word_lies_on_another_or_on_what_it_is_not_of(newcomer, viewport):
+def test_no_word_lies_on_another_or_on_what_it_is_not_of(visitor, viewport):
     """Of every kind of model, and of models of many layers."""
-    person, picture = opened(newcomer, viewport=viewport)
+    person, picture = opened(visitor, viewport=viewport)
     for style in STYLES:
         show(person, picture, trace_of(style), Selection(query=9, target=8, rival=20))
         assert_words_apart(picture)

@@ -116,8 +116,8 @@ def test_every_model_keeps_its_own_continuations(person):
 
 
 @pytest.mark.exhaustive
-def test_a_change_of_the_model_ends_what_is_being_written_and_takes_what_is_seen_along(newcomer):
-    person = newcomer().open(temperature=0, max_new_tokens=512)
+def test_a_change_of_the_model_ends_what_is_being_written_and_takes_what_is_seen_along(visitor):
+    person = visitor(temperature=0, max_new_tokens=512)
     generated = person.chips.and_(person.page.locator(".generated"))
     person.page.get_by_role("button", name="Generate", exact=True).click()
     expect(generated.nth(2)).to_be_attached()

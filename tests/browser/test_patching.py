@@ -12,8 +12,8 @@ LOOK = {"checkpoint": "tiny", "prompt": "66.67.68", "b.checkpoint": "tiny", "b.p
 
 
 @pytest.fixture
-def patcher(newcomer):
-    return newcomer().open(view="patching", **LOOK)
+def patcher(visitor):
+    return visitor(view="patching", **LOOK)
 
 
 def heads(person):
@@ -49,10 +49,10 @@ def test_a_click_on_a_cell_makes_that_patch_the_runs_change_and_another_takes_it
 
 
 @pytest.mark.exhaustive
-def test_what_takes_long_tells_how_far_it_is_and_ends_when_it_is_cancelled(newcomer, monkeypatch):
+def test_what_takes_long_tells_how_far_it_is_and_ends_when_it_is_cancelled(visitor, monkeypatch):
     step, pieces = job_queue._Task.step, []
     monkeypatch.setattr(job_queue._Task, "step", lambda task: (pieces.append(task), time.sleep(0.2), step(task)))
-    person = newcomer().open(view="patching", **LOOK | {"b.prompt": "71.67.68"})  # which nobody has asked for
+    person = visitor(view="patching", **LOOK | {"b.prompt": "71.67.68"})  # which nobody has asked for
     begin = heads(person).get_by_role("button", name=re.compile("work it out"))
     begin.click()
     bars = person.page.locator("#patching-heads_denoise progress, #patching-positions_noise progress")
@@ -71,9 +71,9 @@ def test_what_takes_long_tells_how_far_it_is_and_ends_when_it_is_cancelled(newco
 
 
 @pytest.mark.exhaustive
-def test_of_unequal_prompts_what_has_a_partner_goes_over(newcomer):
+def test_of_unequal_prompts_what_has_a_partner_goes_over(visitor):
     """B, the clean prompt, has a token more: a click on one of its later tokens takes the value at A's."""
-    person = newcomer().open(view="patching", **LOOK | {"b.prompt": "66.90.67.68"})
+    person = visitor(view="patching", **LOOK | {"b.prompt": "66.90.67.68"})
     work_out(person)
     plot = person.page.locator("#patching-positions_denoise .plot")
     expect(plot).to_contain_text("not patched")

@@ -28,8 +28,8 @@ BAR_AND_ITS_ROOM = """[
     ids=["telephone", "wide"],
 )
 @pytest.mark.exhaustive
-def test_buttons_stay_in_sight_down_to_the_end_of_a_long_tab(newcomer, size):
-    person = newcomer(viewport=size).open()
+def test_buttons_stay_in_sight_down_to_the_end_of_a_long_tab(visitor, size):
+    person = visitor(viewport=size)
     for place in ("0", "document.body.scrollHeight / 2", "document.body.scrollHeight"):
         person.page.evaluate(f"scrollTo(0, {place})")
         for name in ("Step", "Generate", "Stop"):
@@ -37,8 +37,8 @@ def test_buttons_stay_in_sight_down_to_the_end_of_a_long_tab(newcomer, size):
 
 
 @pytest.mark.exhaustive
-def test_a_telephone_shows_the_end_of_the_text_and_the_token_to_come(newcomer):
-    person = newcomer(viewport=TELEPHONE).open()
+def test_a_telephone_shows_the_end_of_the_text_and_the_token_to_come(visitor):
+    person = visitor(viewport=TELEPHONE)
     brief = person.page.locator("#brief .brief")
     expect(brief).to_be_in_viewport(ratio=1)
     assert person.page.evaluate(BAR_AND_ITS_ROOM) == [101, "101px"]
@@ -52,8 +52,8 @@ def test_a_telephone_shows_the_end_of_the_text_and_the_token_to_come(newcomer):
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("size", first_of([TELEPHONE, {"width": 1440, "height": 900}]), ids=["telephone", "wide"])
-def test_what_is_told_covers_nothing_that_is_pressed(newcomer, size):
-    person = newcomer(viewport=size).open()
+def test_what_is_told_covers_nothing_that_is_pressed(visitor, size):
+    person = visitor(viewport=size)
     person.prompt.fill("")
     person.page.get_by_role("button", name="Run").click()
     expect(person.warning.last).to_contain_text("The prompt is empty")
@@ -61,8 +61,8 @@ def test_what_is_told_covers_nothing_that_is_pressed(newcomer, size):
 
 
 @pytest.mark.exhaustive
-def test_a_picture_wider_than_its_place_says_so(newcomer):
-    person = newcomer(viewport=TELEPHONE).open(view="prediction")
+def test_a_picture_wider_than_its_place_says_so(visitor):
+    person = visitor("prediction", viewport=TELEPHONE)
     assert_said(person, person.page.locator("#prediction-lens .html-container"))
 
 

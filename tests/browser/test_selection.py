@@ -85,8 +85,8 @@ def test_a_query_cannot_look_ahead(person):
 
 
 @pytest.mark.exhaustive
-def test_lists_choose_layer_head_and_value(newcomer):
-    person = newcomer().open(layer=0, head=0)
+def test_lists_choose_layer_head_and_value(visitor):
+    person = visitor(layer=0, head=0)
     with person.redrawn(person.pattern):
         person.chooser("layer").select_option("1")
         person.chooser("head").select_option("1")
@@ -128,8 +128,8 @@ def test_a_tab_that_gradio_names_late_does_not_come_back(person):
 
 
 @pytest.mark.exhaustive
-def test_a_tab_of_the_menu_is_opened(newcomer):
-    person = newcomer(viewport={"width": 390, "height": 844}).open(view="attention")
+def test_a_tab_of_the_menu_is_opened(visitor):
+    person = visitor("attention", viewport={"width": 390, "height": 844})
     person.tab("Residual stream")
     expect(person.page.locator("#residual-lengths .plot")).to_have_attribute("data-draws", re.compile(r"\d"))
     person.expect_selected(view="residual")
@@ -171,8 +171,8 @@ def test_examples_are_run_by_a_click(person):
         expect(person.prompt).to_have_value(text)
 
 
-def test_a_part_of_the_overview_opens_its_tab(newcomer):
-    person = newcomer().open(view="overview", layer=0, head=0)
+def test_a_part_of_the_overview_opens_its_tab(visitor):
+    person = visitor(view="overview", layer=0, head=0)
     overview = person.page.locator("#overview-map .map")
     expect(overview).to_have_attribute("data-draws", re.compile(r"\d"))
     overview.get_by_role("button", name="layer 1 head 1, ").click()

@@ -11,7 +11,7 @@ from explorer.views.overview.wide import Wide
 from tests.exhaustive import first_of
 
 from .conftest import DESK
-from .drawn_map import TELEPHONE, in_sight, opened
+from .drawn_map import TELEPHONE, in_sight, map_of, opened
 from .painted import run_on_show
 from .person import Person
 
@@ -60,8 +60,8 @@ def assert_painted(picture: Locator, plan: Plan):
 
 
 @pytest.mark.parametrize("checkpoint", first_of(["gpt-twin", "tiny"]))
-def test_on_a_telephone_the_data_runs_down_and_nothing_is_beyond_the_screen(newcomer, checkpoint):
-    person, picture = opened(newcomer, checkpoint, viewport=TELEPHONE)
+def test_on_a_telephone_the_data_runs_down_and_nothing_is_beyond_the_screen(visitor, checkpoint):
+    person, picture = opened(visitor, checkpoint, viewport=TELEPHONE)
     config = run_on_show(person).config
     assert_painted(picture, Tall(config, 5))
     boxes = {part["label"]: part["box"] for part in picture.evaluate(PAINTED)}
@@ -82,8 +82,8 @@ def test_on_a_telephone_the_data_runs_down_and_nothing_is_beyond_the_screen(newc
 
 
 @pytest.mark.exhaustive
-def test_on_a_telephone_the_running_sum_is_all_in_sight(newcomer):
-    person, _picture = opened(newcomer, viewport=TELEPHONE)
+def test_on_a_telephone_the_running_sum_is_all_in_sight(visitor):
+    person, _picture = opened(visitor, viewport=TELEPHONE)
     plot = person.page.locator("#overview-sum .plot")
     plot.scroll_into_view_if_needed()
     expect(plot).to_have_attribute("data-draws", re.compile(r"\d"))
@@ -96,7 +96,9 @@ def test_on_a_telephone_the_running_sum_is_all_in_sight(newcomer):
 
 @pytest.mark.exhaustive
 def test_a_tap_opens_the_head_that_it_is_on(newcomer, touchscreen):
-    person, picture = opened(newcomer, viewport=TELEPHONE, profile=touchscreen, layer=0, head=0)
+    place = {"view": "overview", "checkpoint": "gpt-twin", "layer": 0, "head": 0}
+    person = newcomer(viewport=TELEPHONE, profile=touchscreen).open(**place)
+    picture = map_of(person)
     plan = Tall(run_on_show(person).config, 5)
     for layer, head in ((2, 1), (0, 3), (1, 2)):
         x, y = on_screen(in_sight(picture), plan.head(layer, head))
@@ -118,9 +120,9 @@ def on_screen(picture: Locator, box: tuple[float, float, float, float]) -> tuple
 
 
 @pytest.mark.exhaustive
-def test_a_page_that_becomes_wider_has_the_wide_map_and_back(newcomer):
+def test_a_page_that_becomes_wider_has_the_wide_map_and_back(visitor):
     """With what was chosen framed where it is now, and nothing asked of Python."""
-    person, picture = opened(newcomer, viewport=TELEPHONE, layer=2, head=1)
+    person, picture = opened(visitor, viewport=TELEPHONE, layer=2, head=1)
     config, asked = run_on_show(person).config, []
     person.page.on("request", lambda request: asked.append(f"{request.url} {request.post_data}"))
     for viewport, kind in ((DESK, Wide), (TELEPHONE, Tall), (DESK, Wide)):

@@ -30,8 +30,8 @@ def definition(person):
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("views", [FULL, SIMPLE], ids=["full", "simple"])
-def test_every_tab_explains_its_terms_once(newcomer, views):
-    person = newcomer().open(view=views[0].name, **(EVERYTHING if views is FULL else {}))
+def test_every_tab_explains_its_terms_once(visitor, views):
+    person = visitor(view=views[0].name, **(EVERYTHING if views is FULL else {}))
     tab = person.page.locator("[role=tabpanel]:visible")
     for view in views:
         person.visit(view.name, view.title)
@@ -76,8 +76,8 @@ def test_a_meaning_is_told_where_nobody_answers(newcomer):
 
 
 @pytest.mark.exhaustive
-def test_parts_of_a_character_are_told_where_there_are_any(newcomer):
-    person = newcomer().open(text="the cat")
+def test_parts_of_a_character_are_told_where_there_are_any(visitor):
+    person = visitor(text="the cat")
     expect(person.page.locator("#strip .parts")).to_be_hidden()
     person.run("é 猫")
     note = person.page.locator("#strip .parts")

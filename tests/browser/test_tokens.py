@@ -22,8 +22,8 @@ def test_a_row_of_the_table_chooses_its_token(person):
 
 
 @pytest.mark.exhaustive
-def test_a_point_of_the_spread_chooses_its_token(newcomer):
-    person = newcomer().open(view="tokens", query=0)
+def test_a_point_of_the_spread_chooses_its_token(visitor):
+    person = visitor(view="tokens", query=0)
     spread = person.page.locator("#tokens-spread .plot")
     expect(spread.locator(".main-svg").first).to_be_visible()
     with person.redrawn(spread):
@@ -34,8 +34,8 @@ def test_a_point_of_the_spread_chooses_its_token(newcomer):
 
 
 @pytest.mark.exhaustive
-def test_positions_have_a_place_only_where_they_are_added(newcomer):
-    person = newcomer().open(view="tokens")
+def test_positions_have_a_place_only_where_they_are_added(visitor):
+    person = visitor(view="tokens")
     spread, positions = (person.page.locator(f"#tokens-{name} .plot") for name in ("spread", "positions"))
     expect(spread.locator(".main-svg").first).to_be_visible()
     expect(positions).to_be_hidden()

@@ -23,9 +23,9 @@ def name(step: int) -> str:
 
 
 @pytest.fixture
-def trained(newcomer):
+def trained(visitor):
     """Somebody who looks at the model after its fourth step."""
-    return newcomer().open(checkpoint=name(4))
+    return visitor(checkpoint=name(4))
 
 
 def at(person, step: int):
@@ -136,8 +136,8 @@ def test_before_and_after_a_training_step_is_one_click_away(trained):
 
 
 @pytest.mark.exhaustive
-def test_a_click_in_pictures_of_b_moves_b(newcomer):
-    person = newcomer().open("training", checkpoint=name(4), shown="b", **{"b.checkpoint": name(16)})
+def test_a_click_in_pictures_of_b_moves_b(visitor):
+    person = visitor("training", checkpoint=name(4), shown="b", **{"b.checkpoint": name(16)})
     plot = person.page.locator("#training-text .plot")
     expect(plot).to_have_attribute("data-draws", re.compile(r"\d"))
     person.at_rest()
@@ -149,8 +149,8 @@ def test_a_click_in_pictures_of_b_moves_b(newcomer):
 
 
 @pytest.mark.exhaustive
-def test_other_models_have_no_slider_and_say_what_is_known_of_their_training(newcomer):
-    person = newcomer().open("training")
+def test_other_models_have_no_slider_and_say_what_is_known_of_their_training(visitor):
+    person = visitor("training")
     expect(person.page.locator("#training-formula")).to_contain_text("nothing is known here of how it came about")
     expect(person.page.locator("#series .series")).to_be_hidden()
     assert not person.page.locator(".panels .plot:visible").count()
@@ -160,16 +160,16 @@ def test_other_models_have_no_slider_and_say_what_is_known_of_their_training(new
 
 
 @pytest.mark.exhaustive
-def test_two_models_say_that_their_numbers_are_their_own(newcomer):
-    person = newcomer().open("residual", checkpoint=name(4), shown="difference", **{"b.checkpoint": "tiny"})
+def test_two_models_say_that_their_numbers_are_their_own(visitor):
+    person = visitor("residual", checkpoint=name(4), shown="difference", **{"b.checkpoint": "tiny"})
     expect(person.page.locator("#residual-words")).to_contain_text("A and B are two models")
     person.page.locator("#runs .switch").get_by_role("button", name="A", exact=True).click()
     expect(person.page.locator("#residual-words")).not_to_contain_text("A and B are two models")
 
 
 @pytest.mark.exhaustive
-def test_what_is_above_the_tabs_is_compact_on_a_telephone(newcomer):
-    person = newcomer(viewport={"width": 390, "height": 844}).open(checkpoint=name(4))
+def test_what_is_above_the_tabs_is_compact_on_a_telephone(visitor):
+    person = visitor(viewport={"width": 390, "height": 844}, checkpoint=name(4))
     height = "(id) => document.querySelector(id).getBoundingClientRect().height"
     expect(slider(person)).to_be_visible()
     assert person.page.evaluate(height, "#series") <= 48

@@ -19,7 +19,7 @@ def ways(person):
 
 
 def test_another_prompt_stands_beside_this_one(person):
-    assert not chips_of_b(person).count()
+    expect(person.page.locator("#strip-b")).to_be_hidden()
     compare(person)
     expect(person.page.locator("#strip-b .strip")).to_have_text(OTHER)
     expect(person.strip).to_have_text(FIRST_PROMPT)
@@ -121,8 +121,8 @@ def test_tokens_are_put_together_by_hand(person):
 
 
 @pytest.mark.exhaustive
-def test_a_changed_run_is_compared_with_itself_unchanged(newcomer):
-    person = newcomer().open(edits="blocks.0.attn.z.1*zero")
+def test_a_changed_run_is_compared_with_itself_unchanged(visitor):
+    person = visitor(edits="blocks.0.attn.z.1*zero")
     person.page.locator("#runs").get_by_role("button", name="without the changes").click()
     expect(person.page.locator("#strip-b")).to_be_visible()
     expect(person.page.locator("#runs .about")).to_contain_text("without the changes")
@@ -147,9 +147,9 @@ def test_another_model_reads_the_same_text_as_it_grows(person):
 
 @pytest.mark.parametrize("width", [390, 1440, pytest.param(1024, marks=pytest.mark.exhaustive)])
 @pytest.mark.exhaustive
-def test_two_runs_fit_the_screen(newcomer, width):
+def test_two_runs_fit_the_screen(visitor, width):
     """And so do their next tokens with the settings that the page opens with, but where the panel is narrowest."""
-    person = newcomer(viewport={"width": width, "height": 844}).open(**{"b.text": OTHER})
+    person = visitor(viewport={"width": width, "height": 844}, **{"b.text": OTHER})
     expect(person.page.locator("#strip-b .strip")).to_have_text(OTHER)
     person.at_rest()
     assert person.page.evaluate("document.documentElement.scrollWidth") <= width
@@ -159,9 +159,9 @@ def test_two_runs_fit_the_screen(newcomer, width):
 
 
 @pytest.mark.exhaustive
-def test_what_b_is_changed_by_is_taken_back_where_it_is_told(newcomer):
+def test_what_b_is_changed_by_is_taken_back_where_it_is_told(visitor):
     change, own = "blocks.0.attn.z.1*zero", "blocks.1.attn.z.0*zero"
-    person = newcomer().open(edits=own, **{"b.text": OTHER, "b.edits": change})
+    person = visitor(edits=own, **{"b.text": OTHER, "b.edits": change})
     told = person.page.locator("#changes")
     expect(told).to_contain_text("B is changed")
     told.get_by_role("button", name="take back: head 1 of layer 0").click()

@@ -21,8 +21,8 @@ def expect_changes(person: Person, *texts: str):
     )
 
 
-def test_an_edge_is_forbidden_in_a_head_a_layer_or_all_layers_and_allowed_again(newcomer):
-    person = newcomer().open("experiments", **LOOK)
+def test_an_edge_is_forbidden_in_a_head_a_layer_or_all_layers_and_allowed_again(visitor):
+    person = visitor("experiments", **LOOK)
     edge = person.page.locator(
         ".what-ifs label:visible", has_text="position 3 does not see position 1, and other weights"
     )
@@ -49,8 +49,8 @@ def test_an_edge_is_forbidden_in_a_head_a_layer_or_all_layers_and_allowed_again(
 
 
 @pytest.mark.exhaustive
-def test_controls_change_the_chosen_token_alone_where_that_is_asked(newcomer):
-    person = newcomer().open("experiments", **LOOK)
+def test_controls_change_the_chosen_token_alone_where_that_is_asked(visitor):
+    person = visitor("experiments", **LOOK)
     mean, only = control(person, "at its mean over the prompt"), control(person, "only at the chosen token")
     mean.check()
     expect_changes(person, "blocks.1.attn.z.1*mean")
@@ -65,8 +65,8 @@ def test_controls_change_the_chosen_token_alone_where_that_is_asked(newcomer):
 
 
 @pytest.mark.exhaustive
-def test_one_kind_of_norm_takes_the_place_of_another(newcomer):
-    person = newcomer().open("residual", **LOOK)
+def test_one_kind_of_norm_takes_the_place_of_another(visitor):
+    person = visitor("residual", **LOOK)
     as_layer_norm = control(person, "attn_norm of layer 1 as a LayerNorm")
     as_layer_norm.check()
     expect_changes(person, "blocks.1.attn_norm*norm*layernorm")
@@ -83,8 +83,8 @@ def test_a_link_to_a_change_at_the_chosen_token_shows_it(newcomer):
 
 
 @pytest.mark.exhaustive
-def test_a_click_with_shift_silences_one_head_more_and_shows_whether_effects_add_up(newcomer):
-    person = newcomer().open("experiments", text="Then Zorb", query=1, layer=0, head=0)
+def test_a_click_with_shift_silences_one_head_more_and_shows_whether_effects_add_up(visitor):
+    person = visitor("experiments", text="Then Zorb", query=1, layer=0, head=0)
     cells = person.page.locator("#experiments-heads .plot")
     together = person.page.locator("#experiments-together_probability")
     expect(cells).to_have_attribute("data-draws", re.compile(r"\d"))
@@ -111,8 +111,8 @@ def test_a_click_with_shift_silences_one_head_more_and_shows_whether_effects_add
 
 
 @pytest.mark.exhaustive
-def test_parts_that_stand_in_for_one_another_are_silenced_together_by_a_click(newcomer):
-    person = newcomer().open("overview", text="Once upon a time", query=3)
+def test_parts_that_stand_in_for_one_another_are_silenced_together_by_a_click(visitor):
+    person = visitor("overview", text="Once upon a time", query=3)
     person.page.get_by_role("button", name="Which parts stand in for one another?").click()
     pair = person.page.locator("#stand-ins .clauses a").nth(1)
     expect(pair).to_contain_text("one by one")

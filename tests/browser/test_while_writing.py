@@ -11,8 +11,8 @@ from .test_generation import LONG, WATCH
 
 
 @pytest.mark.exhaustive
-def test_undo_takes_back_what_is_seen_not_what_is_on_its_way(newcomer):
-    person = newcomer().open(**LONG)
+def test_undo_takes_back_what_is_seen_not_what_is_on_its_way(visitor):
+    person = visitor(**LONG)
     person.page.get_by_role("button", name="Generate", exact=True).click()
     person.wait_until("page.state.generated.length > 5")
     with person.rebranched():
@@ -22,8 +22,8 @@ def test_undo_takes_back_what_is_seen_not_what_is_on_its_way(newcomer):
 
 
 @pytest.mark.exhaustive
-def test_lists_name_the_last_token_while_text_is_written(newcomer):
-    person = newcomer().open(**LONG)
+def test_lists_name_the_last_token_while_text_is_written(visitor):
+    person = visitor(**LONG)
     person.evaluate("""
       window.empty = [],
       onState(document.body, () => setTimeout(() => {
@@ -38,8 +38,8 @@ def test_lists_name_the_last_token_while_text_is_written(newcomer):
 
 
 @pytest.mark.exhaustive
-def test_a_move_ends_what_is_being_written(newcomer):
-    person = newcomer().open(**LONG)
+def test_a_move_ends_what_is_being_written(visitor):
+    person = visitor(**LONG)
     written = person.chips.and_(person.page.locator(".generated"))
     person.page.get_by_role("button", name="Generate", exact=True).click()
     expect(written.nth(2)).to_be_attached()
@@ -54,8 +54,8 @@ def test_a_move_ends_what_is_being_written(newcomer):
 
 
 @pytest.mark.exhaustive
-def test_one_thing_is_written_at_a_time(newcomer):
-    person = newcomer().open(max_new_tokens=512)
+def test_one_thing_is_written_at_a_time(visitor):
+    person = visitor(max_new_tokens=512)
     written = person.chips.and_(person.page.locator(".generated"))
     person.page.get_by_role("button", name="Generate", exact=True).click()
     expect(written.nth(2)).to_be_attached()

@@ -13,8 +13,8 @@ MARKS = {"map": ".part .shape", "sum": ".barlayer .point path"}
 
 @pytest.mark.parametrize("panel", first_of(list(MARKS)))
 @pytest.mark.exhaustive
-def test_a_click_with_shift_on_the_overview_stays_and_tells(newcomer, panel):
-    person = newcomer().open(view="overview")
+def test_a_click_with_shift_on_the_overview_stays_and_tells(visitor, panel):
+    person = visitor(view="overview")
     block = person.page.locator(f"#overview-{panel}")
     block.scroll_into_view_if_needed()
     expect(block.locator("[data-draws]")).to_have_attribute("data-draws", re.compile(r"\d"))
@@ -29,8 +29,8 @@ def test_a_click_with_shift_on_the_overview_stays_and_tells(newcomer, panel):
 
 
 @pytest.mark.exhaustive
-def test_a_clicked_bar_tells_its_working(newcomer):
-    person = newcomer().open(view="prediction")
+def test_a_clicked_bar_tells_its_working(visitor):
+    person = visitor(view="prediction")
     block = person.page.locator("#prediction-parts")
     block.scroll_into_view_if_needed()
     expect(block.locator(".plot")).to_have_attribute("data-draws", re.compile(r"\d"))
@@ -40,8 +40,8 @@ def test_a_clicked_bar_tells_its_working(newcomer):
 
 
 @pytest.mark.exhaustive
-def test_a_clicked_hand_of_a_clock_tells_both_its_numbers(newcomer):
-    person = newcomer().open(view="positions", layer=0, head=1)
+def test_a_clicked_hand_of_a_clock_tells_both_its_numbers(visitor):
+    person = visitor(view="positions", layer=0, head=1)
     block = person.page.locator("#positions-clocks")
     block.scroll_into_view_if_needed()
     expect(block.locator(".plot")).to_have_attribute("data-draws", re.compile(r"\d"))
