@@ -19,13 +19,7 @@ export const CONFIG = {
 /** A classic script that can only leave a global (assets.py). */
 export const plotly = () => /** @type {any} */ (window).ExplorerPlotly;
 
-/**
- * Where a page has a <base>, as Gradio's have, Plotly refers to its gradients and clip paths by the page's whole address,
- * and loses them as soon as the selection changes that. It looks for the <base> at once, so a moment without suffices.
- * @param {() => any} draw
- */
-export function withoutBase(draw) {
-  const base = document.querySelector("base[href]"), href = base?.getAttribute("href");
-  base?.removeAttribute("href");
-  try { return draw(); } finally { base?.setAttribute("href", href); }
-}
+// Where a page has a <base>, as Gradio's have, Plotly refers to its gradients and clip paths by the page's whole address,
+// and loses them as soon as the selection changes that. It asks the first <base> alone, and the browser the first that has
+// an address.
+document.head.prepend(document.createElement("base"));

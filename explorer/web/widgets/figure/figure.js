@@ -9,7 +9,7 @@ import { followLines } from "../../static/lines.js";
 import { inWidth } from "../../static/narrow.js";
 import { checkpointOfSeen, inA, seen } from "../../static/partners.js";
 import { onPicture } from "../../static/pictures.js";
-import { CONFIG, plotly, withoutBase } from "../../static/plotly.js";
+import { CONFIG, plotly } from "../../static/plotly.js";
 import { rove } from "../../static/roving.js";
 import { tellSideways } from "../../static/sideways.js";
 import { state } from "../../static/state.js";
@@ -58,10 +58,10 @@ export default function figure(element) {
     const { shapes, meta, ...layout } = JSON.parse(layoutText);
     const drawn = image ? withImage(image, layout) : { data, layout, images: [] }, moving = { shapes, images: drawn.images };
     const rest = [image ? JSON.stringify(drawn.data) : dataText, JSON.stringify(drawn.layout), template, width, height];
-    if (rest.every((part, i) => part === written[i])) await withoutBase(() => plotly().relayout(plot, moving));
+    if (rest.every((part, i) => part === written[i])) await plotly().relayout(plot, moving);
     else {
       const { data: traces, layout: fitting } = inWidth(drawn, width);
-      await withoutBase(() => plotly().react(plot, traces, { ...fitting, ...moving, template, width, height, uirevision: "kept" }, CONFIG));
+      await plotly().react(plot, traces, { ...fitting, ...moving, template, width, height, uirevision: "kept" }, CONFIG);
     }
     written = rest;
     plot.ariaLabel = meta.alt;
