@@ -1,5 +1,6 @@
-"""Whether what is presented can be read from the last row."""
+"""Whether what is presented can be read: from the last row, and otherwise than by eyes and a mouse."""
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
 SMALLEST = """() => {
@@ -59,3 +60,9 @@ def legible(page: Page):
 def fits(page: Page):
     """Nothing of what is presented scrolls in a box of its own, or stands beside the screen."""
     assert (page.evaluate(WITHIN), page.evaluate(OUTSIDE)) == ([], []), page.evaluate("location.search")[-60:]
+
+
+def nothing_wrong(page: Page, place: str):
+    """Axe finds nothing there that people who see otherwise, or use no mouse, stumble over."""
+    found = Axe().run(page, [[place]]).response["violations"]
+    assert not [(violation["id"], violation["nodes"][0]["html"]) for violation in found]

@@ -1,8 +1,6 @@
 """The app on somebody's own module: the model, the tab, the sign on the map; and the file is run once."""
 
 import json
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,12 +8,10 @@ import torch
 
 from explorer.explain.notation import number
 from explorer.options import parse_arguments
-from explorer.own_module.loading import load
 from explorer.own_module.serving import opened
 from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.state.selection import Selection
-from explorer.tracing.diagnosis import FILE, load_report
 from explorer.tracing.library import Library
 from explorer.tracing.runs import Runs
 from explorer.views import FULL, SIMPLE
@@ -28,57 +24,6 @@ from explorer.web.answers.view_contents import view_contents
 from explorer.web.events.opening import Opening
 from explorer.web.page import Page
 from model.checkpoint import CheckpointError
-from tests import course
-
-MINE = """
-from course import *
-
-RUN = []
-
-class Turned(RotaryPositionalEmbedding):
-    def forward(self, x, positions):
-        cos, sin = self.cos[positions], self.sin[positions]
-        a, b = x.chunk(2, -1)
-        return torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
-
-class Mine(TransformerLM):
-    def __init__(self, vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta=10000.0):
-        super().__init__(vocab_size, context_length, d_model, num_layers, num_heads, d_ff, rope_theta)
-        self.layers[0].attn.rope.__class__ = Turned
-
-    def forward(self, token_ids):
-        with open(__file__ + ".runs", "a") as runs:
-            runs.write("+")
-        return super().forward(token_ids)
-
-class Infinite(TransformerLM):
-    def forward(self, token_ids):
-        return super().forward(token_ids) * float("inf")
-"""
-
-
-@pytest.fixture(scope="module")
-def file(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("mine")
-    (folder / "course.py").write_text(Path(course.__file__).read_text(encoding="utf-8"), encoding="utf-8")
-    (folder / "mine.py").write_text(MINE, encoding="utf-8")
-    return folder / "mine.py"
-
-
-@pytest.fixture(scope="module")
-def library(file):
-    library = Library("cpu")
-    assert opened(parse_arguments(["--module", f"{file}:Mine", "--config", "num_layers=3"]), library) == "Mine"
-    return library
-
-
-@pytest.fixture
-def asked(library):
-    return PageState(Opening(Runs(library)).run_of("Mine", "Once upon a time"), Selection(view="own_module", query=2))
-
-
-def shown(library, asked, view):
-    return open_view_of(Runs(library), replace(asked, selection=replace(asked.selection, view=view)))
 
 
 def test_the_model_has_the_modules_weights_and_its_trace_the_report(library, file):
@@ -90,17 +35,17 @@ def test_the_model_has_the_modules_weights_and_its_trace_the_report(library, fil
     assert library.held("llama-fables", (1, 2, 3))[1].diagnosis is None
 
 
-def test_the_module_is_run_at_the_start_and_never_for_a_visitor(library, file, asked):
+def test_the_module_is_run_at_the_start_and_never_for_a_visitor(shown, file, asked):
     runs = file.with_name("mine.py.runs")
     before = runs.read_text()
     assert before
     for view in (*FULL, VIEW):
-        view_contents(shown(library, asked, view.name), True, 0)
+        view_contents(shown(asked, view.name), True, 0)
     assert runs.read_text() == before
 
 
-def test_the_tab_tells_the_report_and_draws_it(library, asked):
-    view = shown(library, asked, "own_module")
+def test_the_tab_tells_the_report_and_draws_it(shown, asked):
+    view = shown(asked, "own_module")
     report = view.trace.diagnosis
     assert "the rotation pairs dimensions otherwise" in view.formula and "blocks.2.attn.q_rot" in view.formula
     bars, frame = (
@@ -123,8 +68,8 @@ def test_the_tab_tells_the_report_and_draws_it(library, asked):
     )
 
 
-def test_what_is_pointed_at_in_the_tab_is_the_reports(library, asked):
-    view = shown(library, asked, "own_module")
+def test_what_is_pointed_at_in_the_tab_is_the_reports(shown, asked):
+    view = shown(asked, "own_module")
     rows = view.trace.diagnosis.rows
     bars = view.draw(VIEW.panels[0]).parts[0][0]
     for row, hover in zip(rows, bars["hovertext"], strict=True):
@@ -148,48 +93,12 @@ def test_a_value_has_the_colour_of_its_component():
     assert all(colour(tap) == expected for expected, taps in colours.items() for tap in taps)
 
 
-def test_the_first_difference_is_marked_on_the_map(library, asked):
-    diagram = shown(library, asked, "overview").draw(OVERVIEW.panels[0])
-    (marked,) = [part for part in diagram.parts if "≠" in part.told]
-    assert (marked.kind, marked.selects["layer"]) == ("rotation", 0)
-    for sheet, box in zip(diagram.sheets, marked.boxes, strict=True):
-        (sign,) = [word for word in sheet.words if word.kind == "apart"]
-        assert (sign.x, sign.y, sign.text) == (box[2], box[1], "≠")
-    assert diagram.alt.endswith("Your module parts from the reference at blocks.0.attn.q_rot.")
-
-
-@pytest.mark.parametrize(
-    ("tap", "kind", "layer", "count", "told"),
-    [
-        ("embed", "token", None, 1, "embedding of"),
-        ("blocks.1.attn_norm", "norm", 1, 1, "before the attention"),
-        ("blocks.1.ffn_norm", "norm", 1, 1, "before the feed-forward"),
-        ("blocks.1.attn.pattern", "head", 1, 3, "layer 1 head"),
-        ("blocks.1.attn.k_rot", "rotation", 1, 1, "turned"),
-        ("blocks.1.attn.out", "o_proj", 1, 1, "o_proj"),
-        ("blocks.2.ffn.gate", "feed_forward", 2, 1, "layer 2 feed-forward"),
-        ("blocks.2.resid_mid", "addition", 2, 1, "what attention writes"),
-        ("blocks.2.resid_post", "addition", 2, 1, "what feed-forward writes"),
-        ("final_norm", "norm", 2, 1, "final_norm"),
-        ("logits", "lm_head", None, 1, "lm_head"),
-    ],
-)
-def test_every_value_has_its_part_on_the_map(library, asked, tap, kind, layer, count, told):
-    view = shown(library, asked, "overview")
-    report = view.trace.diagnosis
-    moved = replace(report, differences=(replace(report.differences[0], tap=tap), *report.differences[1:]))
-    diagram = replace(view, trace=replace(view.trace, diagnosis=moved)).draw(OVERVIEW.panels[0])
-    marked = [part for part in diagram.parts if "≠" in part.told]
-    assert len(marked) == count and all(told in part.told for part in marked)
-    assert {(part.kind, part.selects.get("layer")) for part in marked} == {(kind, layer)}
-
-
-def test_another_model_has_nothing_of_it(library, asked):
+def test_another_model_has_nothing_of_it(library, asked, shown):
     other = PageState(Opening(Runs(library)).run_of("llama-fables", "Once upon a time"), asked.selection)
     view = open_view_of(Runs(library), other)
     assert "no module of yours" in view.formula
     assert not any(view.has(panel) for panel in VIEW.panels)
-    assert "≠" not in "".join(part.told for part in shown(library, other, "overview").draw(OVERVIEW.panels[0]).parts)
+    assert "≠" not in "".join(part.told for part in shown(other, "overview").draw(OVERVIEW.panels[0]).parts)
 
 
 @pytest.mark.exhaustive
@@ -238,19 +147,3 @@ def test_a_vocabulary_of_its_own_is_read_by_bytes(file):
     opened(parse_arguments(["--module", f"{file}:Mine", "--config", "vocab_size=300"]), library)
     _lm, tokenizer = library.model("Mine")
     assert tokenizer.vocab_size == 300 and tokenizer.decode(tokenizer.encode("é <299>")) == "é <299>"
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"differences": 3}', "{"])
-def test_a_damaged_report_is_none(tmp_path, text):
-    (tmp_path / FILE).write_text(text)
-    assert load_report(tmp_path) is None
-    assert load_report(tmp_path / "nowhere") is None
-
-
-def test_a_report_comes_back_as_it_was(tmp_path, file):
-    from explorer import diagnose
-
-    report = diagnose(load(f"{file}:Mine"))
-    report.save(tmp_path)
-    again = load_report(tmp_path)
-    assert again.differences == report.differences and again.rows == report.rows and again.first == report.first

@@ -1,0 +1,117 @@
+"""A computation is gone through bit by bit, with the numbers of the run."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from explorer.analysis.attention import stages
+from explorer.analysis.lens import readings
+from explorer.analysis.residual import residual_norms
+from explorer.analysis.rope import rotated_pairs
+from explorer.explain.notation import number, visible
+from explorer.state.selection import Selection
+
+from .legible import BEAMER, legible, nothing_wrong
+
+TELEPHONE = {"width": 390, "height": 844}
+
+
+@pytest.fixture
+def trace_of(opening):
+    """The run that an address names, worked out here."""
+
+    def trace(**query):
+        asked = opening.restored({"checkpoint": "tiny", **query})
+        lm, found = opening.runs.held(asked.run)
+        return lm, found, asked.selection
+
+    return trace
+
+
+def test_a_computation_is_gone_through_with_the_numbers_of_the_run(newcomer, trace_of):
+    place = {"text": "the cat sat on the mat", "layer": 1, "head": 1, "query": 3, "key": 1}
+    _lm, trace, s = trace_of(**place)
+    s = Selection(layer=1, head=1, query=3, key=1).within(trace)
+    person = newcomer(viewport=BEAMER, reduced_motion="reduce").open("attention", **place)
+    page, drawing = person.page, person.page.locator("#walk .drawing")
+
+    def begin(view: str):
+        page.locator(f"#{view}-walk").get_by_role("button").click()
+        expect(page.locator("#walk .walk")).to_be_visible()
+
+    def fits_a_telephone():
+        page.set_viewport_size(TELEPHONE)
+        assert drawing.evaluate("({ scrollWidth, clientWidth }) => scrollWidth - clientWidth") <= 0
+        page.set_viewport_size(BEAMER)
+
+    begin("attention")
+    word = page.locator("#walk .says .term").first
+    expect(word).to_have_text("query")
+    page.keyboard.press("Shift+Tab")  # round among its words and buttons
+    expect(page.locator("#walk .says .term").last).to_be_focused()
+    word.focus()
+    expect(page.locator("#definition")).to_contain_text("the token that looks")
+    page.locator("#walk .next").focus()
+    steps = stages(trace, s.layer, s.head, s.query)
+    shown = [0, 1, 2, 3, *([4] if len(trace) > 4 else [])]
+    masked = [number(value) if ok else "−∞" for value, ok in zip(steps.capped, steps.allowed, strict=True)]
+    columns = [[number(value) for value in steps.dots], [number(value) for value in steps.scores], masked]
+    columns.append([number(value) for value in steps.weights])
+    for count in range(1, 5):
+        expect(drawing.locator("tbody tr")).to_have_count(len(shown))
+        for row, key in enumerate(shown):
+            cells = drawing.locator("tbody tr").nth(row)
+            expect(cells.locator("th")).to_have_text(visible(trace.tokens[key]))
+            expect(cells.locator("td")).to_have_text([column[key] for column in columns[:count]])
+        legible(page)
+        fits_a_telephone()
+        page.keyboard.press(" ")
+    fetched = trace[f"blocks.{s.layer}.attn.z"][s.head, s.query]
+    expect(drawing.locator(".first.is-sum")).to_have_text(f"{number(fetched[0])} …")
+    fits_a_telephone()
+    page.keyboard.press("Escape")
+    expect(page.locator("#walk .walk")).to_be_hidden()
+    expect(page.locator("#attention-walk button")).to_be_focused()
+
+    person.visit("positions", "Positions")
+    begin("positions")
+    page.keyboard.press(" ")
+    after = rotated_pairs(trace, "q", s.layer, s.head, s.query)
+    drawn = drawing.locator(".pair").first.inner_text()
+    assert drawn in {f"({number(a)}, {number(b)})" for a, b in after.after}
+    tip = drawing.locator(".tip")
+    x, y = float(tip.get_attribute("cx")), -float(tip.get_attribute("cy"))
+    a, b = next(pair for pair in after.after if f"({number(pair[0])}, {number(pair[1])})" == drawn)
+    assert abs(x * b - y * a) < 1e-3 * abs(x * a + y * b) and x * a + y * b > 0  # the same way
+    fits_a_telephone()
+    page.keyboard.press("Escape")
+
+    person.visit("residual", "Residual stream")
+    begin("residual")
+    nothing_wrong(page, "#walk")
+    fits_a_telephone()
+    norms, guesses = residual_norms(trace), readings(trace, range(s.query, s.query + 1))
+    for stop in range(len(norms.stages)):
+        newest = drawing.locator(".floor").last
+        expect(newest.locator(".number")).to_have_text(number(norms.stream[stop, s.query]))
+        likeliest = drawing.locator(".guess").first
+        expect(likeliest.locator(".label")).to_have_text(visible(trace.vocabulary[guesses.top[stop, 0, 0]]))
+        expect(likeliest.locator(".number")).to_have_text(number(guesses.probabilities[stop, 0, 0]))
+        page.keyboard.press(" ")
+    legible(page)
+
+
+def test_motion_comes_bit_by_bit_and_space_ends_it(newcomer):
+    person = newcomer().open("attention", text="the cat sat on the mat", query=4)
+    page, drawing = person.page, person.page.locator("#walk .drawing")
+    page.locator("#attention-walk").get_by_role("button").click()
+    expect(drawing).to_have_attribute("data-frame", re.compile(r"0\.[1-3]"))  # by itself
+    page.keyboard.press(" ")
+    last = drawing.get_attribute("data-frame")
+    rows = drawing.locator("tbody tr").count()
+    assert last.startswith("0.") and int(last[2:]) == rows - 1
+    page.wait_for_timeout(600)
+    expect(drawing).to_have_attribute("data-frame", last)  # it waits
+    page.keyboard.press(" ")
+    expect(drawing).to_have_attribute("data-frame", "1.0")

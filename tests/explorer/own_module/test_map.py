@@ -1,0 +1,43 @@
+"""Where a module first differs there is a sign on the map."""
+
+from dataclasses import replace
+
+import pytest
+
+from explorer.views.overview import VIEW as OVERVIEW
+
+
+def test_the_first_difference_is_marked_on_the_map(shown, asked):
+    diagram = shown(asked, "overview").draw(OVERVIEW.panels[0])
+    (marked,) = [part for part in diagram.parts if "≠" in part.told]
+    assert (marked.kind, marked.selects["layer"]) == ("rotation", 0)
+    for sheet, box in zip(diagram.sheets, marked.boxes, strict=True):
+        (sign,) = [word for word in sheet.words if word.kind == "apart"]
+        assert (sign.x, sign.y, sign.text) == (box[2], box[1], "≠")
+    assert diagram.alt.endswith("Your module parts from the reference at blocks.0.attn.q_rot.")
+
+
+@pytest.mark.parametrize(
+    ("tap", "kind", "layer", "count", "told"),
+    [
+        ("embed", "token", None, 1, "embedding of"),
+        ("blocks.1.attn_norm", "norm", 1, 1, "before the attention"),
+        ("blocks.1.ffn_norm", "norm", 1, 1, "before the feed-forward"),
+        ("blocks.1.attn.pattern", "head", 1, 3, "layer 1 head"),
+        ("blocks.1.attn.k_rot", "rotation", 1, 1, "turned"),
+        ("blocks.1.attn.out", "o_proj", 1, 1, "o_proj"),
+        ("blocks.2.ffn.gate", "feed_forward", 2, 1, "layer 2 feed-forward"),
+        ("blocks.2.resid_mid", "addition", 2, 1, "what attention writes"),
+        ("blocks.2.resid_post", "addition", 2, 1, "what feed-forward writes"),
+        ("final_norm", "norm", 2, 1, "final_norm"),
+        ("logits", "lm_head", None, 1, "lm_head"),
+    ],
+)
+def test_every_value_has_its_part_on_the_map(shown, asked, tap, kind, layer, count, told):
+    view = shown(asked, "overview")
+    report = view.trace.diagnosis
+    moved = replace(report, differences=(replace(report.differences[0], tap=tap), *report.differences[1:]))
+    diagram = replace(view, trace=replace(view.trace, diagnosis=moved)).draw(OVERVIEW.panels[0])
+    marked = [part for part in diagram.parts if "≠" in part.told]
+    assert len(marked) == count and all(told in part.told for part in marked)
+    assert {(part.kind, part.selects.get("layer")) for part in marked} == {(kind, layer)}

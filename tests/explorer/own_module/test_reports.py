@@ -1,0 +1,21 @@
+"""What was found of a module is written and read again."""
+
+import pytest
+
+from explorer import diagnose
+from explorer.own_module.loading import load
+from explorer.tracing.diagnosis import FILE, load_report
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"differences": 3}', "{"])
+def test_a_damaged_report_is_none(tmp_path, text):
+    (tmp_path / FILE).write_text(text)
+    assert load_report(tmp_path) is None
+    assert load_report(tmp_path / "nowhere") is None
+
+
+def test_a_report_comes_back_as_it_was(tmp_path, file):
+    report = diagnose(load(f"{file}:Mine"))
+    report.save(tmp_path)
+    again = load_report(tmp_path)
+    assert again.differences == report.differences and again.rows == report.rows and again.first == report.first
