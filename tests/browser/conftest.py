@@ -188,9 +188,9 @@ def opening(library) -> Opening:
 
 @pytest.fixture
 def visitor(request, kept_page, profile, address, opening) -> Iterator[Callable[..., Person]]:
-    """Leads somebody to where an address would (as `Person.open` has it), at the page that others had open before, in
-    a tenth of the time that opening it takes. For one person and tests that change nothing but the state, others ask
-    for a `newcomer`; one that fails leaves no page to the next."""
+    """Leads somebody to where an address would (as `Person.open` has it), at the page that others had open before,
+    which costs less than to open one. For tests that change nothing but the state, others ask for a `newcomer`; one
+    that fails leaves no page to the next."""
     visitors = []
 
     def visit(view: str = "attention", viewport=DESK, **query) -> Person:
