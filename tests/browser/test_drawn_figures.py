@@ -1,5 +1,7 @@
 """Figures as plotly paints them: colours of cells, lengths of bars, names, words under the pointer."""
 
+import base64
+
 import numpy as np
 import pytest
 from playwright.sync_api import expect
@@ -12,8 +14,14 @@ from explorer.views.prediction.pages import page_of
 from explorer.views.style import DARK, shortened
 from tests.drawn import tells
 
-from .painted import BARS, HOVERED, TICKS, WORDS, cell_colours, in_both_themes, on_scale, run_on_show
+from .painted import BARS, HOVERED, TICKS, WORDS, cell_colours, in_both_themes, on_scale, pixels, run_on_show
 from .person import CELL
+
+# Of the first cell in sight its corner's pixel, its width and height.
+CELLS = """({ _fullLayout: { xaxis, yaxis } }) => {
+  const [first, last] = xaxis.range, corner = [xaxis._offset, yaxis._offset + yaxis.c2p(-0.5)];
+  return [...corner, xaxis._length / (last - first), yaxis.c2p(1) - yaxis.c2p(0)];
+}"""
 
 
 def told(person, plot, x: float, y: float) -> str:
@@ -88,3 +96,26 @@ def test_the_lens_writes_every_word_in_its_cell(visitor):
         assert f"1. {shortened(trace.vocabulary[token_id], 14)} " in text
     person.click_cell(plot, x=20, y=1)
     person.expect_selected(query=20)
+
+
+def test_words_stay_in_their_cells_when_a_picture_is_zoomed_and_are_in_what_is_downloaded(visitor):
+    person = visitor(view="prediction", query=27)
+    plot = person.page.locator("#prediction-lens .plot")
+    plot.scroll_into_view_if_needed()
+    expect(plot.locator(".heatmap-label").first).to_be_attached()
+    words = plot.evaluate(WORDS)
+    plot.evaluate("(plot) => window.ExplorerPlotly.relayout(plot, {'xaxis.range': [19.5, 25.5]})")
+    expect(plot.locator(".heatmap-label")).to_have_count(1)
+    within = {place: word for place, word in words.items() if 20 <= int(place.split(",")[0]) <= 25}
+    assert plot.evaluate(WORDS) == within
+    plot.hover()
+    with person.page.expect_download() as downloading:
+        plot.locator(".modebar-btn[data-title='Download plot as a PNG']").click()
+    source = f"data:image/png;base64,{base64.b64encode(downloading.value.path().read_bytes()).decode()}"
+    drawn = pixels(person.page.evaluate_handle("(src) => Object.assign(new Image(), { src })", source))
+    left, top, wide, high = plot.evaluate(CELLS)
+    for depth in range(3):
+        for column in range(6):
+            y, x = int(top + depth * high), int(left + column * wide)
+            cell = drawn[y + 3 : y + int(high) - 3, x + 3 : x + int(wide) - 3]
+            assert np.ptp(cell, axis=(0, 1)).max() > 60, (depth, column)  # a word stands out against its cell

@@ -3,6 +3,7 @@
 // below them an image of a pixel a cell (cells.py).
 import { base64Of, bytesOf } from "./base64.js";
 import { bitmapBefore, rowBytes } from "./bitmap.js";
+import { plain } from "./cell_words.js";
 import { palette } from "./colour.js";
 import { make } from "./dom.js";
 import { theme } from "./theme.js";
@@ -119,7 +120,7 @@ export function followCells(plot, drawn, click) {
 
 // The lines of a Plotly template, of one cell. Labels are Plotly's texts, in which &lt; stands for <.
 function told({ trace, x, y, value }) {
-  const label = (labels, place) => String(labels?.[place] ?? place).replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
+  const label = (labels, place) => plain(String(labels?.[place] ?? place));
   const number = (kind, digits) => (kind === "f" ? value.toFixed(digits) : String(Number(value.toPrecision(digits))));
   return trace.hovertemplate.replace("<extra></extra>", "").split("<br>").map((line) => line
     .replace(/%\{z:\.(\d)([fg])\}/g, (whole, digits, kind) => number(kind, +digits))

@@ -1,6 +1,6 @@
 // @ts-check
-// Words on coloured cells and bars. Plotly writes them in #444 or white, whichever the cell is farther from in brightness;
-// on colours of middling brightness neither can be read well.
+// The ink of words on coloured cells and bars. Plotly writes in #444 or white, whichever the colour is farther from in
+// brightness; on colours of middling brightness neither can be read well.
 import { along, channels, legibleOn } from "./colour.js";
 import { find, findAll, make } from "./dom.js";
 
@@ -15,16 +15,19 @@ function channelsOf(colour) {
   return hex.startsWith("#") ? channels(hex) : null;
 }
 
-/** Writes the words on a Plotly figure in black or white. */
+/**
+ * Of a heatmap that Plotly has drawn: black or white, on the colour of a value.
+ * @returns {(value: number) => string}
+ */
+export function inkOf(plot, trace) {
+  const { colorscale, cmin = trace.zmin, cmax = trace.zmax } = plot._fullLayout[trace.coloraxis] ?? trace;
+  const scale = colorscale.map(([stop, colour]) => [stop, channelsOf(colour)]);
+  return (value) => (Number.isFinite(value) ? legibleOn(along(scale, (value - cmin) / (cmax - cmin || 1)))
+    : plot._fullLayout.font.color); // a cell without a value is the page's background
+}
+
+/** Writes what Plotly wrote on the bars of a figure in black or white. */
 export function makeLegible(plot) {
-  const scales = new Map();
-  for (const label of plot.querySelectorAll(".heatmap-label")) {
-    const { trace } = label.closest(".hm").__data__[0], { z } = label.__data__;
-    const { colorscale, cmin = trace.zmin, cmax = trace.zmax } = plot._fullLayout[trace.coloraxis] ?? trace;
-    if (!scales.has(colorscale)) scales.set(colorscale, colorscale.map(([stop, colour]) => [stop, channelsOf(colour)]));
-    find(label, "text").style.fill = Number.isFinite(z) ? legibleOn(along(scales.get(colorscale), (z - cmin) / (cmax - cmin || 1)))
-      : plot._fullLayout.font.color; // a cell without a value is the page's background
-  }
   for (const text of findAll(plot, ".bartext-inside")) {
     const colour = channelsOf(find(text.parentElement, "path").style.fill);
     if (colour) text.style.fill = legibleOn(colour);

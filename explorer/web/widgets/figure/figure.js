@@ -1,4 +1,5 @@
 // @ts-check
+import { withoutWords, writeInCells } from "../../static/cell_words.js";
 import { firstOf, followCells, imageOf, withImage } from "../../static/cells.js";
 import { chooseStep, pick, toggleEdit } from "../../static/choosing.js";
 import { countDraw, find } from "../../static/dom.js";
@@ -9,7 +10,7 @@ import { followLines } from "../../static/lines.js";
 import { inWidth } from "../../static/narrow.js";
 import { checkpointOfSeen, inA, seen } from "../../static/partners.js";
 import { onPicture } from "../../static/pictures.js";
-import { CONFIG, plotly } from "../../static/plotly.js";
+import { config, plotly } from "../../static/plotly.js";
 import { rove } from "../../static/roving.js";
 import { tellSideways } from "../../static/sideways.js";
 import { state } from "../../static/state.js";
@@ -52,7 +53,7 @@ export default function figure(element) {
     if (!value) return;
     const [dataText, layoutText] = value, { template } = theme(), width = plot.clientWidth, height = plot.clientHeight;
     const isOther = dataText !== read[0];
-    if (isOther) data = JSON.parse(dataText); // Plotly skips data it has drawn already
+    if (isOther) data = withoutWords(JSON.parse(dataText)); // Plotly skips data it has drawn already
     if (isOther || template !== read[1]) image = data[0]?.cells ? imageOf(data[0]) : null; // in the theme's colours
     read = [dataText, template];
     const { shapes, meta, ...layout } = JSON.parse(layoutText);
@@ -61,17 +62,22 @@ export default function figure(element) {
     if (rest.every((part, i) => part === written[i])) await plotly().relayout(plot, moving);
     else {
       const { data: traces, layout: fitting } = inWidth(drawn, width);
-      await plotly().react(plot, traces, { ...fitting, ...moving, template, width, height, uirevision: "kept" }, CONFIG);
+      await plotly().react(plot, traces, { ...fitting, ...moving, template, width, height, uirevision: "kept" }, config());
     }
     written = rest;
     plot.ariaLabel = meta.alt;
     ({ of, changes = null } = meta);
     for (const svg of plot.querySelectorAll(".main-svg")) svg.ariaHidden = "true"; // the label says it in a sentence
-    makeLegible(plot);
-    if (!isHeard) followCells(plot, () => image, clickCell), plot.on("plotly_click", click), plot.on("plotly_afterplot", () => makeLegible(plot)); // after a zoom
+    write();
+    if (!isHeard) followCells(plot, () => image, clickCell), plot.on("plotly_click", click), plot.on("plotly_afterplot", write); // after a zoom
     isHeard = true;
     if (meta.lines) followLines(plot, meta.lines);
     countDraw(plot);
+  }
+
+  function write() {
+    writeInCells(plot);
+    makeLegible(plot);
   }
 
   // Has a run changed by what the point at a place stands for, or no longer; not all stand for something.

@@ -6,7 +6,7 @@ import { palette } from "../../static/colour.js";
 import { call, Refused } from "../../static/connection.js";
 import { button, find, make, span } from "../../static/dom.js";
 import { _ } from "../../static/language.js";
-import { CONFIG, plotly } from "../../static/plotly.js";
+import { config, plotly } from "../../static/plotly.js";
 import { state } from "../../static/state.js";
 import { THEMES } from "../../static/themes.js";
 import { addMap } from "./map_on_paper.js";
@@ -96,7 +96,7 @@ async function addFigure(into, figure) {
     plot.role = "img";
     plot.ariaLabel = meta?.alt ?? "";
     const size = { width: WIDTH, height: Math.min(height, MOST_HEIGHT) };
-    await plotly().newPlot(plot, data, { ...rest, template: THEMES.light.template, ...size }, { ...CONFIG, staticPlot: true });
+    await plotly().newPlot(plot, data, { ...rest, template: THEMES.light.template, ...size }, { ...config(), staticPlot: true });
     return;
   } else if (kind === "model_map") {
     into.append(made);
