@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from explorer.own_module.command import add_arguments
-from explorer.state.settings import NO_LIMITS, PUBLIC_LIMITS, WritingLimits
+from explorer.state.limits import NO_LIMITS, PUBLIC_LIMITS, VisitorLimits
 from explorer.tracing.offered_models import ANY_NAME
 from explorer.web.shared.opened import check_address
 from model.offloading import bytes_in, device_of
@@ -125,7 +125,7 @@ def is_public(options: argparse.Namespace) -> bool:
     return options.public or "SPACE_ID" in os.environ
 
 
-def limits(options: argparse.Namespace) -> WritingLimits:
+def limits(options: argparse.Namespace) -> VisitorLimits:
     """What visitors may have at most: what is said, or else what a public server lets them have, or all there is."""
     most = PUBLIC_LIMITS if is_public(options) else NO_LIMITS
     tokens = min(options.most_new_tokens or most.tokens, NO_LIMITS.tokens)

@@ -12,14 +12,15 @@ import pytest
 
 from app import main
 from explorer.options import hub_names, limits, parse_arguments
-from explorer.state.settings import LIMITS, NO_LIMITS, PUBLIC_LIMITS
+from explorer.state.limits import NO_LIMITS, PUBLIC_LIMITS
+from explorer.state.settings import RANGES
 from explorer.tracing.offered_models import ANY_NAME
 from explorer.web.workers.worker import Worker
 
 
 def test_without_arguments_only_the_page_limits_what_is_written():
     allowed = limits(parse_arguments([]))
-    assert allowed == NO_LIMITS and (allowed.tokens, allowed.seconds) == (LIMITS["max_new_tokens"][1], float("inf"))
+    assert allowed == NO_LIMITS and (allowed.tokens, allowed.seconds) == (RANGES["max_new_tokens"][1], float("inf"))
 
 
 def test_a_public_server_may_be_limited():

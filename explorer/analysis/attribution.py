@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.edits import as_edited, put_in, puts_in
+from explorer.analysis.interventions import as_edited, put_in, puts_in
 from explorer.analysis.kept import kept_by_trace
 from explorer.analysis.norms import centred, kinds, norm_scale, normalised, shift_of
 from explorer.analysis.unembedding import unembedding, unembedding_bias

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.edits import after_edits
+from explorer.analysis.interventions import after_edits
 from explorer.analysis.kept import kept_by_trace
 from explorer.analysis.largest import largest_first
 from explorer.architecture.stream import block_output

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.edits import as_edited
+from explorer.analysis.interventions import as_edited
 from explorer.analysis.kept import kept_by_trace
 from explorer.analysis.norms import added_of, centred, kinds, norm_scale
 from explorer.analysis.unembedding import unembed_part

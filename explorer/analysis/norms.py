@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from explorer.analysis.edits import as_edited, put_in, puts_in
-from explorer.analysis.edits.effect import holds_at
+from explorer.analysis.interventions import as_edited, put_in, puts_in
+from explorer.analysis.interventions.effect import holds_at
 from explorer.architecture.stream import input_of, output_norm
 from explorer.state.interventions import norms_in_place
 from explorer.tracing.trace import Trace

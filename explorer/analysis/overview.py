@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.analysis.attribution import Attribution, attribution
-from explorer.analysis.edits import as_edited
+from explorer.analysis.interventions import as_edited
 from explorer.analysis.kept import kept_by_trace
 from explorer.analysis.norms import added_of, norm_scale
 from explorer.analysis.residual import stages

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from explorer.analysis.edits import as_edited, effects_at
+from explorer.analysis.interventions import as_edited, effects_at
 from explorer.architecture.caps import capped, share
 from explorer.tracing.logits import CHUNK_BYTES
 from explorer.tracing.matrices import in_parts, linear, product

@@ -8,7 +8,7 @@ from typing import Any
 from explorer.language import _
 from explorer.state.errors import UserError
 
-LIMITS = {
+RANGES = {
     "temperature": (0, 2),
     "top_k": (0, 1_000_000),
     "max_new_tokens": (1, 512),
@@ -46,9 +46,9 @@ class GenerationSettings:
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> "GenerationSettings":
-        """The settings in a mapping that anybody may have written, brought into their limits; defaults for nonsense."""
+        """The settings in a mapping that anybody may have written, brought into their ranges; defaults for nonsense."""
         known = {}
-        for name, (low, high) in LIMITS.items():
+        for name, (low, high) in RANGES.items():
             try:
                 value = float(values[name])
             except (KeyError, TypeError, ValueError, OverflowError):
@@ -60,8 +60,8 @@ class GenerationSettings:
         return cls(**known)
 
     def checked(self) -> "GenerationSettings":
-        """These settings; UserError where one is outside its limits or of another type."""
-        for name, (low, high) in LIMITS.items():
+        """These settings; UserError where one is outside its range or of another type."""
+        for name, (low, high) in RANGES.items():
             value, whole = getattr(self, name), isinstance(getattr(type(self), name), int)
             if not isinstance(value, int if whole else int | float) or not low <= value <= high:
                 wrong = {"name": name, "low": low, "high": high, "got": value}
@@ -86,28 +86,3 @@ class GenerationSettings:
     def as_dict(self) -> dict[str, Any]:
         """Also the arguments of `generate`, which needs a tokenizer, too, if there are `stop_strings`."""
         return asdict(self)
-
-
-@dataclass(frozen=True)
-class WritingLimits:
-    """What visitors may have at most.
-
-    Attributes:
-        tokens: that one press of a button writes.
-        seconds: of waiting and computing that it may take.
-        prompts: of one visitor in a minute.
-        request_bytes: of one request.
-        rooms: for a class, that one visitor opens in an hour.
-        people: in a room.
-    """
-
-    tokens: int = LIMITS["max_new_tokens"][1]
-    seconds: float = math.inf
-    prompts: float = math.inf
-    request_bytes: int = 1 << 20  # a state takes some 100 kB, and a prompt need not be a book
-    rooms: float = math.inf
-    people: int = 400
-
-
-NO_LIMITS = WritingLimits()
-PUBLIC_LIMITS = WritingLimits(tokens=120, seconds=20.0, prompts=20, request_bytes=256 << 10, rooms=6, people=120)

@@ -6,10 +6,10 @@ from typing import TypeVar
 
 from explorer.state.errors import UserError
 from explorer.state.interventions import FromOther, Intervention, in_order
-from explorer.tracing.at_work import work_of
-from explorer.tracing.at_work.work import Passes
 from explorer.tracing.donation import Donation, no_other
 from explorer.tracing.hooks import hooked
+from explorer.tracing.interventions import hooks_of
+from explorer.tracing.interventions.intervention_hooks import Passes
 from model.transformer_lm import TransformerLM
 
 Step = TypeVar("Step")
@@ -28,9 +28,9 @@ class Edited:
             if isinstance(edit, FromOther) and not isinstance(edit.source, Donation):
                 raise UserError(no_other())
         self.lm, self.passes = lm, Passes(in_order(edits, lm.config))
-        works = [work_of(edit) for edit in self.passes.edits]
-        changes = [change for work in works for change in work.changes(lm, self.passes)]
-        self.changes = changes + [watch for work in works for watch in work.watches(lm, self.passes)]
+        hooks = [hooks_of(edit) for edit in self.passes.edits]
+        changes = [change for each in hooks for change in each.changes(lm, self.passes)]
+        self.changes = changes + [watch for each in hooks for watch in each.watches(lm, self.passes)]
 
     @contextmanager
     def passing(self) -> Iterator[None]:

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from explorer.analysis.next_token import next_token, surprisal
-from explorer.state.settings import NO_LIMITS, GenerationSettings, WritingLimits
+from explorer.state.limits import NO_LIMITS, VisitorLimits
+from explorer.state.settings import GenerationSettings
 from explorer.tracing.work import go_on
 from explorer.web.events.opening import Opening
 from model.generation.autoregressive import generate as generate_tokens
@@ -16,7 +17,7 @@ from model.generation.stop_strings import up_to_stop
 class Api:
     """Typed, documented and stateless: what `/explore` and `/generate` answer."""
 
-    def __init__(self, opening: Opening, default_checkpoint: str, limits: WritingLimits = NO_LIMITS):
+    def __init__(self, opening: Opening, default_checkpoint: str, limits: VisitorLimits = NO_LIMITS):
         self.opening = opening
         self.default_checkpoint, self.limits = default_checkpoint, limits
 

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 
 from explorer.lessons.course.shelf import Shelf
-from explorer.state.settings import NO_LIMITS, WritingLimits
+from explorer.state.limits import NO_LIMITS, VisitorLimits
 from explorer.tracing.library import Library
 from explorer.tracing.runs import Runs
 from explorer.tracing.work import unbounded
@@ -71,7 +71,7 @@ class Page:
         self,
         library: Library,
         checkpoint: str,
-        limits: WritingLimits = NO_LIMITS,
+        limits: VisitorLimits = NO_LIMITS,
         lessons: Path | None = None,
         shared: str = "",
     ):

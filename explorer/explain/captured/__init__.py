@@ -4,7 +4,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from explorer.analysis.edits import puts_in
+from explorer.analysis.interventions import puts_in
 from explorer.analysis.rounding import Check
 from explorer.explain.captured.edits import edited, shared
 from explorer.explain.captured.taps import formula_of

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.analysis.edits import masked
+from explorer.analysis.interventions import masked
 from explorer.architecture.attention import divisor, divisor_in_numbers, first_visible, visible
 from explorer.architecture.caps import capped, written
 from explorer.explain.captured.linear import dots, lengths

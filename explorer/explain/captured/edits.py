@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from explorer.analysis.edits import effects_at
+from explorer.analysis.interventions import effects_at
 from explorer.explain.captured.formula import Formula
 from explorer.explain.notation import number
 from explorer.explain.place import as_text

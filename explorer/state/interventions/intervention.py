@@ -24,7 +24,7 @@ def as_ids(token_ids: tuple[int, ...]) -> str:
 class Intervention:
     """A change to a captured value, which all that is computed from it follows.
 
-    Its hooks are in `explorer/tracing/at_work`, what they make in NumPy in `explorer/analysis/edits`.
+    Its hooks are in `explorer/tracing/interventions`, what they make in NumPy in `explorer/analysis/interventions`.
 
     Attributes:
         operation: what the kind is called in text.

@@ -10,9 +10,10 @@ import gradio as gr
 from explorer.language import _
 from explorer.state.branches import added
 from explorer.state.errors import UserError
+from explorer.state.limits import VisitorLimits
 from explorer.state.page_state import PageState
 from explorer.state.run import MOST_TOKENS
-from explorer.state.settings import LIMITS, GenerationSettings, WritingLimits
+from explorer.state.settings import RANGES, GenerationSettings
 from explorer.state.tree_commands import after, rewritten
 from explorer.tracing.intervening import edited, edited_steps
 from explorer.web.events.lesson_events import LessonEvents
@@ -73,7 +74,7 @@ class GenerationEvents:
         prompt: gr.Textbox,
         seed: gr.Number,
         opening: Opening,
-        limits: WritingLimits,
+        limits: VisitorLimits,
         lessons: LessonEvents | None = None,
     ):
         self.update, self.written = update, written
@@ -99,7 +100,7 @@ class GenerationEvents:
             raise UserError(_("There is nothing to write anew here: press Generate first."))
         if settings.temperature == 0:
             raise UserError(_("At temperature 0 the likeliest token is always taken: no seed writes another text."))
-        settings = replace(settings, seed=(settings.seed + 1) % (LIMITS["seed"][1] + 1))
+        settings = replace(settings, seed=(settings.seed + 1) % (RANGES["seed"][1] + 1))
         asked = rewritten(asked, asked.run.generated[: asked.began], asked.began)
         for change in self.steps(asked, settings, seed=settings.seed):
             yield {self.written: change, self.seed: settings.seed}

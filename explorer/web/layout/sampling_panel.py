@@ -5,7 +5,7 @@ from html import escape
 import gradio as gr
 
 from explorer.language import N_, _, look_up
-from explorer.state.settings import LIMITS, MOST_STOP_CHARACTERS, GenerationSettings
+from explorer.state.settings import MOST_STOP_CHARACTERS, RANGES, GenerationSettings
 from explorer.web.protocol import NEXT_TOKEN, NEXT_TOKEN_WORDS
 from explorer.web.widgets.distribution import Distribution
 from explorer.web.widgets.presets import Presets
@@ -63,7 +63,7 @@ class SamplingPanel:
 
 
 def slider(name: str, step: float, info: str, maximum: float | None = None) -> gr.Slider:
-    low, high = LIMITS[name]
+    low, high = RANGES[name]
     return gr.Slider(
         low,
         maximum or high,
@@ -76,7 +76,7 @@ def slider(name: str, step: float, info: str, maximum: float | None = None) -> g
 
 
 def whole_number(name: str, label: str, info: str) -> gr.Number:
-    low, high = LIMITS[name]
+    low, high = RANGES[name]
     return gr.Number(
         getattr(DEFAULTS, name),
         label=label,

@@ -1,7 +1,7 @@
 """How many rooms somebody may open, and how often ask for one that is not there."""
 
 from explorer.language import _
-from explorer.state.settings import WritingLimits
+from explorer.state.limits import VisitorLimits
 from explorer.web.http.often import Often
 from explorer.web.http.prompts_a_minute import AN_ADDRESS
 from explorer.web.rooms.refusals import Refusal
@@ -17,7 +17,7 @@ class RoomLimits:
         limits: of what visitors may have.
     """
 
-    def __init__(self, limits: WritingLimits):
+    def __init__(self, limits: VisitorLimits):
         self.rooms, self.people = limits.rooms, limits.people
         self._opened, self._missed = Often(HOUR), Often(MINUTE)
 

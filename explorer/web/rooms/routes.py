@@ -14,8 +14,8 @@ from starlette.types import Receive, Scope, Send
 
 from explorer.language import _, speaking, understood
 from explorer.lessons.course.shelf import Shelf
+from explorer.state.limits import VisitorLimits
 from explorer.state.selection import MOST_REPLY, as_index
-from explorer.state.settings import WritingLimits
 from explorer.web.http.visitors import HEADER, MOST_NAME
 from explorer.web.rooms.asking import Asked, address_of, read, unless_gone
 from explorer.web.rooms.codes import code_in, is_student
@@ -42,7 +42,7 @@ class RoomRoutes:
         limits: of what visitors may have.
     """
 
-    def __init__(self, store: Store, shelf: Shelf, limits: WritingLimits):
+    def __init__(self, store: Store, shelf: Shelf, limits: VisitorLimits):
         self.rooms, self.shelf, self.limits = Rooms(store), shelf, RoomLimits(limits)
         self.acts: dict[str, Callable[[Asked, Request], Awaitable[Any]]] = {
             "open": self.open,

@@ -3,13 +3,13 @@ from inspect import signature
 
 import pytest
 
-from explorer.state.settings import LIMITS, MOST_STOP_CHARACTERS, GenerationSettings
+from explorer.state.settings import MOST_STOP_CHARACTERS, RANGES, GenerationSettings
 from model.generation.autoregressive import generate
 
 DEFAULTS = GenerationSettings()
 
 
-@pytest.mark.parametrize("name", LIMITS)
+@pytest.mark.parametrize("name", RANGES)
 @pytest.mark.parametrize(
     "value", [None, "", "x", [1], {}, math.nan, "nan", b"\xff", 10**400, -(10**400)], ids=lambda v: ascii(v)[:8]
 )
@@ -17,18 +17,18 @@ def test_nonsense_leaves_the_default(name, value):
     assert GenerationSettings.parse({name: value}) == DEFAULTS
 
 
-@pytest.mark.parametrize("name", LIMITS)
+@pytest.mark.parametrize("name", RANGES)
 @pytest.mark.parametrize("value", [-1, -1e300, -math.inf, "-5", "-inf"], ids=lambda value: str(value)[:8])
 def test_too_small_is_the_smallest(name, value):
     settings = GenerationSettings.parse({name: value})
-    assert getattr(settings, name) == LIMITS[name][0]
+    assert getattr(settings, name) == RANGES[name][0]
 
 
-@pytest.mark.parametrize("name", LIMITS)
+@pytest.mark.parametrize("name", RANGES)
 @pytest.mark.parametrize("value", [10**12, 1e300, math.inf, "9" * 400, "inf"], ids=lambda v: str(v)[:8])
 def test_too_large_is_the_largest(name, value):
     settings = GenerationSettings.parse({name: value})
-    assert getattr(settings, name) == LIMITS[name][1]
+    assert getattr(settings, name) == RANGES[name][1]
 
 
 def test_what_was_read_can_be_used():
@@ -44,9 +44,9 @@ def test_settings_are_read_back_as_they_were_written():
     assert GenerationSettings.parse({name: str(value) for name, value in settings.as_dict().items()}) == settings
 
 
-@pytest.mark.parametrize("name", LIMITS)
+@pytest.mark.parametrize("name", RANGES)
 def test_checked_takes_the_limits_and_nothing_beyond(name):
-    low, high = LIMITS[name]
+    low, high = RANGES[name]
     for value in (low, high):
         GenerationSettings(**{name: value}).checked()
     for value in (low - 1, high + 1, math.nan):

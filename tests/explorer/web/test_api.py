@@ -4,7 +4,8 @@ import math
 import pytest
 import torch
 
-from explorer.state.settings import LIMITS, WritingLimits
+from explorer.state.limits import VisitorLimits
+from explorer.state.settings import RANGES
 from explorer.web.api import Api
 from model.checkpoint import CheckpointError
 from model.generation.autoregressive import generate
@@ -103,9 +104,9 @@ def test_a_long_stop_text_is_refused_in_a_sentence(api):
         api.generate("the fox", stop="x" * 65)
 
 
-@pytest.mark.parametrize("name", LIMITS)
+@pytest.mark.parametrize("name", RANGES)
 def test_what_is_beyond_a_limit_is_refused_in_a_sentence(api, name):
-    low, high = LIMITS[name]
+    low, high = RANGES[name]
     for value in (low - 1, high + 1, math.nan):
         with pytest.raises(ValueError, match=f"{name} must be {low} to {high}, got"):
             api.generate("the fox", **{name: value})
@@ -124,7 +125,7 @@ def test_the_model_is_the_default_one_or_that_asked_for(api):
     assert api.explore("the fox") != api.explore("the fox", checkpoint="none")
 
 
-@pytest.mark.parametrize(("limits", "tokens"), [(WritingLimits(tokens=3), 3), (WritingLimits(seconds=0), 1)])
+@pytest.mark.parametrize(("limits", "tokens"), [(VisitorLimits(tokens=3), 3), (VisitorLimits(seconds=0), 1)])
 def test_the_app_s_limits_end_a_text(opening, limits, tokens):
     written = Api(opening, "rope", limits).generate("the fox", max_new_tokens=8, seed=1)
     unlimited = Api(opening, "rope").generate("the fox", max_new_tokens=8, seed=1)

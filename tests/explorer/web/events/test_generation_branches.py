@@ -3,9 +3,10 @@
 import pytest
 
 from explorer.state.branches import parse_branches
+from explorer.state.limits import VisitorLimits
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
-from explorer.state.settings import LIMITS, WritingLimits
+from explorer.state.settings import RANGES
 from explorer.web.events.generation_events import COMPARED_TOKENS, GenerationEvents
 
 PROMPT = "the fox asked the owl"
@@ -55,7 +56,7 @@ def test_regenerate_begins_where_generate_did(page, once, merged):
     assert twice["began"] == 6
     now = merged(twice, page.writing.on_regenerate(twice))
     assert now["generated"][:6] == once["generated"] and now["generated"][6:] != twice["generated"][6:]
-    last = merged(twice | {"seed": LIMITS["seed"][1]}, page.writing.on_regenerate(twice | {"seed": LIMITS["seed"][1]}))
+    last = merged(twice | {"seed": RANGES["seed"][1]}, page.writing.on_regenerate(twice | {"seed": RANGES["seed"][1]}))
     assert last["seed"] == 0
 
 
@@ -145,14 +146,14 @@ def test_a_hostile_tree_is_told_and_not_shown(told, load, branches, page):
     assert len(told) == 1 and "<" not in told[0]
 
 
-def limited(page, limits: WritingLimits) -> GenerationEvents:
+def limited(page, limits: VisitorLimits) -> GenerationEvents:
     layout = page.layout
     outputs = layout.update, layout.written, layout.prompt, layout.sampling.seed
     return GenerationEvents(*outputs, page.writing.opening, limits)
 
 
 def test_no_more_is_written_than_a_deployment_allows(page, state, told, merged):
-    writing = limited(page, WritingLimits(tokens=3))
+    writing = limited(page, VisitorLimits(tokens=3))
     now = merged(state, writing.on_generate(state | {"max_new_tokens": 8}))
     assert len(now["generated"]) == 3 and "at most 3 tokens" in told[0]
     merged(state, writing.on_generate(state | {"max_new_tokens": 3}))
@@ -161,7 +162,7 @@ def test_no_more_is_written_than_a_deployment_allows(page, state, told, merged):
 
 
 def test_nothing_is_written_longer_than_a_deployment_allows(page, state, told, merged):
-    writing = limited(page, WritingLimits(seconds=1e-9))
+    writing = limited(page, VisitorLimits(seconds=1e-9))
     answers = list(writing.on_generate(state | {"max_new_tokens": 8}))
     assert [answer[page.layout.written]["ask"] for answer in answers] == ["show"]
     assert "after 1e-09 seconds" in told[0]

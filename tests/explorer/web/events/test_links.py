@@ -6,7 +6,7 @@ import pytest
 
 from explorer.state.run import Run
 from explorer.state.selection import FORMER_TABS, Selection
-from explorer.state.settings import LIMITS, GenerationSettings
+from explorer.state.settings import RANGES, GenerationSettings
 from explorer.web.answers.endpoints import Endpoints
 
 
@@ -43,7 +43,7 @@ def test_a_hostile_link_opens_the_first_example_and_says_why(page, told, asked, 
 
 @pytest.mark.parametrize("value", ["-1", "1e99", "9" * 5000, "nan", "<b>", "٣", ""], ids=lambda value: ascii(value)[:8])
 def test_a_hostile_selection_or_setting_is_brought_within_its_limits(page, told, value, load):
-    names = [*Selection().as_dict(), *LIMITS, "dropped"]
+    names = [*Selection().as_dict(), *RANGES, "dropped"]
     answer = load(text="the fox asked the owl", **dict.fromkeys(names, value))
     change = answer[page.layout.update]["change"]
     assert answer[page.layout.tabs].selected == change["view"] == Selection.view

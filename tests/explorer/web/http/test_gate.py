@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
-from explorer.state.settings import NO_LIMITS
+from explorer.state.limits import NO_LIMITS
 from explorer.web.http.content_policy import content_policy
 from explorer.web.http.gate import Gate
 from explorer.web.http.hosts import Hosts

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from explorer.lessons.course.shelf import Shelf
-from explorer.state.settings import NO_LIMITS, WritingLimits
+from explorer.state.limits import NO_LIMITS, VisitorLimits
 from explorer.web.answers.lesson_answers import PICTURES
 from explorer.web.rooms import rooms
 from explorer.web.rooms.routes import RoomRoutes
@@ -47,7 +47,7 @@ def process() -> RoomRoutes:
     return served(InMemory())
 
 
-def served(store, limits: WritingLimits = NO_LIMITS) -> RoomRoutes:
+def served(store, limits: VisitorLimits = NO_LIMITS) -> RoomRoutes:
     """A process that serves rooms."""
     return RoomRoutes(store, SHELF, limits)
 

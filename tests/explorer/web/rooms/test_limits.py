@@ -4,7 +4,7 @@ import asyncio
 import time
 from dataclasses import replace
 
-from explorer.state.settings import NO_LIMITS, PUBLIC_LIMITS
+from explorer.state.limits import NO_LIMITS, PUBLIC_LIMITS
 from explorer.web.rooms.here import GRACE
 from explorer.web.rooms.limits import MOST_MISSES
 from explorer.web.shared.in_memory import InMemory

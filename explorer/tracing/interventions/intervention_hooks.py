@@ -1,4 +1,4 @@
-"""What all kinds of interventions at work share."""
+"""What the hooks of all kinds of interventions share."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -64,11 +64,11 @@ class Passes:
 
 
 @dataclass(frozen=True)
-class Work:
-    """An intervention at work: its hooks. What they make is worked out again, apart from them, in `analysis/edits`.
+class InterventionHooks:
+    """The hooks of an intervention. What they make is worked out again, apart from them, in `analysis/interventions`.
 
     Attributes:
-        edit: whose work it is.
+        edit: whose hooks they are.
     """
 
     edit: Intervention

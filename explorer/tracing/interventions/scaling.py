@@ -2,11 +2,11 @@
 
 import torch
 
-from explorer.tracing.at_work.work import Change, Passes, Work
+from explorer.tracing.interventions.intervention_hooks import Change, InterventionHooks, Passes
 from model.transformer_lm import TransformerLM
 
 
-class Scaling(Work):
+class Scaling(InterventionHooks):
     """Of `Scale` and `Zero`."""
 
     def changes(self, lm: TransformerLM, passes: Passes) -> list[Change]:

@@ -2,11 +2,11 @@
 
 import torch
 
-from explorer.tracing.at_work.work import Change, Passes, Work
+from explorer.tracing.interventions.intervention_hooks import Change, InterventionHooks, Passes
 from model.transformer_lm import TransformerLM
 
 
-class Putting(Work):
+class Putting(InterventionHooks):
     """Of `Patch` and `PatchMean`, with what they put in worked out (`tracing.donation.ready`)."""
 
     def changes(self, lm: TransformerLM, passes: Passes) -> list[Change]:

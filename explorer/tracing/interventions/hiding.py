@@ -5,7 +5,7 @@ from torch import Tensor
 
 from explorer.state.errors import UserError
 from explorer.state.interventions import Edge, Mask, nothing_left
-from explorer.tracing.at_work.work import Change, Passes, Work
+from explorer.tracing.interventions.intervention_hooks import Change, InterventionHooks, Passes
 from model.layers.attention import attention_pattern, causal_mask
 from model.layers.softcap import softcap
 from model.transformer_lm import TransformerLM
@@ -21,7 +21,7 @@ def hidden(edits: list[Edge], passes: Passes, output: Tensor) -> Tensor:
     return found
 
 
-class Dropping(Work):
+class Dropping(InterventionHooks):
     """Of `Drop`."""
 
     def changes(self, lm: TransformerLM, passes: Passes) -> list[Change]:
@@ -31,7 +31,7 @@ class Dropping(Work):
         return [(lm.taps[self.edit.tap], drop)]
 
 
-class Masking(Work):
+class Masking(InterventionHooks):
     """Of `Mask`: the softmax of the scores anew, over the keys that are left; all masks of a layer at once.
 
     The scores are those that the model computed, since captured scores are those before any mask.

@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 from explorer.language import _
 from explorer.state.errors import UserError
-from explorer.tracing.at_work.work import Change, Passes, Work
+from explorer.tracing.interventions.intervention_hooks import Change, InterventionHooks, Passes
 from model.layers.rope import RotaryPositionalEmbedding, rotate_adjacent
 from model.layers.rope_scaling import rotary_frequencies
 from model.transformer_lm import TransformerLM
@@ -12,7 +12,7 @@ from model.transformer_lm import TransformerLM
 SINUSOIDAL_BASE = 10000.0
 
 
-class Shifting(Work):
+class Shifting(InterventionHooks):
     """Of `Shift`: position m -> m + n, by the closed form where there is one: no table need reach so far."""
 
     def changes(self, lm: TransformerLM, passes: Passes) -> list[Change]:
@@ -44,7 +44,7 @@ def later(rope: RotaryPositionalEmbedding, amount: float) -> Change:
     return rope.angles, lambda module, inputs, angles: angles + more.to(angles)
 
 
-class Turning(Work):
+class Turning(InterventionHooks):
     """Of `Base`: the angles of the same positions with another θ, slowed as the model slows them; those that layers
     with a window have of their own stay."""
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from explorer.analysis.edits.effect import Effect
-from explorer.analysis.edits.effects import EFFECTS
+from explorer.analysis.interventions.effect import Effect
+from explorer.analysis.interventions.effects_by_kind import EFFECTS
 from explorer.state.interventions import Mask, in_order
 from explorer.tracing.trace import Trace
 

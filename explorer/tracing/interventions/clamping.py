@@ -1,10 +1,10 @@
 """Neurons held at a value."""
 
-from explorer.tracing.at_work.work import Change, Passes, Work
+from explorer.tracing.interventions.intervention_hooks import Change, InterventionHooks, Passes
 from model.transformer_lm import TransformerLM
 
 
-class Clamping(Work):
+class Clamping(InterventionHooks):
     """Of `Clamp`."""
 
     def changes(self, lm: TransformerLM, passes: Passes) -> list[Change]:

@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.attribution import attribution
-from explorer.analysis.edits import as_edited
+from explorer.analysis.interventions import as_edited
 from explorer.analysis.lens import streams, tracked
 from explorer.analysis.unembedding import unembed, unembedding
 from explorer.architecture.stream import stream_taps

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from explorer.analysis.edits.effect import Effect
+from explorer.analysis.interventions.effect import Effect
 from explorer.language import _
 from explorer.state.interventions import (
     Add,

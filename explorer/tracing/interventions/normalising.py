@@ -3,12 +3,12 @@
 import torch
 from torch import Tensor
 
-from explorer.tracing.at_work.work import Change, Passes, Work
+from explorer.tracing.interventions.intervention_hooks import Change, InterventionHooks, Passes
 from model.offloading import weight_reader
 from model.transformer_lm import TransformerLM
 
 
-class Normalising(Work):
+class Normalising(InterventionHooks):
     """Of `Norm`; the formulas of norms ask `analysis.norms.kinds` which they are."""
 
     def changes(self, lm: TransformerLM, passes: Passes) -> list[Change]:

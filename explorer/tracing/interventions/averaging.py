@@ -4,11 +4,11 @@ import torch
 
 from explorer.language import _
 from explorer.state.errors import UserError
-from explorer.tracing.at_work.work import Change, Passes, Work
+from explorer.tracing.interventions.intervention_hooks import Change, InterventionHooks, Passes
 from model.transformer_lm import TransformerLM
 
 
-class Averaging(Work):
+class Averaging(InterventionHooks):
     """Of `Mean`."""
 
     def changes(self, lm: TransformerLM, passes: Passes) -> list[Change]:

@@ -5,14 +5,14 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from explorer.tracing.at_work.work import Change, Passes, Work
 from explorer.tracing.directions import direction
+from explorer.tracing.interventions.intervention_hooks import Change, InterventionHooks, Passes
 from explorer.tracing.mean_stream import mean_stream
 from explorer.tracing.stored_weights import StoredWeights
 from model.transformer_lm import TransformerLM
 
 
-class Directing(Work):
+class Directing(InterventionHooks):
     """Vectors x (…, D) and the direction u (D,), of length 1."""
 
     def changes(self, lm: TransformerLM, passes: Passes) -> list[Change]:
