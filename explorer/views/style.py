@@ -32,6 +32,8 @@ class Theme:
     faint: str
     accent: str
     selected_text: str  # SELECTED, as letters
+    right: str  # of replies
+    wrong: str
     sequential: tuple[str, ...]
     diverging: tuple[str, ...]
 
@@ -45,6 +47,8 @@ LIGHT = Theme(
     faint="#e3e6ec",
     accent="#5450b0",
     selected_text="#c2185b",
+    right="#17683a",
+    wrong="#8a1c00",
     sequential=("#ffffff", "#c9cdf0", "#8d90d8", "#5450b0", "#241a6b"),
     diverging=("#08519c", "#6aaed6", "#ffffff", "#f5a55f", "#b34700"),
 )
@@ -57,6 +61,8 @@ DARK = Theme(
     faint="#2a2f3a",
     accent="#cfa54f",
     selected_text="#ff7aa8",
+    right="#7fd6a0",
+    wrong="#ffc9ab",
     sequential=("#11141b", "#4a3d2a", "#8a6d35", "#cfa54f", "#ffe9a8"),
     diverging=("#7cc4ff", "#2f6ea3", "#11141b", "#a85a1e", "#ffb870"),
 )
@@ -68,7 +74,8 @@ def css_colours() -> str:
     def rule(selector: str, theme: Theme) -> str:
         return (
             f"{selector} {{ --accent: {theme.accent}; --selected: {SELECTED}; "
-            f"--selected-text: {theme.selected_text}; --attention: {ATTENTION}; --feed-forward: {FEED_FORWARD}; "
+            f"--selected-text: {theme.selected_text}; --right: {theme.right}; --wrong: {theme.wrong}; "
+            f"--attention: {ATTENTION}; --feed-forward: {FEED_FORWARD}; "
             f"--embedding: {EMBEDDING}; --norm: {NORM}; --residual: {RESIDUAL}; }}\n"
         )
 
