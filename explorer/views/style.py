@@ -32,7 +32,7 @@ class Theme:
     faint: str
     accent: str
     selected_text: str  # SELECTED, as letters
-    right: str  # of replies
+    right: str  # of replies, and of marks that hold
     wrong: str
     sequential: tuple[str, ...]
     diverging: tuple[str, ...]

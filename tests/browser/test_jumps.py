@@ -26,11 +26,15 @@ WRITTEN = """() => {
   return [labels, all(".words text").map((word) => word.textContent)];
 }"""
 # Pictures that were last painted with other data, or are out of sight, but for those that wait to be asked for. Plotly
-# adds what it decodes to what it is given.
+# adds what it decodes to what it is given, and is not given how words in cells are written.
 UNPAINTED = """(pictures) => Object.entries(pictures).filter(([id, data]) => {
   const plot = document.querySelector(`#${id} .plot`), given = (name, value) => (name[0] === "_" ? undefined : value);
   if (document.querySelector(`#${id} .job button`)) return false;
-  return !plot?.clientWidth || JSON.stringify(plot.data, given) !== JSON.stringify(JSON.parse(data));
+  const drawn = (trace) => {
+    const { texttemplate, ...rest } = trace;
+    return trace.type === "heatmap" && texttemplate ? { ...rest, meta: texttemplate } : trace;
+  };
+  return !plot?.clientWidth || JSON.stringify(plot.data, given) !== JSON.stringify(JSON.parse(data).map(drawn));
 }).map(([id]) => id).join()"""
 LARGE_PATTERN = """() => Array.from(
   document.querySelector("#attention-pattern .plot")._fullData[0].z, (row) => Array.from(row, (weight) => weight || 0)

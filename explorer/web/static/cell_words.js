@@ -8,9 +8,11 @@ import { makeSvg, set } from "./svg.js";
 const WIDE = 0.65, HIGH = 1.3; // of a letter and of a line, in times of their size, as Plotly reckons
 
 /** Traces as Plotly draws them, without words in cells. Those are kept in `meta`, which it reads nothing from. */
-export const withoutWords = (traces) => traces.map(({ texttemplate, ...trace }) => (
-  trace.type === "heatmap" && texttemplate ? { ...trace, meta: texttemplate } : { texttemplate, ...trace }
-));
+export const withoutWords = (traces) => traces.map((trace) => {
+  if (trace.type !== "heatmap" || !trace.texttemplate) return trace;
+  const { texttemplate, ...rest } = trace;
+  return { ...rest, meta: texttemplate };
+});
 
 /** The same with them. */
 export const withWords = (traces) => traces.map(({ meta, ...trace }) => (meta ? { ...trace, texttemplate: meta } : trace));
