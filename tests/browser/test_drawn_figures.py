@@ -119,3 +119,24 @@ def test_words_stay_in_their_cells_when_a_picture_is_zoomed_and_are_in_what_is_d
             y, x = int(top + depth * high), int(left + column * wide)
             cell = drawn[y + 3 : y + int(high) - 3, x + 3 : x + int(wide) - 3]
             assert np.ptp(cell, axis=(0, 1)).max() > 60, (depth, column)  # a word stands out against its cell
+
+
+def test_a_token_that_looks_like_markup_is_written_into_its_cell_as_it_is(visitor):
+    person = visitor(view="tokens", text="a <b> &lt; & b")
+    trace, plot = run_on_show(person), person.page.locator("#tokens-table .plot")
+    expect(plot.locator(".heatmap-label").first).to_be_attached()
+    written = plot.locator(".heatmap-label text").all_text_contents()
+    assert "".join(trace.tokens) == "a <b> &lt; & b"
+    assert {shortened(token) for token in trace.tokens} <= set(written)
+
+
+def test_a_number_has_room_in_its_cell_where_that_is_narrow(visitor):
+    person = visitor(view="prediction", checkpoint="gpt-twin", viewport={"width": 240, "height": 844})
+    plot = person.page.locator("#prediction-heads .plot")
+    plot.scroll_into_view_if_needed()
+    expect(plot.locator(".heatmap-label").first).to_be_attached()
+    widths = plot.evaluate(
+        "(plot) => [...plot.querySelectorAll('.heatmap-label text')].map((text) => text.getBBox().width)"
+    )
+    cell = plot.evaluate("({ _fullLayout: { xaxis } }) => xaxis.c2p(1) - xaxis.c2p(0)")
+    assert 10 < max(widths) < cell - 2  # a pixel at each side
