@@ -21,31 +21,28 @@ from explorer.web.events.opening import Opening
 from explorer.web.events.place_events import gone_to_place
 from explorer.web.events.second_run import SecondRun
 from explorer.web.events.toasts import telling, warn
-from explorer.web.http.turns import is_waited_for
 from explorer.web.widgets.state_update import StateUpdate
 from model.generation.autoregressive import generate
 from model.generation.beam import beam_search
 
 SECONDS_AN_ANSWER = 1 / 15  # or more: browsers follow this; tokens that are faster come several at a time
-SECONDS_A_TURN = 0.15  # or more, where others wait: after each answer a text waits for all of them
 COMPARED_TOKENS = 30
 NUM_BEAMS = 4
 OF_TWO_RUNS = ("shown", "clean_run", "answer", "wrong")  # of the selection what commands of two runs change
 
 
 def at_intervals(answers: Callable[..., Iterator[dict]]) -> Callable[..., Iterator[dict]]:
-    """Of answers that follow one another faster than browsers do, or those who wait allow for, the latest. Each has all
-    that is in those before; the last comes in any case, also where an error ends them."""
+    """Of answers that follow one another faster than browsers do the latest, each with all that is in those before; the
+    last in any case, also where an error ends them."""
 
     @wraps(answers)
     def latest(*args, **kwargs):
-        turn, told, left = time.monotonic(), 0.0, None
+        told, left = 0.0, None
         try:
             for left in answers(*args, **kwargs):
-                if time.monotonic() >= (turn + SECONDS_A_TURN if is_waited_for() else told + SECONDS_AN_ANSWER):
+                if time.monotonic() >= told + SECONDS_AN_ANSWER:
                     yield left
-                    turn, left = time.monotonic(), None
-                    told = turn
+                    told, left = time.monotonic(), None
         except Exception:
             if left:
                 yield left

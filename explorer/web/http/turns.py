@@ -124,12 +124,6 @@ _turns: ContextVar[Turns] = ContextVar("turns")
 _has_place: ContextVar[bool] = ContextVar("has_place", default=False)
 
 
-def is_waited_for() -> bool:
-    """Whether somebody waits for the place that this thread computes in."""
-    turns = _turns.get(None)
-    return turns is not None and turns.waiting > 0
-
-
 @contextmanager
 def in_turn(work: Work) -> Iterator[None]:
     """While the block runs, what this thread does is done for an answer, for a `STRETCH` at a time: between two of its

@@ -10,17 +10,7 @@ import pytest
 
 from explorer.tracing.work import Work, go_on
 from explorer.web.http import turns
-from explorer.web.http.turns import (
-    AT_ONCE,
-    BELOW,
-    BESIDES,
-    TOLD_AFTER,
-    Turns,
-    in_turn,
-    is_waited_for,
-    patience,
-    visitor,
-)
+from explorer.web.http.turns import AT_ONCE, BELOW, BESIDES, TOLD_AFTER, Turns, in_turn, patience, visitor
 
 
 async def come(places: Turns, name: str, how_patient: float, served: list[str], gate: asyncio.Event):
@@ -141,29 +131,6 @@ def test_a_stretch_is_not_cut_shorter(monkeypatch):
 
     asyncio.run(run())
     assert ways == []
-
-
-def test_who_computes_knows_whether_others_wait():
-    began, knows = threading.Event(), []
-
-    def compute():
-        knows.append(is_waited_for())
-        began.set()
-        until = time.monotonic() + 5
-        while not is_waited_for() and time.monotonic() < until:
-            time.sleep(0.001)
-        knows.append(is_waited_for())
-
-    async def both():
-        places = Turns(1)
-        task = asyncio.create_task(anyio.to_thread.run_sync(compute, limiter=places))
-        while not began.is_set():
-            await asyncio.sleep(0.001)
-        await anyio.to_thread.run_sync(lambda: None, limiter=places)
-        await task
-
-    asyncio.run(both())
-    assert knows == [False, True] and not is_waited_for()
 
 
 def test_who_asks_for_much_at_once_waits_for_those_who_ask_for_little():
