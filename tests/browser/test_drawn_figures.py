@@ -140,3 +140,15 @@ def test_a_number_has_room_in_its_cell_where_that_is_narrow(visitor):
     )
     cell = plot.evaluate("({ _fullLayout: { xaxis } }) => xaxis.c2p(1) - xaxis.c2p(0)")
     assert 10 < max(widths) < cell - 2  # a pixel at each side
+
+
+def test_a_picture_is_changed_where_it_stands(visitor):
+    """To make it anew takes Plotly some 30 ms more."""
+    person = visitor(checkpoint="gpt-twin", query=9)
+    row = person.page.locator("#attention-row .plot")
+    row.scroll_into_view_if_needed()
+    expect(row.locator(".main-svg").first).to_be_attached()
+    row.evaluate("(plot) => { plot.querySelector('.main-svg').kept = true; }")
+    with person.redrawn(row):
+        person.chips.nth(5).click()
+    assert row.evaluate("(plot) => plot.querySelector('.main-svg').kept")

@@ -14,11 +14,13 @@ const dictionary = Object.fromEntries(PLOTLYS.map((words) => [words, lookUp(word
 /** A classic script that can only leave a global (assets.py). */
 export const plotly = () => /** @type {any} */ (window).ExplorerPlotly;
 
-/** What Plotly is to do besides drawing. */
-export const config = () => ({
+let made;
+
+/** What Plotly is to do besides drawing; always the same, as it draws all anew for another. */
+export const config = () => made ??= {
   responsive: false, displaylogo: false, modeBarButtons: [[download()], ["zoom2d", "pan2d"], ["zoomIn2d", "zoomOut2d", "resetScale2d"]],
   locale: language, locales: { [language]: { dictionary } },
-});
+};
 
 // A picture as a file, in which Plotly draws everything itself.
 const download = () => ({
