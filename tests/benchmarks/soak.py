@@ -17,7 +17,7 @@ from tests.benchmarks.served import served
 from tests.benchmarks.visitor import Told, Visitor
 
 STAY = 120.0  # seconds
-LOOKS, BAR = 30, 40  # lines of the curve; characters of the longest bar
+LOOKS, BAR = 60, 40  # lines of the curve; characters of the longest bar
 MOST, MOST_TIMES = 2000, 1.5  # megabytes on the bundled models; of what it was after the first minute
 
 
