@@ -29,7 +29,7 @@ def mounted(checkpoints):
 
 
 @pytest.mark.exhaustive
-def test_the_app_works_below_a_path(newcomer, mounted):
+def test_the_app_works_below_a_path(mounted, newcomer):  # in this order: the page is left before its server ends
     person = newcomer(mounted).open()
     person.run("The fox")
     expect(person.strip).to_have_text("The fox")

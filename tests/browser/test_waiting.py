@@ -26,8 +26,10 @@ def test_who_waits_is_told_of_those_before(person):
             expect(place).to_have_text(f"Many people use this server: {words}")
         expect(place).to_have_text("")
         person.page.unroute("**/component_server/**", answer)
+    tokens = person.chips.count()
     with person.page.expect_request("**/queue/join*") as joined:
         person.page.get_by_role("button", name="Step", exact=True).click()
+    expect(person.chips).to_have_count(tokens + 1)
     assert {*asked, joined.value.headers["x-visitor"]} == {asked[0]} and len(asked) == len(BEFORE)
 
 
