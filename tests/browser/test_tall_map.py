@@ -37,6 +37,11 @@ WIDTHS = """(map) => {
   };
 }"""
 
+# Once a title does not say that what is below it is wider than its place: a picture that was is drawn anew first.
+IS_WHOLE = (
+    """(title) => !getComputedStyle(document.querySelector(title), "::after").content.includes("scrolls sideways")"""
+)
+
 
 def assert_painted(picture: Locator, plan: Plan):
     """Every head, every feed-forward and all that is there once is where the plan has it."""
@@ -77,8 +82,7 @@ def test_on_a_telephone_the_data_runs_down_and_nothing_is_beyond_the_screen(visi
     width, height = Tall(config, 5).size
     assert seen["sheet"]["height"] / seen["sheet"]["width"] == pytest.approx(height / width, rel=0.002)
     for panel in ("map", "sum"):
-        title = person.page.locator(f"#overview-{panel} h2")
-        assert "scrolls sideways" not in title.evaluate("(title) => getComputedStyle(title, '::after').content")
+        person.page.wait_for_function(IS_WHOLE, arg=f"#overview-{panel} h2")
 
 
 @pytest.mark.exhaustive
