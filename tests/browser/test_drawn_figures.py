@@ -143,7 +143,7 @@ def test_a_number_has_room_in_its_cell_where_that_is_narrow(visitor):
 
 
 def test_a_picture_is_changed_where_it_stands(visitor):
-    """To make it anew takes Plotly some 30 ms more."""
+    """Plotly makes it anew where it is given other settings than before, which takes longer."""
     person = visitor(checkpoint="gpt-twin", query=9)
     row = person.page.locator("#attention-row .plot")
     row.scroll_into_view_if_needed()

@@ -68,6 +68,9 @@ def test_a_wrong_number_is_warned_of_below_every_picture_that_is_drawn_from_it(n
     warning, tick = mark(person, "attention-heads"), mark(person, "attention-pattern")
     assert warning.evaluate("it => parseFloat(getComputedStyle(it).borderTopWidth)") > 0
     assert warning.evaluate(COLOURS)[1] != tick.evaluate(COLOURS)[1]
+    for found, is_greenish in ((tick, True), (warning, False)):
+        red, green, _blue = found.evaluate(COLOURS)[0]
+        assert (green > red) is is_greenish
     with person.redrawn(person.pattern):
         person.chooser("layer").select_option("1")
     expect(mark(person, "attention-pattern")).to_have_attribute("data-state", "off")

@@ -1,11 +1,11 @@
 // @ts-check
-// Words in the cells of heatmaps. Plotly formats and measures each before it writes it, which takes several times as long
-// as all else of such a picture; its own are written only into the picture that is downloaded.
+// Words in the cells of heatmaps. Plotly formats and measures each before it writes it, which takes about as long as all
+// else of such a picture; it writes them only into the picture that is downloaded.
 import { findAll } from "./dom.js";
 import { inkOf } from "./ink.js";
 import { makeSvg, set } from "./svg.js";
 
-const WIDE = 0.65, HIGH = 1.3; // of a letter and of a line, in times of their size, as Plotly reckons
+const WIDE = 0.65, HIGH = 1.3, DOWN = 0.35; // of a letter, of a line, and from a cell's middle to the line, in sizes, as Plotly reckons
 
 /** Traces as Plotly draws them, without words in cells. Those are kept in `meta`, which it reads nothing from. */
 export const withoutWords = (traces) => traces.map((trace) => {
@@ -31,7 +31,7 @@ export function writeInCells(plot) {
       const written = trace.text[row]?.[column];
       if (!written || !isWithin(xaxis, left) || !isWithin(yaxis, top)) return;
       const text = makeSvg("text");
-      set(text, { x: left, y: top + fitted * (HIGH / 2 - 0.3) });
+      set(text, { x: left, y: top + fitted * DOWN });
       text.textContent = plain(written);
       text.style.fill = ink(z[row][column]);
       words.append(text);

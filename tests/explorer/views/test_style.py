@@ -26,6 +26,14 @@ def contrast(one: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
+@THEMES
+def test_what_is_right_is_greenish_and_what_is_wrong_reddish(theme):
+    for colour, is_greenish in ((theme.right, True), (theme.wrong, False)):
+        red, green = (int(colour[i : i + 2], 16) for i in (1, 3))
+        assert (green > red) is is_greenish
+        assert contrast(colour, theme.background) >= 4.5
+
+
 @pytest.mark.parametrize(
     ("token", "shown"),
     [
