@@ -69,10 +69,17 @@ export default function figure(element) {
     ({ of, changes = null } = meta);
     for (const svg of plot.querySelectorAll(".main-svg")) svg.ariaHidden = "true"; // the label says it in a sentence
     write();
-    if (!isHeard) followCells(plot, () => image, clickCell), plot.on("plotly_click", click), plot.on("plotly_afterplot", write); // after a zoom
+    if (!isHeard) firstDrawn();
     isHeard = true;
     if (meta.lines) followLines(plot, meta.lines);
     countDraw(plot);
+  }
+
+  function firstDrawn() {
+    followCells(plot, () => image, clickCell);
+    plot.on("plotly_click", click);
+    plot.on("plotly_afterplot", write); // after a zoom
+    tellSideways(element.closest(".html-container"), find(plot, ".svg-container")); // as wide as it was drawn last
   }
 
   function write() {
@@ -137,7 +144,6 @@ export default function figure(element) {
     const { width, height } = plot._fullLayout ?? {};
     if (value && plot.clientWidth && (plot.clientWidth !== width || plot.clientHeight !== height)) draw();
   }).observe(plot);
-  tellSideways(element.closest(".html-container"), plot);
   onTheme(element, draw);
   onPicture(element, plot, (content) => { value = content; return draw(); });
 }
