@@ -11,6 +11,7 @@ import { inWidth } from "../../static/narrow.js";
 import { checkpointOfSeen, inA, seen } from "../../static/partners.js";
 import { onPicture } from "../../static/pictures.js";
 import { config, plotly } from "../../static/plotly.js";
+import { positionOf, selectedBy } from "../../static/points.js";
 import { rove } from "../../static/roving.js";
 import { tellSideways } from "../../static/sideways.js";
 import { state } from "../../static/state.js";
@@ -98,10 +99,7 @@ export default function figure(element) {
   function click({ points: [point], event }) {
     const place = [point.pointNumber].flat();
     if (changes?.adds && event.shiftKey) return toggle(place);
-    const change = {};
-    for (const [source, field] of Object.entries(selects))
-      if (Array.isArray(field)) field.forEach((name, i) => { change[name] = point.customdata[i]; });
-      else change[field] = source === "customdata" ? point.customdata : positionOf(point, source);
+    const change = selectedBy(point, selects);
     const opens = "view" in change && change.view !== state.view;
     if (changes && !changes.adds) toggle(place, inA(change, of));
     else if (Object.keys(change).length && !(opens && event.shiftKey)) pick(inA(change, of));
@@ -147,6 +145,3 @@ export default function figure(element) {
   onTheme(element, draw);
   onPicture(element, plot, (content) => { value = content; return draw(); });
 }
-
-// On an axis of tokens a point's coordinate is its label; the label's place on the axis is the position.
-const positionOf = (point, axis) => point[`${axis}axis`].d2c(point[axis]);
