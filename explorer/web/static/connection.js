@@ -3,6 +3,7 @@
 // another way; where that breaks off, Gradio loads the page anew as soon as somebody answers again.
 import { announce } from "./banner.js";
 import { _ } from "./language.js";
+import { inTime, watchStream } from "./queue_stream.js";
 import { named } from "./visitor.js";
 
 const EVERY = 2000, PATIENCE = 10_000; // milliseconds between two looks for the server; until one is taken at all
@@ -72,9 +73,11 @@ export function watchServer() {
   // Gradio's own requests are made by the window's `fetch` alone: one that fails is as good a reason as one of ours.
   window.fetch = (where, options) => {
     const answer = unwatched(where, options?.method === "POST" ? named(options) : options);
-    if (String(where).includes("/queue/join")) for (const hear of hearers) hear(/** @type {Promise<void>} */ (new Promise(() => {})));
     answer.catch((error) => { if (error.name !== "AbortError") look(); });
-    return answer;
+    if (where instanceof Request && where.url.includes("/queue/data")) return watchStream(where.signal, answer);
+    if (!String(where).includes("/queue/join")) return answer;
+    for (const hear of hearers) hear(/** @type {Promise<void>} */ (new Promise(() => {})));
+    return inTime(answer);
   };
   window.addEventListener("offline", look); // it may be on this very machine, and there
   window.addEventListener("online", look);

@@ -1,0 +1,34 @@
+"""What the page asks while the stream that its answers come by is being closed."""
+
+from playwright.sync_api import expect
+
+# Closed by the server, as the page reads a little after it was told that its next question is taken
+CLOSES_LATE = """(() => {
+  const send = window.fetch, asked = new EventTarget();
+  window.fetch = async (where, options) => {
+    const answer = await send(where, options), address = where.url ?? String(where);
+    if (address.includes("/queue/join")) setTimeout(() => asked.dispatchEvent(new Event("taken")), 50);
+    if (!address.includes("/queue/data")) return answer;
+    const late = new TransformStream({ async transform(chunk, controller) {
+      const close = new TextDecoder("latin1").decode(chunk).indexOf('data: {"msg":"close_stream"');
+      if (close < 0) return controller.enqueue(chunk);
+      controller.enqueue(chunk.subarray(0, close));
+      window.isClosing = true;
+      await new Promise((resolve) => asked.addEventListener("taken", resolve, { once: true }));
+      window.isClosing = false;
+      controller.enqueue(chunk.subarray(close));
+    } });
+    return new Response(answer.body.pipeThrough(late), answer);
+  };
+})()"""
+
+
+def test_what_is_asked_while_the_stream_of_answers_is_being_closed_is_answered(newcomer):
+    person = newcomer()
+    person.page.add_init_script(CLOSES_LATE)
+    person.open()
+    tokens, step = person.chips.count(), person.page.get_by_role("button", name="Step", exact=True)
+    for more in (1, 2, 3):
+        person.wait_until("window.isClosing")
+        step.click()
+        expect(person.chips).to_have_count(tokens + more)
