@@ -46,6 +46,7 @@ WITH_MODULES = """(given) => {
   const { page, choosing, moves, contents, state: { onState } } = window.modules;
   return (%s);
 }"""
+IS_DARK = "document.body.classList.contains('dark')"
 # Playwright itself waits for a promise without end.
 IN_TIME = """(given) => Promise.race([
   (%s)(given),
@@ -139,7 +140,9 @@ class Person:
 
     def change_theme(self):
         self.unfold("more-of-header")
+        is_dark = self.page.evaluate(IS_DARK)
         self.page.get_by_role("button", name="Light / dark").click()
+        self.page.wait_for_function(f"was => {IS_DARK} !== was", arg=is_dark)  # before a reload, if one follows
 
     def visit(self, name: str, title: str):
         """Open a tab, and wait until all in it is drawn."""

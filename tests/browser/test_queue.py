@@ -2,19 +2,20 @@
 
 from playwright.sync_api import expect
 
-# Closed by the server, as the page reads a little after it was told that its next question is taken
+# The page reads that a stream is closed a little after it was told that its next question is taken
 CLOSES_LATE = """(() => {
-  const send = window.fetch, asked = new EventTarget();
+  const send = window.fetch;
+  let readClose = () => {};
   window.fetch = async (where, options) => {
-    const answer = await send(where, options), address = where.url ?? String(where);
-    if (address.includes("/queue/join")) setTimeout(() => asked.dispatchEvent(new Event("taken")), 50);
+    const read = readClose, answer = await send(where, options), address = where.url ?? String(where);
+    if (address.includes("/queue/join")) setTimeout(read, 50);
     if (!address.includes("/queue/data")) return answer;
     const late = new TransformStream({ async transform(chunk, controller) {
       const close = new TextDecoder("latin1").decode(chunk).indexOf('data: {"msg":"close_stream"');
       if (close < 0) return controller.enqueue(chunk);
       controller.enqueue(chunk.subarray(0, close));
       window.isClosing = true;
-      await new Promise((resolve) => asked.addEventListener("taken", resolve, { once: true }));
+      await new Promise((resolve) => { readClose = resolve; });
       window.isClosing = false;
       controller.enqueue(chunk.subarray(close));
     } });
