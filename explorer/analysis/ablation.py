@@ -17,7 +17,7 @@ class Ablation:
         before: log₂ p of the token as the run is.
         heads: (L, H), each head's.
         sublayers: (L, 2), of all heads of a layer, and of all neurons of its feed-forward.
-        error: largest difference from `before` when a run without anything silenced is repeated.
+        error: difference from `before` when a run without anything silenced is repeated.
     """
 
     before: float
@@ -31,7 +31,7 @@ def ablation(
 ) -> Ablation:
     """Of the probability p of a token after a position.
 
-    The first time it is asked this runs the model's layers again, H + 3 times from each on.
+    The first time it is asked this runs the model's layers again, H + 2 times from each on.
 
     Args:
         edits: that hold in all these runs, and not in the one that they are compared with; `error` is then what they
@@ -43,8 +43,9 @@ def ablation(
         NotYet: it takes longer than that, is asked for in an answer of the page, and not there.
     """
     before = log_probability(trace, position, token_id)
-    changes = trace.ablate(position, token_id, edits, waited_for) / np.log(2) - before  # (L, H + 3)
-    return Ablation(before, changes[:, :-3], changes[:, -3:-1], float(np.abs(changes[:, -1]).max()))
+    of_nothing, *of_parts = trace.ablate(position, token_id, edits, waited_for) / np.log(2) - before
+    changes = np.reshape(of_parts, (trace.config.num_layers, -1))  # (L, H + 2)
+    return Ablation(before, changes[:, :-2], changes[:, -2:], float(abs(of_nothing)))
 
 
 def log_probability(trace: Trace, position: int, token_id: int) -> float:

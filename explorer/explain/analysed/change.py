@@ -40,7 +40,7 @@ def without(trace: Trace, query: int, token_id: int, part: int, layer: int) -> D
     drawn = element(np.concatenate([found.heads, found.sublayers], axis=-1), layer, part)
     logits, read = take(trace, "logits", query)
     before = -surprisal(logits, token_id, ()).value
-    after = float(trace.ablate(query, token_id)[layer, part]) / math.log(2)
+    after = float(trace.ablate(query, token_id)[1 + layer * (heads + 2) + part]) / math.log(2)
     what = ["heads", "feed_forward"][part - heads] if part >= heads else "head"
     told = look_up(
         WITHOUT[what], token=quoted(trace.vocabulary[token_id]), place=at(trace, query), head=part, layer=layer
@@ -59,7 +59,7 @@ def without(trace: Trace, query: int, token_id: int, part: int, layer: int) -> D
         told,
         drawn,
         working,
-        Source("explorer/analysis/ablation.py", "changes = trace.ablate(position, token_id, edits, waited_for)"),
+        Source("explorer/analysis/ablation.py", "trace.ablate(position, token_id, edits, waited_for) / np.log(2)"),
     )
 
 
