@@ -206,6 +206,7 @@ def visitor(request, kept_page, profile, address, opening) -> Iterator[Callable[
         if request.node.stash[FAILED] or person.complaints:
             leave(person)
         else:
+            person.page.unroute_all()
             kept_page.append(person)
     assert [complaint for person in visitors for complaint in person.complaints] == []
 

@@ -23,6 +23,13 @@ CELLS = """({ _fullLayout: { xaxis, yaxis } }) => {
   return [...corner, xaxis._length / (last - first), yaxis.c2p(1) - yaxis.c2p(0)];
 }"""
 
+# Whether the words of a figure are narrower than its cells, with a pixel at each side.
+HAVE_ROOM = """(plot) => {
+  const words = [...plot.querySelectorAll(".heatmap-label text")].map((text) => text.getBBox().width);
+  const { xaxis } = plot._fullLayout, widest = Math.max(...words);
+  return words.length > 0 && 10 < widest && widest < xaxis.c2p(1) - xaxis.c2p(0) - 2;
+}"""
+
 
 def told(person, plot, x: float, y: float) -> str:
     """What stands under the pointer at a place of a figure."""
@@ -135,11 +142,7 @@ def test_a_number_has_room_in_its_cell_where_that_is_narrow(visitor):
     plot = person.page.locator("#prediction-heads .plot")
     plot.scroll_into_view_if_needed()
     expect(plot.locator(".heatmap-label").first).to_be_attached()
-    widths = plot.evaluate(
-        "(plot) => [...plot.querySelectorAll('.heatmap-label text')].map((text) => text.getBBox().width)"
-    )
-    cell = plot.evaluate("({ _fullLayout: { xaxis } }) => xaxis.c2p(1) - xaxis.c2p(0)")
-    assert 10 < max(widths) < cell - 2  # a pixel at each side
+    person.page.wait_for_function(HAVE_ROOM, arg=plot.element_handle())  # first it is as on a wide screen
 
 
 def test_a_picture_is_changed_where_it_stands(visitor):

@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, expect
 from tests.exhaustive import first_of
 
 from .conftest import DESK
-from .drawn_map import TELEPHONE, contrast, in_sight, opened
+from .drawn_map import TELEPHONE, contrast, in_sight, map_of, opened
 from .person import Person
 
 ARROWS = {"ArrowLeft": (-1, 0), "ArrowRight": (1, 0), "ArrowUp": (0, -1), "ArrowDown": (0, 1)}
@@ -114,10 +114,10 @@ def test_a_click_opens_a_part_and_one_with_shift_tells_its_working(page_of_the_m
         expect(picture).to_be_visible()
 
 
-def test_a_part_opens_its_tab_and_the_bar_the_one_before_while_the_queue_answers_nobody(page_of_the_map):
-    person, picture = page_of_the_map
+def test_a_part_opens_its_tab_and_the_bar_the_one_before_while_the_queue_answers_nobody(newcomer):
+    person = newcomer().open("overview", layer=0, head=0, query=9)
+    picture = map_of(person)
     person.page.route("**/gradio_api/queue/**", lambda route: None)
-    in_sight(picture)
     person.page.mouse.click(*middle(picture.locator(".part.norm").first))
     expect(person.page.get_by_role("tab", name="Residual stream")).to_have_attribute("aria-selected", "true")
     person.visit("overview", "Overview")
