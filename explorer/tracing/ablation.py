@@ -75,7 +75,7 @@ def streams(lm: TransformerLM, ids: Sequence[int], asked: slice) -> list[Tensor]
     return found
 
 
-def through(lm: TransformerLM, x: Tensor, layer: int, asked: slice = slice(None)) -> Tensor:
+def through(lm: TransformerLM, x: Tensor, layer: int, asked: slice) -> Tensor:
     """(N, T, D) -> (N, T, D), a block; of the last one the positions asked for."""
     rope = lm.local_rope if lm.config.turns_locally(layer) else lm.rope
     rotation = rope(torch.arange(x.shape[1], device=lm.device)[None]) if rope else None
