@@ -42,9 +42,12 @@ export function onContent(element, show, part = "") {
 /** Gradio's element around a widget's. @param {Element} element @returns {HTMLElement} */
 export const blockOf = (element) => element.closest(".block");
 
-/** Something of the page was not drawn. @param {unknown} error */
-export function tellBroken(error) {
+/**
+ * Something of the page failed.
+ * @param {unknown} error
+ * @param {string} [told]
+ */
+export function tellBroken(error, told = _("A part of the page could not be drawn. Reload the page to try again: its address holds all you chose.")) {
   console.error(error);
-  const told = _("A part of the page could not be drawn. Reload the page to try again: its address holds all you chose.");
   give(PROBLEM, told);
 }

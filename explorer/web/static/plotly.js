@@ -25,8 +25,9 @@ export const config = () => made ??= {
 // A picture as a file, in which Plotly draws everything itself.
 const download = () => ({
   name: "download", title: _("Download plot as a PNG"), icon: plotly().Icons.camera,
-  click: ({ data, layout }) => plotly().downloadImage({ data: withWords(data), layout }, { format: "png" }).catch(tellBroken),
+  click: ({ data, layout }) => plotly().downloadImage({ data: withWords(data), layout }, { format: "png" }).catch(tellUnsaved),
 });
+const tellUnsaved = (error) => tellBroken(error, _("The picture could not be saved as a file: the browser made none of it."));
 
 // Where a page has a <base>, as Gradio's have, Plotly refers to its gradients and clip paths by the page's whole address,
 // and loses them as soon as the selection changes that. It asks the first <base> alone, and the browser the first that has
