@@ -24,6 +24,7 @@ from explorer.web import protocol
 
 WEB = Path(__file__).parent
 FIRST = ("static/theme.js", "static/page.js")  # what begins by itself, the theme before anything is drawn
+WHERE = ("static/*.js", "widgets/*/*.js")
 MESSAGES = "static/messages."  # beginning of the name of each language's, of which a browser needs one
 
 
@@ -100,7 +101,7 @@ def write_modules(to: Path):
 
 def modules(root: Path) -> list[str]:
     """Names of all modules below a folder."""
-    return sorted(path.relative_to(root).as_posix() for path in root.glob("*/**/*.js"))
+    return sorted(path.relative_to(root).as_posix() for places in WHERE for path in root.glob(places))
 
 
 def exported(values: Mapping[str, Any]) -> str:

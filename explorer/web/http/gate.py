@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from explorer.language import _, speaking
 from explorer.web.http.content_policy import content_policy
 from explorer.web.http.hosts import Hosts
+from explorer.web.http.inline_scripts import inline_scripts
 from explorer.web.http.kept_pages import KeptPages
 from explorer.web.visitors_language import of_request
 
@@ -26,18 +27,6 @@ CLOSED = re.compile(rf"/gradio_api/({UNUSED})|/monitoring")
 
 # Files whose address another content never has: the page's own lie in a folder of this process, Gradio's bear a hash.
 LASTING = re.compile(r"/gradio_api/file=|/assets/[^/]+-[\w-]{8}\.\w+$")
-
-# Gradio says its own words in the language that the browser says it speaks, and asks before any script of ours has run:
-# the browser says that it speaks the page's.
-SPEAKS = b'<script>Object.defineProperty(navigator, "language", { get: () => gradio_config.language });</script>'
-# Gradio's clock of how long something takes counts with every frame, that of its first "Loading" even
-# when that is gone: a twentieth of a core as long as the page is open. The page shows none, so none gets a frame once
-# the page stands.
-RESTS = b"""<script>{
-  const ask = window.requestAnimationFrame.bind(window);
-  const stands = () => document.body?.classList.contains("built");
-  window.requestAnimationFrame = (act) => (stands() && new Error().stack?.includes("/statustracker-") ? 0 : ask(act));
-}</script>"""
 
 
 class Gate:
@@ -150,7 +139,7 @@ class Outgoing:
             self.page += message.get("body", b"")
             if message.get("more_body"):
                 return
-            page = self.page.replace(b"<head>", b"<head>" + SPEAKS + RESTS, 1)
+            page = self.page.replace(b"<head>", b"<head>" + inline_scripts(), 1)
             headers = MutableHeaders(scope=self.start)
             headers["Content-Security-Policy"] = content_policy(page)
             headers["Content-Length"] = str(int(headers["Content-Length"]) + len(page) - len(self.page))

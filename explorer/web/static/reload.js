@@ -6,22 +6,25 @@ import { queryToCome } from "./history.js";
 import { _ } from "./language.js";
 
 const TYPED = "explorer:typed", INTERRUPTED = "explorer:interrupted", QUERY = "explorer:query"; // their places in the tab's storage
-let isWriting = false, isReloaded = false;
+let isWriting = false, isInterrupted = false, isReloaded = false;
 
-const tellBrokenOff = () => announce(_("Writing was interrupted: press Generate to go on."));
+function tellInterrupted() {
+  isInterrupted = true;
+  announce(_("Writing was interrupted: press Generate to go on."));
+}
 
 /** Says what the page before this one left unfinished, and keeps what this one will. */
 export function watchReloads() {
   const [opened] = performance.getEntriesByType("navigation");
   isReloaded = /** @type {PerformanceNavigationTiming} */ (opened)?.type === "reload";
-  if (isReloaded && sessionStorage.getItem(INTERRUPTED)) tellBrokenOff();
+  if (isReloaded && sessionStorage.getItem(INTERRUPTED)) tellInterrupted();
   sessionStorage.removeItem(INTERRUPTED);
   const query = isReloaded && sessionStorage.getItem(QUERY);
   if (query) history.replaceState(history.state, "", location.pathname + query + location.hash);
   sessionStorage.removeItem(QUERY);
-  onReturn(() => { if (isWriting) tellBrokenOff(); });
+  onReturn(() => { if (isWriting) tellInterrupted(); });
   window.addEventListener("pagehide", () => {
-    if (isWriting) sessionStorage.setItem(INTERRUPTED, "true");
+    if (isWriting || isInterrupted) sessionStorage.setItem(INTERRUPTED, "true");
     if (queryToCome()) sessionStorage.setItem(QUERY, queryToCome());
   });
   document.addEventListener("input", ({ target }) => {
@@ -33,6 +36,7 @@ export function watchReloads() {
 /** Whether tokens are coming; where they stop by themselves, it is told. @param {boolean} now */
 export function setWriting(now) {
   isWriting = now;
+  isInterrupted = false;
   if (!isLost) announce("");
 }
 

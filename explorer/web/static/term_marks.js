@@ -55,13 +55,13 @@ function seenPlaces() {
 /**
  * All of the page but tabs that are hidden, in its order: most elements are in those.
  * @param {Element} box
- * @returns {Element[]}
+ * @returns {HTMLElement[]}
  */
 function shownParts(box) {
   const hidden = new Set([...box.getElementsByClassName("tabitem")].filter((tab) => !(/** @type {HTMLElement} */ (tab).offsetWidth)));
   const around = new Set();
   for (const tab of hidden) for (let at = tab.parentElement; at; at = at.parentElement) around.add(at);
-  const parts = (/** @type {Element} */ part) => {
+  const parts = (part) => {
     if (around.has(part)) return [...part.children].flatMap(parts);
     return hidden.has(part) ? [] : [part];
   };
@@ -73,9 +73,9 @@ function mark(place, findTerms, said, isStop = !place.matches(`${HEADINGS}, ${BU
   for (const term of kept) said.add(term.dataset.term);
   if (place.dataset.marked === place.textContent && kept.length) return;
   place.dataset.marked = place.textContent;
-  const texts = document.createTreeWalker(place, NodeFilter.SHOW_TEXT), nodes = [];
+  const texts = document.createTreeWalker(place, NodeFilter.SHOW_TEXT), nodes = /** @type {Text[]} */ ([]);
   const skipped = isStop ? ".term, button, a" : ".term";
-  while (texts.nextNode()) if (!texts.currentNode.parentElement.closest(skipped)) nodes.push(texts.currentNode);
+  while (texts.nextNode()) if (!texts.currentNode.parentElement.closest(skipped)) nodes.push(/** @type {Text} */ (texts.currentNode));
   for (const node of nodes) {
     const pieces = [];
     let done = 0;

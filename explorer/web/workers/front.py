@@ -120,8 +120,10 @@ class Front:
         await say(writer, status, "application/json", json.dumps(value).encode())
 
     async def nobody(self, writer: asyncio.StreamWriter):
-        """No JSON: the page's scripts know by that that it is not Python who answers (connection.js)."""
-        await say(writer, "503 Service Unavailable", "text/plain", b"The server is being started.", "retry-after: 2")
+        """No JSON: the page's scripts know by that that it is not Python who answers (connection.js); a browser that
+        came for the page asks again by itself."""
+        again = ("retry-after: 2", "refresh: 2")
+        await say(writer, "503 Service Unavailable", "text/plain", b"The server is being started.", *again)
 
 
 async def say(writer: asyncio.StreamWriter, status: str, kind: str, body: bytes, *headers: str):

@@ -1,5 +1,6 @@
 """Servers of their own, and people whose page may fail to load what it asks for."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 from ..conftest import DESK, PATIENCE, leave
 from ..person import Person
 from .lost import SERVE, Server, two_workers_of
+
+NOT_COME = re.compile("(Failed to load script|Failed to fetch dynamically imported module|Unable to preload CSS for)")
 
 
 @pytest.fixture
@@ -36,7 +39,7 @@ def somebody(profile, address, kept_page):
         pages.append(page)
         page.set_viewport_size(DESK)
         page.set_default_timeout(PATIENCE)
-        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("pageerror", lambda error: NOT_COME.match(str(error)) or errors.append(str(error)))
         return Person(page, address).open(**query)
 
     yield arrive

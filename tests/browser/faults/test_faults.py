@@ -38,8 +38,8 @@ def test_a_server_without_memory_says_so_and_answers_the_next_question(somebody,
 @pytest.mark.exhaustive
 def test_a_worker_that_is_killed_leaves_its_pages_to_another(somebody, two_workers):
     person = somebody(two_workers.address, temperature=0, max_new_tokens=512)
-    write(person, 5)
     person.tab("Residual stream")
+    write(person, 5)
     person.prompt.fill("typed <b>meanwhile</b>")
     mine = int(re.search(r"/w(\d)/", person.page.url)[1])
     written = person.state["generated"]
@@ -54,6 +54,7 @@ def test_a_worker_that_is_killed_leaves_its_pages_to_another(somebody, two_worke
     person.wait_until("page.state.generated.length > given", len(person.state["generated"]))
     person.page.get_by_role("button", name="Stop").click()
     assert person.state["generated"][: len(written)] == written
+    expect(person.page.locator("#residual-norms .plot")).to_have_attribute("data-draws", re.compile(r"\d"))
 
 
 @pytest.mark.exhaustive

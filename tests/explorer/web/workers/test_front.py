@@ -136,7 +136,7 @@ def test_where_all_are_gone_it_is_said():
             kill(stub)
         for path in ("/", "/w0/", "/w0/gradio_api/app_id", "/config"):
             answer = await there.client.get(path)
-            assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+            assert (answer.status_code, answer.headers["retry-after"], answer.headers["refresh"]) == (503, "2", "2")
         assert (await there.client.get("/health")).json()["workers"] == [False, False]
 
     with_workers(test)

@@ -1,0 +1,52 @@
+// @ts-check
+// A page whose scripts or styles did not all come, as a server ended meanwhile, stays without what they do: it comes anew,
+// with its address. This script stands in the page itself, as whatever is fetched may be what is missing.
+{
+  const PAUSES = [0, 500, 1000, 2000], EVERY = 2000, FORGET = 60_000; // milliseconds before each of the times that it comes anew; between two looks for the server; until times are counted from none again
+  const TIMES = "explorer:incomplete"; // their place in the tab's storage
+  const STYLE = "padding: 8px 16px; background: #FDE68A; color: #422006; font: 14px/1.4 system-ui, sans-serif; text-align: center;"; // as the style sheet may be what is missing
+  const messages = {}; // of each language, which Python fills in (inline_scripts.py)
+  /** @param {string} message */
+  const _ = (message) => messages[/** @type {any} */ (window).gradio_config?.language]?.[message] ?? message;
+  let isIncomplete = false;
+
+  window.addEventListener("error", ({ target }) => {
+    const address = target instanceof HTMLScriptElement ? target.src
+      : target instanceof HTMLLinkElement && /stylesheet|modulepreload/.test(target.rel) ? target.href : "";
+    if (!address || isIncomplete || new URL(address).origin !== location.origin) return;
+    isIncomplete = true;
+    comeAnew(address);
+  }, { capture: true }); // such events rise no further
+
+  /** @param {string} address of what is missing */
+  async function comeAnew(address) {
+    const { count, at } = JSON.parse(sessionStorage.getItem(TIMES) ?? '{"count":0,"at":0}');
+    const times = Date.now() - at < FORGET ? count : 0;
+    if (times === PAUSES.length) {
+      const name = new URL(address).pathname.split("/").at(-1);
+      return say(_("This page is not complete, as {name} does not come: load it again, or ask whoever runs the server.").replace("{name}", () => name));
+    }
+    say(_("Not all of this page has come: it is loaded anew once the server answers."));
+    await after(PAUSES[times]);
+    while (!(await isThere())) await after(EVERY);
+    sessionStorage.setItem(TIMES, JSON.stringify({ count: times + 1, at: Date.now() }));
+    location.reload();
+  }
+
+  const after = (pause) => new Promise((resolve) => setTimeout(resolve, pause));
+  async function isThere() {
+    try { return (await fetch("gradio_api/app_id", { cache: "no-store", signal: AbortSignal.timeout(5000) })).ok; }
+    catch { return false; }
+  }
+
+  /** @param {string} words */
+  async function say(words) {
+    while (!document.body) await after(10);
+    const line = document.createElement("div");
+    line.id = "incomplete";
+    line.role = "alert";
+    line.style.cssText = STYLE;
+    line.textContent = words;
+    document.body.prepend(line);
+  }
+}
