@@ -25,7 +25,7 @@ export default function whatIfs(element) {
   onContent(element, (offers) => {
     const before = built;
     built = new Map(offers.map(({ amount, amountHere, ...offer }) => [JSON.stringify(offer), offer])
-      .map(([kind, offer]) => [kind, before.get(kind) || (offer.scopes.length ? listOf(offer) : control(offer, () => isHere(offer)))]));
+      .map(([kind, offer]) => [kind, before.get(kind) || (offer.scopes.length ? listOf(offer) : control(offer, isHere))]));
     const labels = [...built.values()].map(({ label }) => label);
     if (offers.some(({ here }) => here)) labels.unshift(onlyHere);
     if (labels.some((label, i) => label !== box.children[i]) || labels.length !== box.children.length) box.replaceChildren(...labels);
@@ -66,7 +66,7 @@ function control(offer, isHere) {
     const isNear = Math.abs(+input.value - place(offer.default)) < offer.step / 2;
     const amount = isNear ? offer.default : offer.log ? +(10 ** +input.value).toPrecision(3) : +input.value;
     tell(amount);
-    const [text, inPlaceOf] = isHere() ? offer.here : offer.everywhere;
+    const [text, inPlaceOf] = isHere(offer) ? offer.here : offer.everywhere;
     const edit = offer.switch ? input.checked && text : amount !== offer.default && `${text}*${amount}`;
     const others = edits().filter((other) => other !== inPlaceOf && !other.startsWith(`${inPlaceOf}*`));
     setEdits(edit ? [...others, edit] : others);
