@@ -24,7 +24,7 @@
     const times = Date.now() - at < FORGET ? count : 0;
     if (times === PAUSES.length) {
       const name = new URL(address).pathname.split("/").at(-1);
-      return say(_("This page is not complete, as {name} does not come: load it again, or ask whoever runs the server.").replace("{name}", () => name));
+      return say(_("This page lacks {name}, which does not come: load it again, or ask the person who runs the server.").replace("{name}", () => name));
     }
     say(_("Not all of this page has come: it is loaded anew once the server answers."));
     await after(PAUSES[times]);

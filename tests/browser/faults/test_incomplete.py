@@ -57,7 +57,7 @@ def test_what_never_comes_is_named_and_no_longer_asked_for(somebody):
     person = somebody()
     asked = fail(person, OURS[-1], times=1000)
     person.page.reload()
-    expect(line(person)).to_contain_text("This page is not complete, as plotly.js does not come: load it again")
+    expect(line(person)).to_contain_text("This page lacks plotly.js, which does not come: load it again")
     tries = len(asked)
     person.page.wait_for_timeout(3000)
     assert len(asked) == tries == 5
