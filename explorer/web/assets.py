@@ -42,11 +42,12 @@ def page_scripts() -> str:
 
 
 def imported(name: str) -> str:
-    """JavaScript for a promise of a module's exports.
+    """JavaScript for a promise of a module's exports; where it does not come, `incomplete.js` is told.
 
     Scripts that Gradio is given as text are compiled in its own: to them a relative address would be beside that.
     """
-    return f'import(new URL("{address(name)}", document.baseURI))'
+    tell = f'dispatchEvent(new CustomEvent("explorer:missing", {{ detail: "{name}" }}))'
+    return f'import(new URL("{address(name)}", document.baseURI)).catch((error) => {{ {tell}; throw error; }})'
 
 
 def page_script(expression: str, arguments: str = "") -> str:

@@ -13,17 +13,20 @@
   window.addEventListener("error", ({ target }) => {
     const address = target instanceof HTMLScriptElement ? target.src
       : target instanceof HTMLLinkElement && /stylesheet|modulepreload/.test(target.rel) ? target.href : "";
-    if (!address || isIncomplete || new URL(address).origin !== location.origin) return;
-    isIncomplete = true;
-    comeAnew(address);
+    if (address && new URL(address).origin === location.origin) comeAnew(address);
   }, { capture: true }); // such events rise no further
+  // What a script imports tells of itself: ours (assets.py), and Gradio's.
+  window.addEventListener("explorer:missing", (/** @type {CustomEvent} */ { detail }) => comeAnew(detail));
+  window.addEventListener("vite:preloadError", (/** @type {any} */ { payload }) => comeAnew(payload.message));
 
-  /** @param {string} address of what is missing */
-  async function comeAnew(address) {
+  /** @param {string} missing its address, or what ends with it */
+  async function comeAnew(missing) {
+    if (isIncomplete) return;
+    isIncomplete = true;
     const { count, at } = JSON.parse(sessionStorage.getItem(TIMES) ?? '{"count":0,"at":0}');
     const times = Date.now() - at < FORGET ? count : 0;
     if (times === PAUSES.length) {
-      const name = new URL(address).pathname.split("/").at(-1);
+      const name = missing.split("/").at(-1);
       return say(_("This page lacks {name}, which does not come: load it again, or ask the person who runs the server.").replace("{name}", () => name));
     }
     say(_("Not all of this page has come: it is loaded anew once the server answers."));

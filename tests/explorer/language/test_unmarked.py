@@ -50,6 +50,8 @@ EXCEPTIONS = {
     ),
     "tracing/saved.py": {"a run of TransformerLM Explorer, 1": "a file's mark"},
     "web/assets.py": {
+        'dispatchEvent(new CustomEvent("explorer:missing", { detail: "{}" }))': "script",
+        'import(new URL("{}", document.baseURI)).catch((error) => { {}; throw error; })': "script",
         "async ({}) => { const page = await {}; return {}; }": "script",
         "export const {} = {};\n": "script",
     },

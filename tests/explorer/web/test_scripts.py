@@ -8,7 +8,8 @@ from pathlib import Path
 import playwright
 import pytest
 
-from explorer.web.assets import WEB, write_modules
+from explorer.web.assets import WEB, imported, write_modules
+from explorer.web.http.inline_scripts import INLINE
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -21,6 +22,7 @@ def tree(tmp_path_factory) -> Path:
     tree = tmp_path_factory.mktemp("scripts")
     (tree / "package.json").write_text(json.dumps({"type": "module"}), encoding="utf-8")
     write_modules(tree / WEB.relative_to(ROOT))
+    shutil.copytree(INLINE, tree / INLINE.relative_to(ROOT))
     shutil.copytree(HERE / "static", tree / HERE.relative_to(ROOT) / "static")
     return tree
 
@@ -34,6 +36,15 @@ def test_functions_do_what_they_say(tree, tests):
         timeout=120,
     )
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_a_module_that_does_not_come_is_told_of():
+    there = (
+        "document = { baseURI: 'file:///nowhere/' }; dispatchEvent = ({ type, detail }) => console.log(type, detail)"
+    )
+    told = f"{there}; {imported('static/page.js')}.then(() => console.log('came'), () => console.log('failed'))"
+    run = subprocess.run([NODE, "--eval", told], capture_output=True, encoding="utf-8", timeout=120)
+    assert run.stdout.split() == ["explorer:missing", "static/page.js", "failed"], run.stderr
 
 
 def test_types_fit():
