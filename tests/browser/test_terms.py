@@ -10,9 +10,6 @@ from explorer.state.page_state import PageState
 from explorer.state.settings import GenerationSettings
 from explorer.tracing.library import Library
 from explorer.tracing.runs import Runs
-from explorer.views import FULL, SIMPLE
-
-from .checkpoints import EVERYTHING
 
 TEXT = "(place) => [place.textContent, [...place.querySelectorAll('.term')].map((term) => term.textContent)]"
 
@@ -26,20 +23,6 @@ def told(person, name: str) -> str:
 
 def definition(person):
     return person.page.locator("#definition")
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("views", [FULL, SIMPLE], ids=["full", "simple"])
-def test_every_tab_explains_its_terms_once(visitor, views):
-    person = visitor(view=views[0].name, **(EVERYTHING if views is FULL else {}))
-    tab = person.page.locator("[role=tabpanel]:visible")
-    for view in views:
-        person.visit(view.name, view.title)
-        expect(tab.locator(".prose .term").first).to_be_visible()
-        names = tab.locator(".term").evaluate_all("(terms) => terms.map((term) => term.dataset.term)")
-        assert set(names) <= set(ENTRY_NAMED) and names, view.name
-        before = tab.locator(".prose").first.text_content()
-        assert before == view.words, view.name
 
 
 @pytest.mark.exhaustive

@@ -3,6 +3,7 @@ labels, in the headings of tables, on buttons, and in what is drawn."""
 
 import pytest
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
+from playwright.sync_api import expect
 
 from explorer.lessons.glossary import ENTRY_NAMED, forms
 from explorer.views import FULL, SIMPLE
@@ -81,6 +82,9 @@ def test_every_term_that_is_seen_is_explained_in_its_tab(newcomer, views, size):
     for view in views:
         person.visit(view.name, view.title)
         person.all_marked()
+        prose = person.page.locator("[role=tabpanel]:visible .prose").first
+        expect(prose.locator(".term").first).to_be_visible()
+        assert prose.text_content() == view.words  # as they are without the marks
         for in_tab in [True, False][: 2 if view is views[0] else 1]:
             words = [word for word in seen(person) if word["inTab"] is in_tab]
             told = person.page.evaluate(BY_KEYBOARD, in_tab)

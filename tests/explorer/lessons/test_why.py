@@ -26,7 +26,7 @@ TEXTS = (
     "12 + 34 is not a story, Xqzt",
     "The sun went down. It was dark, so the children were",
 )
-SHARES = (0.2, 0.4, 0.6, 0.8, 1.0)  # of a text
+SHARES = (0.3, 0.7, 1.0)  # of a text
 QUOTED, PLACED, NUMBER = "“(.*)”", r"(\d+)", r"([−\d.e]+)"
 PART = rf"(?:layer {PLACED} head {PLACED}|the feed-forward of layer {PLACED})"
 CLAUSES = {
