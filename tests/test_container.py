@@ -166,6 +166,29 @@ def test_the_image_is_made_of_what_is_there_and_asks_what_this_app_knows():
     assert "whl/cpu" in values["RUN"]
 
 
+@pytest.mark.exhaustive
+def test_the_image_is_started_and_answers():
+    engine = shutil.which("docker") or shutil.which("podman")
+    if not engine or subprocess.run([engine, "image", "inspect", "explorer"], capture_output=True).returncode:
+        pytest.skip("needs the image: docker build -t explorer .")
+    port = free_port()
+    start = [engine, "run", "--rm", "--detach", "--read-only", "--tmpfs", "/tmp", "-p", f"127.0.0.1:{port}:7860"]
+    container = subprocess.run([*start, "explorer"], check=True, capture_output=True, text=True).stdout.strip()
+    try:
+        address, end = f"http://127.0.0.1:{port}/", time.monotonic() + 120
+        while True:
+            try:
+                health = httpx.get(f"{address}health").raise_for_status().json()
+                break
+            except httpx.HTTPError:
+                assert time.monotonic() < end
+                time.sleep(0.5)
+        assert health["models"] == ["llama-fables"]
+        assert "window.gradio_config" in httpx.get(address).text
+    finally:
+        subprocess.run([engine, "kill", container], check=True, capture_output=True)
+
+
 def test_what_an_image_needs_is_not_left_out_of_it():
     ignored = (ROOT / ".dockerignore").read_text("utf-8").split()
     needed = {"app.py", "explorer", "model", "checkpoints", "requirements.txt", "LICENSE", "README.md"}
