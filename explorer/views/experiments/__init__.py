@@ -78,7 +78,7 @@ VIEW = View(
         "What is a part of the model good for? Take it away and see (ablation): each cell below is one head silenced "
         "alone, and by how many bits that changes the log-probability of the explained token, blue where it needs the "
         "head. Choose a cell, then silence, weaken or strengthen that head with its slider, or change something else: "
-        "the model as it was is kept beside the changed one, to compare. A click with Shift, or the plus key, silences "
+        "the model as it was is kept beside the changed one, to compare. A click with Shift, or +, silences "
         "one more: whether effects add up, and what stands in for what is silent, is seen below."
     ),
     formula=formula,

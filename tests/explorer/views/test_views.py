@@ -60,6 +60,7 @@ def test_a_view_speaks_in_sentences(view, tiny_config):
     for text in (view.words, *instead):
         assert text[0].isupper() and text.endswith(".")
     assert 2 <= len(re.findall(r"\.(?= |$)", view.words)) <= 4
+    assert not re.search(r"\b(plus|arrow|Enter|Shift) keys?\b", view.words)  # `key` is explained as attention's
     assert all(panel.title.strip() for panel in view.panels)
 
 
