@@ -127,7 +127,7 @@ TITLES = {
     "rival": N_("against"),
     "pattern": N_("large picture"),
     "window": N_("in sight"),
-    "head_score": N_("score"),
+    "head_score": N_("head score"),
     "first_token": N_("first token"),
     "direction": N_("direction"),
     "lens": N_("colour"),

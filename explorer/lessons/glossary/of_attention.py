@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from explorer.analysis.heads import head_scores
+from explorer.analysis.heads import HEAD_SCORES, head_scores
 from explorer.analysis.kv_cache import megabytes_stored
 from explorer.analysis.rollout import rollout
 from explorer.architecture.attention import first_visible, still_layers
 from explorer.explain.notation import listed, number, quoted
-from explorer.language import N_, _
+from explorer.language import N_, _, look_up
 from explorer.lessons.glossary.entry import Entry, Look
 from explorer.lessons.glossary.of_layers import layers
 
@@ -108,6 +108,21 @@ def induction(look: Look) -> str:
     )
 
 
+def of_head(look: Look) -> str:
+    selection = look.selection
+    scores = head_scores(look.trace, selection.head_score, selection.first_token == "hidden")
+    value = scores[selection.layer, selection.head]
+    if np.isnan(value):
+        return _("No token of this run repeats so that it could be seen.")
+    return _(
+        "That of layer {layer} head {head} is {score} here: how much it {does}.",
+        layer=selection.layer,
+        head=selection.head,
+        score=number(value),
+        does=look_up(HEAD_SCORES[selection.head_score]),
+    )
+
+
 def followed(look: Look) -> str:
     shares = rollout(look.trace, look.selection.query)
     return _(
@@ -148,6 +163,11 @@ ENTRIES = (
         fetched,
     ),
     Entry((N_("score"), N_("scores")), N_("q·k / √d, how well a query matches a key"), score),
+    Entry(
+        (N_("head score"), N_("head scores")),
+        N_("how far a head does one thing, from 0 to 1, as looking at the token before"),
+        of_head,
+    ),
     Entry(
         (N_("mask"), N_("masked"), N_("causal")),
         N_("no token looks at later ones: their scores are left out of the softmax"),

@@ -117,7 +117,7 @@ VIEW = View(
         ),
         Panel(
             name="scores",
-            title=N_("What each head does: choose a score above"),
+            title=N_("What each head does: choose a head score above"),
             draw=lambda trace, s: head_map(trace, s.head_score, s.first_token == "hidden", s.layer, s.head),
             selects={"x": "head", "y": "layer"},
             mark=worked_out("blocks.*.attn.pattern"),

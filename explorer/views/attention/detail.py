@@ -41,7 +41,7 @@ def head_map(trace: Trace, name: str, hide_first: bool, layer: int, head: int) -
             hovertemplate=_("layer %{y} head %{x}<br>score %{z:.3f}<br>%{hovertext}<extra></extra>"),
             xgap=1,
             ygap=1,
-            colorbar={"title": {"text": _("score"), "side": "right"}},
+            colorbar={"title": {"text": _("head score"), "side": "right"}},
         ),
         alt=_(
             "The {score} score of {heads} heads, {least} to {most}: how much each {does}. Attention spread evenly "

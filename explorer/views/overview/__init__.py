@@ -122,7 +122,7 @@ VIEW = View(
     words=N_(
         "Each token is a vector that runs through the model along the line (the residual stream): in every layer "
         "attention, on one side, and feed-forward, on the other, read it and add to it; lm_head turns the last into a "
-        "score for every possible next token (the logit). "
+        "number for every possible next token (the logit). "
         "Lines are as thick as the chosen token’s vectors are long, colours say what a part adds to the explained "
         "logit: choose a part to open it."
     ),

@@ -120,8 +120,8 @@ VIEW = View(
     title=N_("Prediction"),
     words=N_(
         "What would the model say next if it stopped early? Each cell below has the likeliest next token after the "
-        "token of that column, read off at the depth of that row (the logit lens). Further down, the score of one next "
-        "token, its logit, is taken apart into what every part of the model added to it (direct logit attribution). "
+        "token of that column, read off at the depth of that row (the logit lens). Further down, the logit of one next "
+        "token is taken apart into what every part of the model added to it (direct logit attribution). "
         "Choose which token to explain, and against which other: what they differ by decides which is likelier."
     ),
     formula=formula,

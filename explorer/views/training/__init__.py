@@ -74,7 +74,7 @@ VIEW = View(
         ),
         Panel(
             name="scores",
-            title=N_("What each head does on this text, step by step: choose a score above"),
+            title=N_("What each head does on this text, step by step: choose a head score above"),
             draw=lambda trace, s: scores(trace, s.head_score, s.first_token == "hidden", s.layer, s.head),
             alone=alone(CURVES),
             where=was_kept,

@@ -32,7 +32,7 @@ def losses(trace: Trace) -> go.Figure:
 
 def copying(trace: Trace) -> go.Figure:
     """The best head's previous-token and induction score against step."""
-    return _curves(trace, COPYING, _("score"), range=[-0.02, 1.02])
+    return _curves(trace, COPYING, _("head score"), range=[-0.02, 1.02])
 
 
 def _curves(trace: Trace, names: dict, measure: str, **yaxis) -> go.Figure:
