@@ -18,7 +18,7 @@ def evenly(by_chance: Chance) -> str:
 
 def told(by_chance: Chance, exceeds: np.ndarray) -> list[list[str]]:
     """What hovering over each head tells of chance."""
-    even = _("attention spread evenly would score {even}", even=evenly(by_chance))
+    even = _("attention spread evenly would have {even}", even=evenly(by_chance))
     if by_chance.within is None:
         return [[even] * exceeds.shape[1]] * len(exceeds)
     return [

@@ -45,7 +45,7 @@ def head_map(trace: Trace, name: str, hide_first: bool, layer: int, head: int) -
         ),
         alt=_(
             "The {score} score of {heads} heads, {least} to {most}: how much each {does}. Attention spread evenly "
-            "would score {even}; {exceeding} heads score more than chance would give.",
+            "would have {even}; {exceeding} heads score more than chance would give.",
             score=called,
             heads=scores.size,
             least=number(scores.min()),
@@ -71,9 +71,9 @@ def yardstick(by_chance: Chance | None) -> str:
     if by_chance is None:
         return _("head")
     said = ngettext(
-        "head<br>attention spread evenly would<br>score {even} here ({count} query counts,<br>the first token’s never: "
+        "head<br>attention spread evenly would<br>have {even} here ({count} query counts,<br>the first token’s never: "
         "it sees itself alone)",
-        "head<br>attention spread evenly would<br>score {even} here ({count} queries count,<br>the first token’s "
+        "head<br>attention spread evenly would<br>have {even} here ({count} queries count,<br>the first token’s "
         "never: it sees itself alone)",
         by_chance.queries,
         even=evenly(by_chance),

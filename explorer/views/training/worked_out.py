@@ -69,7 +69,7 @@ def scores(trace: Trace, name: str, hide_first: bool, layer: int, head: int) -> 
     steps, values = list(runs), np.stack([head_scores(run, name, hide_first) for run in runs.values()])  # (S, L, H)
     by_chance = [chance(run, name, hide_first) for run in runs.values()]
     called = look_up(SCORE_NAMES[name])
-    yaxis = {"title": {"text": _("{score} score", score=called)}, "range": [-0.02, 1.05]}
+    yaxis = {"title": {"text": _("head score: {score}", score=called)}, "range": [-0.02, 1.05]}
     if by_chance[0] is None:
         fig = figure(
             [], _("No {score} score: {why}.", score=called, why=look_up(WHY_NONE)), xaxis=step_axis(steps), yaxis=yaxis
@@ -113,7 +113,7 @@ def scores(trace: Trace, name: str, hide_first: bool, layer: int, head: int) -> 
         lines,
         alt=_(
             "The {score} score of {heads} heads on this text at {count} steps of training: how much each {does}. The "
-            "largest is {most}, layer {layer} head {head} at step {step:,}. Attention spread evenly would score "
+            "largest is {most}, layer {layer} head {head} at step {step:,}. Attention spread evenly would have "
             "{even}.",
             score=called,
             heads=values[0].size,
@@ -136,7 +136,7 @@ def scores(trace: Trace, name: str, hide_first: bool, layer: int, head: int) -> 
 
 
 def _yardstick(even: float, has_chance: bool) -> str:
-    said = _("training step<br>dashed: attention spread evenly would score {even} on this text", even=number(even))
+    said = _("training step<br>dashed: attention spread evenly would have {even} on this text", even=number(even))
     return _("{said};<br>hollow dots: no more than by chance", said=said) if has_chance else said
 
 

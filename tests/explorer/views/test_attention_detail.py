@@ -29,7 +29,7 @@ def test_scores_that_chance_would_give_stand_in_brackets(trace_of):
         score, within = scores[layer, head], found.within[layer, head]
         assert texts[layer, head] == (f"{score:.2f}" if score > within else f"({score:.2f})")
         assert f"stay within {number(within)}" in hovers[layer, head]
-    assert f"score {number(found.even[0])} here (31 queries count," in drawn.layout.xaxis.title.text
+    assert f"have {number(found.even[0])} here (31 queries count," in drawn.layout.xaxis.title.text
 
 
 @pytest.mark.parametrize("name", HEAD_SCORES)
@@ -44,7 +44,7 @@ def test_the_first_token_s_query_is_left_out_and_said_to_be(trace_of, name):
 
 def test_a_map_of_spread_says_what_an_even_head_scores(trace_of):
     drawn = head_map(trace_of("rope", 32), "spread", False, 0, 0)
-    assert "score 1.00 here" in drawn.layout.xaxis.title.text
+    assert "have 1.00 here" in drawn.layout.xaxis.title.text
     assert not any("(" in text for text in np.ravel(drawn.data[0].text))
 
 
