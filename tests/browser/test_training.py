@@ -92,9 +92,16 @@ def test_play_goes_through_the_steps_to_the_end_and_waits_for_each_picture(train
     seen = trained.page.evaluate("window.seen")
     assert list(dict.fromkeys(seen)) == ["step 8", "step 16", "step 32"]
     play(trained).click()  # from the beginning
-    at(trained, 1)
+    trained.wait_until("window.seen.length > given", len(seen))
     trained.page.keyboard.press("Shift")
     expect(play(trained)).to_have_text("Play")
+    assert trained.page.evaluate("window.seen")[len(seen)] == "step 0"
+    assert trained.state["checkpoint"] != name(32)
+    for press in ("Enter", "Space"):
+        trained.page.keyboard.press(press)
+        expect(play(trained)).to_have_text("Pause")
+        trained.page.keyboard.press(press)
+        expect(play(trained)).to_have_text("Play")
 
 
 def test_the_training_tab_marks_the_step_and_a_click_goes_to_another(trained):

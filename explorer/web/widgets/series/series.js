@@ -28,8 +28,10 @@ export default function series(element) {
 
   play.textContent = _("Play");
   play.addEventListener("click", toggle);
+  // Whatever else somebody does stops it; the button has the focus once it was pressed.
+  const isPress = (event) => play.contains(/** @type {Node} */ (event.target)) && (event.type === "pointerdown" || ["Enter", " "].includes(event.key));
   for (const type of ["pointerdown", "keydown", "wheel"])
-    document.addEventListener(type, ({ target }) => { if (!play.contains(/** @type {Node} */ (target))) playing.stop(); }, { capture: true, passive: true });
+    document.addEventListener(type, (event) => { if (!isPress(event)) playing.stop(); }, { capture: true, passive: true });
   onState(element, steps.follow);
   onContent(element, (moments) => {
     box.hidden = !moments.length;
