@@ -24,7 +24,7 @@ from explorer.web import protocol
 
 WEB = Path(__file__).parent
 FIRST = ("static/theme.js", "static/page.js")  # what begins by itself, the theme before anything is drawn
-WHERE = ("static/*.js", "widgets/*/*.js")
+PLACES = ("static/*.js", "widgets/*/*.js")  # of modules
 MESSAGES = "static/messages."  # beginning of the name of each language's, of which a browser needs one
 
 
@@ -102,7 +102,7 @@ def write_modules(to: Path):
 
 def modules(root: Path) -> list[str]:
     """Names of all modules below a folder."""
-    return sorted(path.relative_to(root).as_posix() for places in WHERE for path in root.glob(places))
+    return sorted(path.relative_to(root).as_posix() for place in PLACES for path in root.glob(place))
 
 
 def exported(values: Mapping[str, Any]) -> str:

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from babel.messages.pofile import read_po
 
+from explorer.analysis.heads import HEAD_SCORES, head_scores
+from explorer.explain.notation import number
 from explorer.language import CATALOGUES, speaking
-from explorer.lessons.glossary import ENTRIES, Look, forms
+from explorer.lessons.glossary import ENTRIES, ENTRY_NAMED, Look, forms
 from explorer.state.selection import Selection
 from explorer.state.settings import GenerationSettings
 from explorer.tracing.capture import capture
@@ -59,6 +61,16 @@ def test_entries_have_the_runs_own_numbers():
         re.search(r"\d", entry.here(look)) for entry in ENTRIES for look in looks if entry.name not in NUMBERLESS
     )
     assert len(constant) < len(ENTRIES) / 2
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+@pytest.mark.parametrize("name", ["previous_token", "self"])
+def test_a_head_score_is_the_one_that_the_map_of_heads_shows(name, hidden):
+    trace = trace_of("rope", 12)
+    asked = Selection(layer=0, head=2, head_score=name, first_token="hidden" if hidden else "shown")
+    told = ENTRY_NAMED["head score"].told(Look(trace, asked.within(trace), GenerationSettings()))
+    value, does = number(head_scores(trace, name, hidden)[0, 2]), HEAD_SCORES[name]
+    assert told.endswith(f"That of layer 0 head 2 is {value} here: how much it {does}.")
 
 
 NUMBERLESS = {"bias", "cap", "sinusoidal", "logit lens", "greedy", "beam", "induction"}

@@ -16,6 +16,7 @@ def test_the_map_has_every_heads_score_and_frames_the_chosen(trace_of, style, na
     trace = trace_of(style, 32)
     drawn = head_map(trace, name, False, layer=1, head=2)
     assert_allclose(np.asarray(drawn.data[0].z, dtype=float), head_scores(trace, name))
+    assert drawn.data[0].colorbar.title.text == "head score"
     (frame,) = drawn.layout.shapes
     assert (frame.x0, frame.x1, frame.y0, frame.y1) == (1.5, 2.5, 0.5, 1.5)
 

@@ -11,6 +11,11 @@ def test_layers_and_heads_are_those_of_the_model(trace):
     assert [value for value, _ in head.options] == list(range(trace.config.num_heads))
 
 
+def test_which_score_of_a_head_is_shown_is_called_so(trace):
+    (score,) = choices(["head_score"], trace, Selection())
+    assert score.title == "head score"
+
+
 def test_tokens_are_listed_with_their_positions(trace):
     (query,) = choices(["query"], trace, Selection())
     assert [value for value, _ in query.options] == list(range(12))

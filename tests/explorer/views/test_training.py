@@ -16,7 +16,7 @@ from explorer.views.training.worked_out import in_order
 from explorer.views.two_runs.bases import bases_told
 from explorer.web.answers.open_view import OpenView
 from tests.drawn import Picture
-from tests.specimens import RECORD, STEPS, TRAINED, trace_of
+from tests.specimens import RECORD, SCORES, STEPS, TRAINED, trace_of
 
 PANELS = {panel.name: panel for panel in VIEW.panels}
 KEPT = ("rope", "gpt")  # styles of models that were kept on the way
@@ -59,6 +59,14 @@ def test_what_training_wrote_is_drawn_as_it_is_and_leads_to_the_nearest_step(sty
     if style == "rope":
         assert marked_step(picture) == 8
         assert "step 4" in picture.points()[0].told and "5.5" in picture.points()[0].told
+
+
+def test_what_training_wrote_of_its_heads_is_drawn_as_it_is():
+    picture = drawn("copying", "rope")
+    assert [part["name"] for part in picture.parts] == ["best previous-token head", "best induction head"]
+    for part, name in zip(picture.parts, ("previous_token_score", "induction_score"), strict=True):
+        np.testing.assert_array_equal(np.array(part["y"], float), SCORES[name])
+    assert picture.layout["yaxis"]["title"]["text"] == "head score"
 
 
 def test_of_a_model_that_was_kept_once_a_click_leads_nowhere():
