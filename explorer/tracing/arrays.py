@@ -1,5 +1,7 @@
 """Tensors as arrays."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import torch
 
@@ -11,3 +13,11 @@ def as_array(tensor: torch.Tensor) -> np.ndarray:
     array = tensor.numpy()
     array.setflags(write=False)
     return array
+
+
+def as_arrays(tensors: Mapping[str, torch.Tensor]) -> dict[str, np.ndarray]:
+    """Those of one sequence, by name: (1, …) -> (…). One tensor under two names is one array, also where it is
+    converted or comes from another device."""
+    arrays = {id(tensor): tensor for tensor in tensors.values()}
+    arrays = {key: as_array(tensor)[0] for key, tensor in arrays.items()}
+    return {name: arrays[id(tensor)] for name, tensor in tensors.items()}

@@ -12,7 +12,7 @@ import torch
 from explorer.architecture.stream import block_output
 from explorer.state.interventions import Intervention
 from explorer.tracing.ablation import ablate, num_runs, products_of
-from explorer.tracing.arrays import as_array
+from explorer.tracing.arrays import as_arrays
 from explorer.tracing.donation import ready, taken_by
 from explorer.tracing.going_on import write
 from explorer.tracing.gradients import STEPS, token_contributions, units_of
@@ -127,7 +127,7 @@ def outputs_of(
     with edited(lm, edits), hooked(names, keep), hooked(ends, stop), torch.inference_mode(), suppress(_Enough):
         lm(torch.tensor([token_ids], device=lm.device), cache)
     dtype = str(outputs[next(reversed(outputs))].dtype).removeprefix("torch.")
-    return {name: as_array(output)[0] for name, output in outputs.items()}, dtype
+    return as_arrays(outputs), dtype
 
 
 def outside_blocks(lm: TransformerLM) -> dict[str, torch.nn.Module]:

@@ -8,7 +8,7 @@ import torch
 
 from explorer.architecture.stream import block_output
 from explorer.state.interventions import Intervention
-from explorer.tracing.arrays import as_array
+from explorer.tracing.arrays import as_array, as_arrays
 from explorer.tracing.hooks import hooked
 from explorer.tracing.intervening import Edited
 from explorer.tracing.work import go_on
@@ -49,7 +49,7 @@ def run_again(
         rope = lm.local_rope if lm.config.turns_locally(layer) else lm.rope
         rotation = rope(positions) if rope else None
         lm.blocks[layer](again(lm, kept[block_output(lm.config, layer - 1)]), rotation, layer=layer)
-    return {name: as_array(output)[0] for name, output in found.items()}
+    return as_arrays(found)
 
 
 def logits_again(

@@ -2,9 +2,11 @@
 
 import gc
 import pickle
+from copy import deepcopy
 
 import numpy as np
 import pytest
+import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 import explorer.tracing.on_demand as on_demand
@@ -75,8 +77,9 @@ def test_within_the_budget_every_value_is_kept(tiny_lm):
     assert capture(tiny_lm, IDS, most_bytes=size - 1).is_on_demand
 
 
-def test_beyond_it_the_stream_between_blocks_is_kept_and_little_else(tiny_lm, tiny_config):
-    some = capture(tiny_lm, IDS, most_bytes=0)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_beyond_it_the_stream_between_blocks_is_kept_and_little_else(tiny_lm, tiny_config, dtype):
+    some = capture(tiny_lm.to(dtype), IDS, most_bytes=0)
     streams = tiny_config.num_layers + 2  # the embedding, what each block leaves, and what the unembedding reads
     angles = tiny_config.d_head // 2
     assert some.num_bytes == 4 * len(IDS) * (streams * tiny_config.d_model + angles)
@@ -85,8 +88,9 @@ def test_beyond_it_the_stream_between_blocks_is_kept_and_little_else(tiny_lm, ti
     assert some.num_bytes == before
 
 
-def test_what_there_is_room_for_is_kept_of_all_layers_or_of_none(lms, style):
-    lm = lms[style]
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_what_there_is_room_for_is_kept_of_all_layers_or_of_none(lms, style, dtype):
+    lm = deepcopy(lms[style]).to(dtype)
     whole = capture(lm, IDS)
     kinds, least = {}, capture(lm, IDS, most_bytes=0).num_bytes
     for room in range(least, trace_bytes(lm.config, len(IDS)), 4000):
