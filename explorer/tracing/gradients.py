@@ -117,8 +117,8 @@ def token_contributions(
         done += 1
         yield done
     rows = {"embed": x, "baseline": baseline, "slope": slope, "mean_slope": total / steps}
-    arrays = {name: value[0, : position + 1].double().cpu().numpy() for name, value in rows.items()}
-    ends = {name: value[0].double().cpu().numpy() for name, value in (("f", f), ("f_baseline", f_baseline))}
+    arrays = {name: value[0, : position + 1].cpu().double().numpy() for name, value in rows.items()}
+    ends = {name: value[0].cpu().double().numpy() for name, value in (("f", f), ("f_baseline", f_baseline))}
     return arrays | ends | {"without": without, "steps": np.array(steps)}
 
 

@@ -24,7 +24,7 @@ def _kept(identity, layer: int, prompts: tuple[tuple[int, ...], ...]) -> np.ndar
     lm, means = living(identity), []
 
     def keep(module, inputs, x):
-        means.append(x[0].double().mean(0).cpu().numpy())
+        means.append(x[0].cpu().double().mean(0).numpy())
 
     for prompt in prompts:
         go_on(tokens=len(prompt))
