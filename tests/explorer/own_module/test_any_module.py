@@ -1,5 +1,7 @@
 """Any module as a trace with fewer values, of which views draw what is there and say what they lack."""
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from explorer import trace_module
 from explorer.state.errors import UserError
 from explorer.state.selection import Selection
 from explorer.views import VIEW_NAMED, VIEWS
+from tests.devices import on_each_device
 
 IDS = [3, 1, 4, 1, 5, 9]
 PARTS = {
@@ -46,6 +49,14 @@ def test_the_values_are_those_of_the_modules_parts(bloom):
     config = trace.config
     assert (config.num_layers, config.num_heads, config.d_model, config.vocab_size) == (3, 4, 24, 70)
     assert len(trace) == len(IDS) and not trace.weights and not trace.has_weights
+
+
+@on_each_device
+def test_the_module_may_be_on_another_device(bloom, device):
+    there, on_cpu = (trace_module(module, IDS, PARTS) for module in (deepcopy(bloom).to(device), bloom))
+    assert there.values.keys() == on_cpu.values.keys()
+    for name, value in on_cpu.values.items():
+        assert np.allclose(there[name], value, atol=1e-3 * max(1, np.abs(value).max())), name
 
 
 @pytest.mark.parametrize("parts", [PARTS, STREAM, {}], ids=["much", "stream", "logits"])

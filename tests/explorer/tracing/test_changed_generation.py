@@ -3,9 +3,9 @@
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 
 import pytest
-import torch
 from numpy.testing import assert_allclose
 
 from explorer.state.interventions import parse_edits
@@ -13,9 +13,10 @@ from explorer.tracing.capture import capture
 from explorer.tracing.intervening import edited, edited_steps
 from model.generation.autoregressive import CachedLogits, UncachedLogits, generate
 from tests import specimens
+from tests.devices import on_each_device
 from tests.specimens import POSITION_EDITS
 
-from .changed_runs import IDS, assert_clean, assert_same, run
+from .changed_runs import IDS, assert_clean, assert_same
 
 EDITS_OF_GENERATION = [
     "rope.angles*shift*40",
@@ -105,11 +106,19 @@ def test_an_edit_that_does_not_fit_ends_the_steps(lms):
         next(steps)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("text", EDITS_OF_GENERATION[1:] + ["rope.angles*base*500"])
-def test_a_gpu_computes_the_same(tiny_lm, text):
-    on_cpu, on_gpu = run(tiny_lm, text), run(tiny_lm.to("cuda"), text)
-    assert_same(on_gpu, on_cpu, atol=1e-3)
+@on_each_device
+@pytest.mark.parametrize("text", [*EDITS_OF_GENERATION, "rope.angles*base*500"])
+def test_on_other_devices_the_logits_of_a_changed_model_are_those_of_the_cpu(tiny_lm, text, device):
+    there = deepcopy(tiny_lm).to(device)
+    edits = tuple(edit.of_prompt(range(100, 100 + PROMPT)) for edit in parse_edits(text))
+    assert_same(capture(there, IDS, edits), capture(tiny_lm, IDS, edits), atol=1e-3)
+    with edited(tiny_lm, edits), edited(there, edits):
+        cached, uncached, on_cpu = CachedLogits(there), UncachedLogits(there), CachedLogits(tiny_lm)
+        for length in (PROMPT, PROMPT + 1, 30, 34):
+            ids = [*range(100, 100 + length)]
+            expected = on_cpu(ids)
+            assert_allclose(cached(ids), expected, atol=1e-3)
+            assert_allclose(uncached(ids), expected, atol=1e-3)
 
 
 def test_two_threads_hold_to_their_own_positions(lms):

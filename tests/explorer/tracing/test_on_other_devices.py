@@ -1,4 +1,4 @@
-"""Where there is a GPU, it computes what the CPU does: in every type of numbers, on demand, and of models in parts."""
+"""Other devices compute what the CPU does: in every type of numbers, on demand, and of models in parts."""
 
 from copy import deepcopy
 
@@ -6,27 +6,18 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.analysis.rounding import HALF_UNIT, RUN_UNITS
 from explorer.explain.captured import check
 from explorer.state.interventions import parse_edits
 from explorer.tracing.capture import capture
 from model.checkpoint import load_checkpoint, save_checkpoint
 from model.generation.autoregressive import generate
 from model.transformer_lm import TransformerLM
+from tests.devices import limit, on_each_device
 from tests.specimens import STYLES, models, tokenizer
 
 IDS = [3, 7, 1, 4, 2, 9, 6]
-HAS = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-DEVICES = [pytest.param(name, marks=pytest.mark.skipif(not has, reason=f"needs {name}")) for name, has in HAS.items()]
 DTYPES = torch.float32, torch.bfloat16, torch.float16
-on_each_device = pytest.mark.parametrize("device", DEVICES)
 in_each_type = pytest.mark.parametrize("dtype", DTYPES, ids=str)
-
-
-def limit(dtype: torch.dtype) -> float:
-    """Of what two runs may lie apart, as a share of the largest number; GPUs may round float32 products to 19 bits."""
-    kind = str(dtype).removeprefix("torch.")
-    return max(1e-3, RUN_UNITS[kind] * HALF_UNIT[kind])
 
 
 @on_each_device
@@ -88,7 +79,7 @@ def test_a_model_spread_over_it_the_cpu_and_a_disk_computes_the_same(checkpoints
     lm = models()["rope"]
     save_checkpoint(lm, tokenizer(), "some", dtype=torch.float32)
     whole, _tokenizer = load_checkpoint("some", device, dtype)
-    first = 0 if device == "cuda" else device
+    first = 0 if device == "cuda" else device  # as accelerate names it
     device_map = {"": first, "blocks.0": "disk", "blocks.1": "cpu" if device == "cuda" else "disk"}
     spread, _tokenizer = load_checkpoint("some", dtype=dtype, device_map=device_map)
     assert spread.offloaded and spread.device.type == device

@@ -1,6 +1,7 @@
 """What is asked of every picture of every view: where it is looked at, and that it can be sent."""
 
 import json
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from explorer.views.overview.diagram import Diagram
 from explorer.views.view import SmallMultiples
 from explorer.web.answers.view_contents import packed
 from explorer.web.widgets.model_map import ModelMap
+from tests.drawn_parts import unpacked
 from tests.panels import PANELS
 from tests.specimens import edited_trace_of
 
@@ -61,3 +63,21 @@ def check(drawn, panel):
 def sent(drawn) -> str:
     """What the browser gets to draw, as JSON; faster than plotly's own, which checks all that it is given."""
     return json.dumps(list(map(json.loads, packed(drawn))) if isinstance(drawn, go.Figure) else packed(drawn))
+
+
+def numbers_sent(drawn) -> list[float]:
+    """All numbers that the browser gets to draw, in order; none of what is written in a text."""
+    return numbers_in(json.loads(sent(drawn)))
+
+
+def numbers_in(sent) -> list[float]:
+    """Likewise, of what it got."""
+    return list(_numbers(unpacked(sent)))
+
+
+def _numbers(value) -> Iterator[float]:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield value
+    elif isinstance(value, (list, dict)):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(part)

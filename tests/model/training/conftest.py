@@ -3,6 +3,7 @@
 import pytest
 
 from model.training.options import TrainingOptions
+from model.training.trainer import Trainer
 
 
 @pytest.fixture
@@ -24,3 +25,21 @@ def options(tmp_path, checkpoints_folder, tiny_tokenizer) -> TrainingOptions:
         learning_rate=0.01,
         precision="float32",
     )
+
+
+@pytest.fixture
+def killed_at(monkeypatch):
+    """`killed_at(step)`: training ends with KeyboardInterrupt before that step is taken."""
+
+    def killed_at(step: int) -> None:
+        take_step = Trainer.take_step
+
+        def until(trainer: Trainer) -> float:
+            if trainer.step + 1 == step:
+                monkeypatch.setattr(Trainer, "take_step", take_step)
+                raise KeyboardInterrupt
+            return take_step(trainer)
+
+        monkeypatch.setattr(Trainer, "take_step", until)
+
+    return killed_at

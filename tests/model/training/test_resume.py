@@ -11,28 +11,9 @@ import torch
 
 from model.checkpoint import load_checkpoint
 from model.training.loop import train
-from model.training.trainer import Trainer
 
 ROOT = Path(__file__).parents[3]
 KILLED = ((21, "muon"), (21, "adamw"), (37, "adamw"))
-
-
-@pytest.fixture
-def killed_at(monkeypatch):
-    """`killed_at(step)`: training ends with KeyboardInterrupt before that step is taken."""
-
-    def killed_at(step: int) -> None:
-        take_step = Trainer.take_step
-
-        def until(trainer: Trainer) -> float:
-            if trainer.step + 1 == step:
-                monkeypatch.setattr(Trainer, "take_step", take_step)
-                raise KeyboardInterrupt
-            return take_step(trainer)
-
-        monkeypatch.setattr(Trainer, "take_step", until)
-
-    return killed_at
 
 
 def curve(folder: Path) -> list[dict]:

@@ -1,0 +1,26 @@
+"""The devices besides the CPU that tests run on: one that is simulated, always, and what GPUs there are."""
+
+import pytest
+import torch
+
+from explorer.analysis.rounding import HALF_UNIT, RUN_UNITS
+from tests import simulated_device
+
+_THERE = {
+    "simulated": (simulated_device.NAME, True),
+    "cuda": ("cuda", torch.cuda.is_available()),
+    "mps": ("mps", torch.backends.mps.is_available()),
+}
+on_each_device = pytest.mark.parametrize(
+    "device",
+    [
+        pytest.param(device, id=name, marks=pytest.mark.skipif(not there, reason=f"needs {name}"))
+        for name, (device, there) in _THERE.items()
+    ],
+)
+
+
+def limit(dtype: torch.dtype) -> float:
+    """Of what two runs may lie apart, as a share of the largest number; GPUs may round float32 products to 19 bits."""
+    kind = str(dtype).removeprefix("torch.")
+    return max(1e-3, RUN_UNITS[kind] * HALF_UNIT[kind])

@@ -1,0 +1,39 @@
+"""A training run goes the same way on other devices, and is resumed there."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from numpy.testing import assert_allclose
+
+from model.training.loop import train
+from tests.devices import on_each_device
+
+
+@on_each_device
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_its_losses_are_those_of_the_cpu(options, checkpoints_folder, optimizer, device):
+    options = replace(options, steps=20, evaluate_every=5, optimizer=optimizer)
+    options = replace(options, model=options.model | {"dropout": 0.0})
+    curves = []
+    for where in ("cpu", device):
+        train(replace(options, device=where, out=f"on-{where}"))
+        lines = (checkpoints_folder / f"on-{where}" / "training.jsonl").read_text(encoding="utf-8").splitlines()
+        names = ("train_loss", "validation_loss", "induction_score", "previous_token_score")
+        curves.append([[json.loads(line)[name] for name in names] for line in lines])
+    assert len(curves[0]) == 4
+    assert_allclose(curves[1], curves[0], atol=1e-2)
+
+
+@on_each_device
+def test_a_run_that_was_killed_goes_on_as_if_it_had_not_been(options, killed_at, device):
+    """With dropout, so that the device's own generator counts."""
+    options = replace(options, steps=20, evaluate_every=10, device=device, model=options.model | {"dropout": 0.2})
+    expected = train(options).state_dict()
+    killed_at(17)
+    with pytest.raises(KeyboardInterrupt):
+        train(options)
+    torch.manual_seed(99)
+    for name, value in train(replace(options, resume=True)).state_dict().items():
+        assert_allclose(value.cpu().numpy(), expected[name].cpu().numpy(), atol=1e-5, err_msg=name)
