@@ -14,6 +14,7 @@ from explorer.tracing.intervening import edited, edited_steps
 from model.generation.autoregressive import CachedLogits, UncachedLogits, generate
 from tests import specimens
 from tests.devices import on_each_device
+from tests.exhaustive import one_of
 from tests.specimens import POSITION_EDITS
 
 from .changed_runs import IDS, assert_clean, assert_same
@@ -107,7 +108,7 @@ def test_an_edit_that_does_not_fit_ends_the_steps(lms):
 
 
 @on_each_device
-@pytest.mark.parametrize("text", [*EDITS_OF_GENERATION, "rope.angles*base*500"])
+@pytest.mark.parametrize("text", one_of(6, [*EDITS_OF_GENERATION, "rope.angles*base*500"]))
 def test_on_other_devices_the_logits_of_a_changed_model_are_those_of_the_cpu(tiny_lm, text, device):
     there = deepcopy(tiny_lm).to(device)
     edits = tuple(edit.of_prompt(range(100, 100 + PROMPT)) for edit in parse_edits(text))

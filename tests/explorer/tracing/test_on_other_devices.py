@@ -13,6 +13,7 @@ from model.checkpoint import load_checkpoint, save_checkpoint
 from model.generation.autoregressive import generate
 from model.transformer_lm import TransformerLM
 from tests.devices import limit, on_each_device
+from tests.exhaustive import first_of, in_turn
 from tests.specimens import STYLES, models, tokenizer
 
 IDS = [3, 7, 1, 4, 2, 9, 6]
@@ -21,8 +22,7 @@ in_each_type = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 
 
 @on_each_device
-@in_each_type
-@pytest.mark.parametrize("kind", STYLES)
+@pytest.mark.parametrize(("kind", "dtype"), in_turn(list(STYLES), DTYPES), ids=str)
 def test_every_value_is_the_same(kind, dtype, device):
     lm = deepcopy(models()[kind]).to(dtype)
     on_cpu, there = capture(lm, IDS), capture(deepcopy(lm).to(device), IDS)
@@ -73,7 +73,7 @@ def check_is_likeliest(writes: TransformerLM, reads: TransformerLM, share: float
 
 
 @on_each_device
-@in_each_type
+@pytest.mark.parametrize("dtype", first_of(DTYPES), ids=str)
 def test_a_model_spread_over_it_the_cpu_and_a_disk_computes_the_same(checkpoints_folder, dtype, device):
     pytest.importorskip("accelerate")
     lm = models()["rope"]

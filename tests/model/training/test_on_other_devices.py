@@ -9,10 +9,11 @@ from numpy.testing import assert_allclose
 
 from model.training.loop import train
 from tests.devices import on_each_device
+from tests.exhaustive import first_of
 
 
 @on_each_device
-@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+@pytest.mark.parametrize("optimizer", first_of(["adamw", "muon"]))
 def test_its_losses_are_those_of_the_cpu(options, checkpoints_folder, optimizer, device):
     options = replace(options, steps=20, evaluate_every=5, optimizer=optimizer)
     options = replace(options, model=options.model | {"dropout": 0.0})
@@ -27,6 +28,7 @@ def test_its_losses_are_those_of_the_cpu(options, checkpoints_folder, optimizer,
 
 
 @on_each_device
+@pytest.mark.exhaustive
 def test_a_run_that_was_killed_goes_on_as_if_it_had_not_been(options, killed_at, device):
     """With dropout, so that the device's own generator counts."""
     options = replace(options, steps=20, evaluate_every=10, device=device, model=options.model | {"dropout": 0.2})

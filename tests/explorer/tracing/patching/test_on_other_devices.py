@@ -17,6 +17,7 @@ from explorer.tracing.patching.asked import ASKED
 from explorer.tracing.patching.parts import PARTS
 from explorer.tracing.patching_question import PatchingQuestion
 from tests.devices import on_each_device
+from tests.exhaustive import in_turn
 from tests.specimens import CORE
 
 from .by_hand import ANSWER, CLEAN, CONTRAST, CORRUPTED, WRONG
@@ -25,8 +26,7 @@ EDITS = parse_edits("blocks.0.attn.z.1*scale*0.5~blocks.1.resid_post*add*unembed
 
 
 @on_each_device
-@pytest.mark.parametrize("style", CORE)
-@pytest.mark.parametrize("direction", ["denoise", "noise"])
+@pytest.mark.parametrize(("style", "direction"), in_turn(CORE, ["denoise", "noise"]))
 def test_every_map_is_that_of_the_cpu(lms, style, direction, device):
     there = deepcopy(lms[style]).to(device)
     for find in (activation_patching, attribution_patching):
