@@ -43,12 +43,13 @@ def each_panel_and_style(
     lengths: Iterable[int] = (12,),
     run: Callable[[str, str], Trace] = run_of,
     where: Callable[[View, Panel], bool] = lambda view, panel: True,
+    every: int = 1,
 ) -> pytest.MarkDecorator:
     """Parametrise over (name, style, length) where the style has what the panel shows.
 
     In the core suite is each panel once, at the middle length: of the styles of the bundled checkpoints in turn, where
-    both fit it, and else of the first that does. Exhaustive are all other styles, and of those of the bundled
-    checkpoints the other lengths.
+    both fit it, and else of the first that does. Exhaustive are the other styles, every one or every so many, another
+    each time, and of those of the bundled checkpoints the other lengths.
     """
     lengths, cases = list(lengths), []
     middle = lengths[len(lengths) // 2]
@@ -57,7 +58,9 @@ def each_panel_and_style(
         bundled = [style for style in CORE if style in styles]
         several = bundled or styles[:1]
         core = several[place % len(several)] if several else None
-        for style in styles:
+        for nth, style in enumerate(styles):
+            if style not in several and (nth + place) % every:
+                continue
             for length in lengths if style in bundled else [middle]:
                 marks = () if (style, length) == (core, middle) else pytest.mark.exhaustive
                 cases.append(pytest.param(name, style, length, marks=marks, id=f"{name}-{style}-{length}"))

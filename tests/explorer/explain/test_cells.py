@@ -60,8 +60,8 @@ def is_heatmap(name: str) -> bool:
 HEATMAPS = [name for name, (_, panel) in PANELS.items() if panel.inspect and is_heatmap(name)]
 
 
-def each_heatmap_and_style(lengths: Iterable[int] = (12,)) -> pytest.MarkDecorator:
-    return each_panel_and_style(lengths, where=lambda view, panel: f"{view.name}-{panel.name}" in HEATMAPS)
+def each_heatmap_and_style(lengths: Iterable[int] = (12,), every: int = 1) -> pytest.MarkDecorator:
+    return each_panel_and_style(lengths, where=lambda view, panel: f"{view.name}-{panel.name}" in HEATMAPS, every=every)
 
 
 def places(values, axis, size: int) -> list[float]:
@@ -122,7 +122,7 @@ def test_a_clicked_cell_is_worked_out_to_what_is_drawn_there(name, style, length
 
 
 @pytest.mark.exhaustive
-@each_heatmap_and_style()
+@each_heatmap_and_style(every=3)
 def test_so_it_is_in_a_run_changed_along_its_stream(name, style, length):
     for trace in (stream_edited_trace_of(style, length), kinds_edited_trace_of(style, length)):
         for selection, fig in drawn_heatmaps(name, trace):
@@ -211,7 +211,7 @@ def test_the_text_of_an_inspection_has_the_trace_s_own_numbers(trace):
 
 
 @pytest.mark.exhaustive
-@each_heatmap_and_style()
+@each_heatmap_and_style(every=3)
 def test_a_worked_out_number_points_at_the_line_that_works_it_out(name, style, length):
     trace = run_of(name, style, length)
     for selection, fig in drawn_heatmaps(name, trace):

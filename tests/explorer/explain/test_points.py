@@ -128,14 +128,14 @@ def test_so_it_is_of_a_single_token(name):
     check(name, fitting_run(name, length=1))
 
 
-@each_picture_and_style(run=lambda name, style: edited_trace_of(style))
+@each_picture_and_style(run=lambda name, style: edited_trace_of(style), every=3)
 @pytest.mark.exhaustive
 def test_so_it_is_in_a_changed_run(name, style, length):
     check(name, edited_trace_of(style))
 
 
 @pytest.mark.exhaustive
-@each_picture_and_style()
+@each_picture_and_style(every=3)
 def test_so_it_is_in_a_run_changed_along_its_stream(name, style, length):
     check(name, stream_edited_trace_of(style, length))
     check(name, kinds_edited_trace_of(style, length))

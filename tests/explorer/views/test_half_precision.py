@@ -48,11 +48,10 @@ def cases():
         styles = [style for style in STYLES if shows(name, replace(edited_trace_of(style, LENGTH), training=None))]
         if not styles:
             continue  # of a training: of models of ours, which are in float32
-        for style in styles:
-            for dtype in DTYPES:
-                core = (style, dtype) == (styles[len(name) % len(styles)], DTYPES[len(name) % 2])
-                case = (name, style, dtype, panel.compares)
-                yield pytest.param(*case, marks=() if core else pytest.mark.exhaustive, id=f"{name}-{style}-{dtype}")
+        for nth, style in enumerate(styles):  # each with one of the two in turn
+            dtype, core = DTYPES[(nth + len(name)) % 2], nth == len(name) % len(styles)
+            case = (name, style, dtype, panel.compares)
+            yield pytest.param(*case, marks=() if core else pytest.mark.exhaustive, id=f"{name}-{style}-{dtype}")
 
 
 def selections(trace: Trace) -> list[Selection]:

@@ -55,13 +55,7 @@ AT_LENGTH = [name for name in FIGURES if not name.startswith("patching")]
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", AT_LENGTH)
-def test_a_picture_of_many_numbers_is_small_enough_to_send(long_traces, name):
-    for drawn in drawn_at_length(long_traces, name):
-        assert len(sent(drawn)) < LARGEST
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("name", AT_LENGTH)
-def test_a_picture_of_many_numbers_is_drawn_like_others(long_traces, name):
+def test_a_picture_of_many_numbers_is_drawn_like_others_and_small_enough_to_send(long_traces, name):
     for drawn in drawn_at_length(long_traces, name):
         check(drawn, PANELS[name][1])
+        assert len(sent(drawn)) < LARGEST

@@ -78,7 +78,7 @@ def test_no_mark_warns_of_what_is_right(name, style, length):
     assert {mark.state for mark in marks} <= {"recomputed", "unchecked"}, marks
 
 
-@each_panel_and_style()
+@each_panel_and_style(every=3)
 @pytest.mark.exhaustive
 def test_nor_of_a_run_that_is_changed_along_its_stream(name, style, length):
     """What edits multiply on the way from a part to the logits is in the parts, and in what a depth is read as."""

@@ -40,7 +40,7 @@ def with_spoiled(trace: Trace, name: str, spoil) -> Trace:
 
 
 @pytest.mark.parametrize("spoil", [one_of, pytest.param(all_of, marks=pytest.mark.exhaustive)])
-@each_panel_and_style()
+@each_panel_and_style(every=3)
 @pytest.mark.exhaustive
 def test_every_picture_is_drawn(name, style, length, spoil):
     """Whichever of the values it is drawn from holds them."""

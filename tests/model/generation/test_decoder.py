@@ -1,3 +1,5 @@
+from itertools import product
+
 import pytest
 import torch
 from torch import nn
@@ -9,7 +11,7 @@ from model.generation.decoder import IncrementalDecoder
 from model.kv_cache import KVCache
 from model.layers.norms import NORMS
 from model.layers.rmsnorm import RMSNorm
-from tests.exhaustive import exhaustive, in_turn
+from tests.exhaustive import in_turn
 
 GPT = {"norm": "layernorm", "position": "sinusoidal", "ffn": "relu"}
 # Every pair of choices that could meet in the decoder, and each switch with either kind of model.
@@ -41,10 +43,11 @@ SWITCHED = [{name: True} | style for name in SWITCHES for style in ({}, GPT)] + 
 # What of a matrix is copied, and from what size on oneDNN multiplies: small models', large ones', and neither.
 PRODUCTS = [(decoder.MOST_COPIED, 1 << 20), (0, 0), (0, 1 << 20)]
 EVERY_WAY = [
-    case if way == place % len(PRODUCTS) else exhaustive(case)
-    for place, model in enumerate([*EVERY_MODEL, *map(pytest.param, SWITCHED)])
-    for way, products in enumerate(PRODUCTS)
-    for case in [pytest.param(products, *model.values, marks=model.marks)]
+    *(
+        pytest.param(PRODUCTS[place % len(PRODUCTS)], *model.values, marks=model.marks)
+        for place, model in enumerate(EVERY_MODEL)
+    ),
+    *product(PRODUCTS, SWITCHED),
 ]
 
 
