@@ -1,0 +1,56 @@
+"""The device that stands in for a GPU is as strict as one, and computes what the CPU does."""
+
+import pytest
+import torch
+from torch import nn
+
+from tests.simulated_device import NAME
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda there: there + torch.ones(3),
+        lambda there: torch.ones(3) @ there,
+        lambda there: nn.functional.embedding(torch.tensor([1]), torch.stack([there, there])),
+        lambda there: torch.zeros(3)[there.long()],
+        lambda there: torch.cat([there, torch.ones(3)]),
+        lambda there: there.index_put_((torch.tensor([0]),), torch.ones(1)),
+        lambda there: there.numpy(),
+        lambda there: there.double(),
+        lambda there: torch.zeros(3, dtype=torch.float64, device=NAME),
+    ],
+)
+@pytest.mark.parametrize("inference", [False, True])
+def test_what_a_gpu_refuses_it_refuses(compute, inference):
+    with torch.inference_mode(inference), pytest.raises((RuntimeError, TypeError), match=f"on {NAME}|{NAME} has|numpy"):
+        compute(torch.ones(3).to(NAME))
+
+
+@pytest.mark.parametrize("inference", [False, True])
+def test_what_a_gpu_allows_it_computes(inference):
+    with torch.inference_mode(inference):
+        there = torch.tensor([1.0, 2.0, 3.0], device=NAME)
+        assert there.device.type == NAME and not there.is_cpu
+        assert (there * torch.tensor(2.0))[torch.tensor([2, 0])].tolist() == [6, 2]
+        there[1:] = torch.zeros(2, device=NAME)
+        there[0] += 4
+        assert there.cpu().numpy().tolist() == [5, 0, 0]
+
+
+def test_what_comes_to_the_cpu_is_a_copy():
+    there = torch.zeros(2, device=NAME)
+    here = there.cpu()
+    there += 1
+    assert here.tolist() == [0, 0] and there.tolist() == [1, 1]
+
+
+def test_gradients_are_those_of_the_cpu():
+    torch.manual_seed(0)
+    on_cpu = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 1))
+    there, x = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 1)).to(NAME), torch.randn(5, 3)
+    there.load_state_dict(on_cpu.state_dict())
+    on_cpu(x).sum().backward()
+    there(x.to(NAME)).sum().backward()
+    for one, other in zip(there.parameters(), on_cpu.parameters(), strict=True):
+        assert torch.equal(one.grad.cpu(), other.grad)
