@@ -1,4 +1,4 @@
-"""Direct logit attribution: what each part of the model adds to the score of a next token (Elhage et al. 2021)."""
+"""Direct logit attribution: what each part of the model adds to the logit of a next token (Elhage et al. 2021)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
