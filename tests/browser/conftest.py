@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,7 @@ def arrived(profile: BrowserContext, address: str, viewport=DESK, **media) -> Pe
     page.emulate_media(**media)
     page.add_init_script(TELL_ERROR_TOASTS)
     page.set_default_timeout(PATIENCE)
+    page.wait_for_function = partial(page.wait_for_function, polling=50)  # at every frame it takes as long as the page
     person = Person(page, address)
     complaints = person.complaints
     page.on(

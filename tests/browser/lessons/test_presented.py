@@ -34,7 +34,7 @@ STAGE_AT = "() => [document.querySelector('#stage .at').textContent, document.bo
     "name", [pytest.param(name, marks=() if name == "norms" else pytest.mark.exhaustive) for name in LESSONS]
 )
 def test_a_lesson_is_presented_page_by_page_and_each_can_be_read_from_afar(newcomer, bundled_address, name):
-    page = newcomer(address=bundled_address, viewport=BEAMER).page
+    page = newcomer(address=bundled_address, viewport=BEAMER, reduced_motion="reduce").page
     open_lesson(page, bundled_address, lesson=name, step=1)
     page.wait_for_function("!document.querySelector('[data-old-since]')")
     page.keyboard.press("p")

@@ -96,7 +96,7 @@ def test_a_click_that_selects_several_things_knows_them_all(name, style, length)
             assert clicked.view in {view.name for view in VIEWS}
 
 
-@each_panel_and_style(lengths=[1, 12, 32], run=unchanged)
+@each_panel_and_style(lengths=[1, 12, 32], run=unchanged, every=3)
 def test_every_panel_can_be_drawn(name, style, length):
     trace, panel = trace_of(style, length), PANELS[name][1]
     assert len(trace) == length
@@ -104,7 +104,7 @@ def test_every_panel_can_be_drawn(name, style, length):
         check(panel.draw(subject(panel, trace), selection), panel)
 
 
-@each_panel_and_style(lengths=[1, 12], run=changed)
+@each_panel_and_style(lengths=[1, 12], run=changed, every=3)
 def test_every_panel_can_be_drawn_of_a_changed_run(name, style, length):
     trace, panel = edited_trace_of(style, length), PANELS[name][1]
     check(panel.draw(subject(panel, trace), selections(trace)[-1]), panel)
