@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from explorer import activation_patching, attribution_patching, path_patching
 from explorer.explain.captured import check
 from explorer.state.interventions import parse_edits
+from explorer.tracing.ablation import ablate
 from explorer.tracing.capture import capture
+from explorer.tracing.gradients import token_contributions
+from explorer.tracing.jobs import finished
 from model.checkpoint import load_checkpoint, save_checkpoint
 from model.generation.autoregressive import generate
 from model.transformer_lm import TransformerLM
@@ -16,7 +20,7 @@ from tests.devices import limit, on_each_device
 from tests.exhaustive import first_of, in_turn
 from tests.specimens import STYLES, models, tokenizer
 
-IDS = [3, 7, 1, 4, 2, 9, 6]
+IDS, OTHER_IDS = [3, 7, 1, 4, 2, 9, 6], [3, 7, 8, 4, 2, 9, 6]
 DTYPES = torch.float32, torch.bfloat16, torch.float16
 in_each_type = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 
@@ -75,13 +79,7 @@ def check_is_likeliest(writes: TransformerLM, reads: TransformerLM, share: float
 @on_each_device
 @pytest.mark.parametrize("dtype", first_of(DTYPES), ids=str)
 def test_a_model_spread_over_it_the_cpu_and_a_disk_computes_the_same(checkpoints_folder, dtype, device):
-    pytest.importorskip("accelerate")
-    lm = models()["rope"]
-    save_checkpoint(lm, tokenizer(), "some", dtype=torch.float32)
-    whole, _tokenizer = load_checkpoint("some", device, dtype)
-    first = 0 if device == "cuda" else device  # as accelerate names it
-    device_map = {"": first, "blocks.0": "disk", "blocks.1": "cpu" if device == "cuda" else "disk"}
-    spread, _tokenizer = load_checkpoint("some", dtype=dtype, device_map=device_map)
+    whole, spread = whole_and_spread(device, dtype)
     assert spread.offloaded and spread.device.type == device
     for text in ("", "blocks.1.attn.z.1*zero", "blocks.1.attn_norm*norm*none"):
         one, other = capture(whole, IDS, parse_edits(text)), capture(spread, IDS, parse_edits(text))
@@ -91,3 +89,27 @@ def test_a_model_spread_over_it_the_cpu_and_a_disk_computes_the_same(checkpoints
         for name in ("token_embedding.weight", "blocks.0.attn.q_proj.weight", "blocks.1.ffn.down_proj.weight"):
             assert np.array_equal(one.weights[name][:], other.weights[name][:])
     check_is_likeliest(spread, whole, limit(dtype))
+
+
+@on_each_device
+def test_so_it_answers_what_is_asked_of_a_model(checkpoints_folder, device):
+    whole, spread = whole_and_spread(device, torch.float32)
+    for ask in (
+        lambda lm: activation_patching(lm, IDS, OTHER_IDS, answer=5, wrong=8, part="attn.z"),
+        lambda lm: attribution_patching(lm, IDS, OTHER_IDS, answer=5, wrong=8, part="resid_pre"),
+        lambda lm: path_patching(lm, IDS, OTHER_IDS, answer=5, wrong=8, receiver=(1, 0, "q")),
+        lambda lm: finished(ablate(lm, IDS, (), 4, 5)),
+        lambda lm: finished(token_contributions(lm, IDS, (), 4, 5, 8))["mean_slope"],
+    ):
+        np.testing.assert_allclose(ask(spread), ask(whole), rtol=1e-2, atol=1e-2)
+
+
+def whole_and_spread(device: str, dtype: torch.dtype) -> tuple[TransformerLM, TransformerLM]:
+    """The same model on the device alone, and with one block on a disk and one on the CPU, where these go together."""
+    pytest.importorskip("accelerate")
+    save_checkpoint(models()["rope"], tokenizer(), "some", dtype=torch.float32)
+    whole, _tokenizer = load_checkpoint("some", device, dtype)
+    first = 0 if device == "cuda" else device  # as accelerate names it
+    device_map = {"": first, "blocks.0": "disk", "blocks.1": "cpu" if device == "cuda" else "disk"}
+    spread, _tokenizer = load_checkpoint("some", dtype=dtype, device_map=device_map)
+    return whole, spread
