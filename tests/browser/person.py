@@ -200,7 +200,11 @@ class Person:
 
     def wait_until(self, expression: str, given: Any = None):
         """Wait until such an expression is true."""
-        self.page.wait_for_function(WITH_MODULES % expression, arg=given)
+        try:
+            self.page.wait_for_function(WITH_MODULES % expression, arg=given)
+        except TimeoutError as late:
+            late.add_note(f"{self.page.url} has {self.page.evaluate('window.modules?.page.state')}")
+            raise
 
     @property
     def state(self) -> dict[str, Any]:
