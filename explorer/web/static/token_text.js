@@ -7,6 +7,7 @@ import { _ } from "./language.js";
 /** Whether a token is some bytes of a character that takes several tokens, as Python writes them. @param {string} token */
 export const isPartOfCharacter = (token) => /^(\\x[0-9a-f]{2})+$/.test(token);
 
+const NO_TEXT = "∅"; // as Python writes it
 const INVISIBLE = /[\s\p{Cc}\p{Cf}]/u;
 
 /**
@@ -15,6 +16,7 @@ const INVISIBLE = /[\s\p{Cc}\p{Cf}]/u;
  * @returns {{ text: string, mark?: string }[]}
  */
 export function pieces(token) {
+  if (!token) return [{ text: "", mark: NO_TEXT }];
   const found = [];
   for (const character of token) {
     if (INVISIBLE.test(character)) found.push({ text: character, mark: markOf(character) });
@@ -35,7 +37,7 @@ function markOf(character) {
 
 /** A token's text as nodes of the page. @param {string} token @returns {(string | Node)[]} */
 export function tokenNodes(token) {
-  const meanings = { "·": _("a space, made visible"), "↵": _("a line break, made visible") };
+  const meanings = { "·": _("a space, made visible"), "↵": _("a line break, made visible"), [NO_TEXT]: _("a token without a text") };
   return pieces(token).map(({ text, mark }) =>
     (mark ? make("span", { className: "mark", title: meanings[mark] ?? "", dataset: { mark } }, text) : text));
 }

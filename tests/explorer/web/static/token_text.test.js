@@ -7,7 +7,10 @@ const marks = (token) => pieces(token).map(({ mark }) => mark);
 test("what can be seen stays in one piece", () => {
   assert.deepEqual(pieces("moon"), [{ text: "moon" }]);
   assert.deepEqual(pieces("狐🦊é"), [{ text: "狐🦊é" }]);
-  assert.deepEqual(pieces(""), []);
+});
+
+test("a token without a text has a mark in its place", () => {
+  assert.deepEqual(pieces(""), [{ text: "", mark: "∅" }]);
 });
 
 test("what cannot be seen has a mark beside its text", () => {
