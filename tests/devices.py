@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from explorer.analysis.rounding import HALF_UNIT, RUN_UNITS
 from tests import simulated_device
 
 _THERE = {
@@ -18,9 +17,3 @@ on_each_device = pytest.mark.parametrize(
         for name, (device, there) in _THERE.items()
     ],
 )
-
-
-def limit(dtype: torch.dtype) -> float:
-    """Of what two runs may lie apart, as a share of the largest number; GPUs may round float32 products to 19 bits."""
-    kind = str(dtype).removeprefix("torch.")
-    return max(1e-3, RUN_UNITS[kind] * HALF_UNIT[kind])

@@ -75,3 +75,16 @@ def filled(template: str, known: Mapping[str, Any]) -> str:
 
     text = re.sub(r"<extra>.*", "", PLACEHOLDER.sub(fill, template))
     return html.unescape(text.replace("<br>", "\n"))
+
+
+def numbers_in(sent) -> list[float]:
+    """All in what the browser gets, in order; none of what is written in a text."""
+    return list(_numbers(unpacked(sent)))
+
+
+def _numbers(value) -> Iterator[float]:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield value
+    elif isinstance(value, (list, dict)):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(part)

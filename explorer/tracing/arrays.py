@@ -18,6 +18,6 @@ def as_array(tensor: torch.Tensor) -> np.ndarray:
 def as_arrays(tensors: Mapping[str, torch.Tensor]) -> dict[str, np.ndarray]:
     """Those of one sequence, by name: (1, …) -> (…). One tensor under two names is one array, also where it is
     converted or comes from another device."""
-    arrays = {id(tensor): tensor for tensor in tensors.values()}
-    arrays = {key: as_array(tensor)[0] for key, tensor in arrays.items()}
+    distinct = {id(tensor): tensor for tensor in tensors.values()}
+    arrays = {key: as_array(tensor)[0] for key, tensor in distinct.items()}
     return {name: arrays[id(tensor)] for name, tensor in tensors.items()}

@@ -137,7 +137,7 @@ def arrived(profile: BrowserContext, address: str, viewport=DESK, **media) -> Pe
     page.emulate_media(**media)
     page.add_init_script(TELL_ERROR_TOASTS)
     page.set_default_timeout(PATIENCE)
-    page.wait_for_function = partial(page.wait_for_function, polling=50)  # at every frame it takes as long as the page
+    page.wait_for_function = partial(page.wait_for_function, polling=50)  # not at every frame
     person = Person(page, address)
     complaints = person.complaints
     page.on(

@@ -7,22 +7,32 @@ import pytest
 import torch
 
 from explorer import activation_patching, attribution_patching, path_patching
+from explorer.analysis.rounding import HALF_UNIT, RUN_UNITS
 from explorer.explain.captured import check
 from explorer.state.interventions import parse_edits
 from explorer.tracing.ablation import ablate
 from explorer.tracing.capture import capture
 from explorer.tracing.gradients import token_contributions
 from explorer.tracing.jobs import finished
+from explorer.tracing.mean_stream import mean_stream
+from explorer.tracing.outcome import outcome
 from model.checkpoint import load_checkpoint, save_checkpoint
 from model.generation.autoregressive import generate
 from model.transformer_lm import TransformerLM
-from tests.devices import limit, on_each_device
+from tests.devices import on_each_device
 from tests.exhaustive import first_of, in_turn
-from tests.specimens import STYLES, models, tokenizer
+from tests.specimens import CORE, STYLES, models, tokenizer
 
 IDS, OTHER_IDS = [3, 7, 1, 4, 2, 9, 6], [3, 7, 8, 4, 2, 9, 6]
 DTYPES = torch.float32, torch.bfloat16, torch.float16
+EDITS = parse_edits("blocks.0.attn.z.1*scale*0.5~blocks.1.resid_post*add*unembed.7*2")
 in_each_type = pytest.mark.parametrize("dtype", DTYPES, ids=str)
+
+
+def limit(dtype: torch.dtype) -> float:
+    """Of what two runs may lie apart, as a share of the largest number; GPUs may round float32 products to 19 bits."""
+    kind = str(dtype).removeprefix("torch.")
+    return max(1e-3, RUN_UNITS[kind] * HALF_UNIT[kind])
 
 
 @on_each_device
@@ -74,6 +84,22 @@ def check_is_likeliest(writes: TransformerLM, reads: TransformerLM, share: float
         logits = reads(torch.tensor([ids], device=reads.device))[0, -1].float()
         assert logits[step.token_id] >= logits.max() - share * logits.abs().max()
         ids.append(step.token_id)
+
+
+@on_each_device
+@pytest.mark.parametrize("style", CORE)
+def test_what_a_trace_asks_of_its_model_is_that_of_the_cpu(lms, style, device):
+    there, on_cpu = deepcopy(lms[style]).to(device), lms[style]
+    for ask in (
+        lambda lm: finished(ablate(lm, IDS, EDITS, 4, 5)),
+        lambda lm: outcome(lm, IDS, EDITS, 4, 5),
+        lambda lm: mean_stream(lm, 1, (tuple(IDS),)),
+    ):
+        np.testing.assert_allclose(ask(there), ask(on_cpu), rtol=1e-2, atol=1e-2)
+    found, expected = (finished(token_contributions(lm, IDS, EDITS, 4, 5, 8)) for lm in (there, on_cpu))
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-2, atol=1e-2, err_msg=name)
 
 
 @on_each_device

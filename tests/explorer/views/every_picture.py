@@ -1,7 +1,6 @@
 """What is asked of every picture of every view: where it is looked at, and that it can be sent."""
 
 import json
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from explorer.views.overview.diagram import Diagram
 from explorer.views.view import SmallMultiples
 from explorer.web.answers.view_contents import packed
 from explorer.web.widgets.model_map import ModelMap
-from tests.drawn_parts import unpacked
+from tests.drawn_parts import numbers_in
 from tests.panels import PANELS
 from tests.specimens import edited_trace_of
 
@@ -68,16 +67,3 @@ def sent(drawn) -> str:
 def numbers_sent(drawn) -> list[float]:
     """All numbers that the browser gets to draw, in order; none of what is written in a text."""
     return numbers_in(json.loads(sent(drawn)))
-
-
-def numbers_in(sent) -> list[float]:
-    """Likewise, of what it got."""
-    return list(_numbers(unpacked(sent)))
-
-
-def _numbers(value) -> Iterator[float]:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        yield value
-    elif isinstance(value, (list, dict)):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from _numbers(part)

@@ -12,8 +12,8 @@ from explorer.views import VIEWS
 from explorer.web.answers.endpoints import Endpoints
 from explorer.web.events.opening import Opening
 from tests.devices import on_each_device
+from tests.drawn_parts import numbers_in
 from tests.exhaustive import first_of
-from tests.explorer.views.every_picture import numbers_in
 from tests.specimens import CORE
 
 PROMPT = "the fox asked the owl"
