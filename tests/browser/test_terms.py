@@ -11,7 +11,7 @@ from explorer.state.settings import GenerationSettings
 from explorer.tracing.library import Library
 from explorer.tracing.runs import Runs
 
-TEXT = "(place) => [place.textContent, [...place.querySelectorAll('.term')].map((term) => term.textContent)]"
+GRACE = 300  # milliseconds (GRACE_MS in static/terms.js)
 
 
 def told(person, name: str) -> str:
@@ -45,6 +45,22 @@ def test_hover_focus_and_a_tap_tell_of_this_run(person):
     query = person.page.locator(".term[data-term=query]:visible, .term[data-term=head]:visible").first
     query.hover()
     expect(definition(person)).to_have_text(told(person, query.get_attribute("data-term")))
+
+
+def test_what_is_told_stays_as_long_as_the_pointer_is_on_its_term_or_on_it(person):
+    """What WCAG 2.2 (1.4.13) asks: who magnifies the screen moves there to read it."""
+    person.at_rest()
+    person.all_marked()
+    term = person.page.locator("[role=tabpanel]:visible .term").first
+    term.hover()
+    expect(definition(person)).to_be_visible()
+    words, box = definition(person).text_content(), definition(person).bounding_box()
+    person.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=8)
+    person.page.wait_for_timeout(2 * GRACE)
+    expect(definition(person)).to_contain_text(words[:40])
+    expect(definition(person)).to_be_visible()
+    person.page.mouse.move(0, 0)
+    expect(definition(person)).to_be_hidden()
 
 
 @pytest.mark.exhaustive

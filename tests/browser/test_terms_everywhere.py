@@ -114,7 +114,8 @@ def names(words) -> set[str]:
 
 
 def explained(person, word: dict) -> bool:
-    """Whether what the word means is told where it is pointed at."""
+    """Whether what the word means is told where it is pointed at, once nothing told before covers it."""
+    person.page.keyboard.press("Escape")
     person.page.mouse.move(*person.page.evaluate(AT, word["at"]))
     try:
         person.page.wait_for_function(IS_TOLD, arg=ENTRY_NAMED[word["name"]].meaning, timeout=1000)

@@ -14,10 +14,12 @@ import { termIn } from "./words_in_pictures.js";
  */
 
 const SOON_MS = 120;
+const GRACE_MS = 300; // for the pointer to come from a term to what is told of it, which stays as long as it is there
 /** @type {HTMLElement} */
 let told;
 /** @type {Shown | null} */
 let shown = null;
+let leaving = null; // what closes it
 
 /**
  * Has the terms explained from now on, in all that is written.
@@ -36,7 +38,13 @@ export function explainTerms(forms, meanings) {
   told = make("div", { id: "definition", role: "tooltip", popover: "manual" });
   new MutationObserver(soon).observe(document.body, { childList: true, characterData: true, subtree: true });
   document.body.append(told);
-  const explain = (event) => { if (!isControlOfShown(event.target)) follow(termAt(event, findTerms), meanings); };
+  const explain = (event) => {
+    if (told.contains(event.target)) return stay();
+    if (isControlOfShown(event.target)) return;
+    const term = termAt(event, findTerms);
+    if (term || event.type === "focusin" || event.type === "click") follow(term, meanings);
+    else leaving ??= setTimeout(() => follow(null), GRACE_MS);
+  };
   for (const type of ["pointerover", "focusin", "click"]) document.addEventListener(type, explain);
   document.addEventListener("pointermove", (event) => { if (pictureAt(event)) explain(event); }); // in it are no elements to enter
   for (const type of ["click", "change"]) document.addEventListener(type, soon); // what they open, or choose
@@ -61,8 +69,14 @@ const pictureAt = ({ target }) => (target instanceof Element ? target.closest(PI
 // Whether it is what a click on the label that is explained leads to.
 const isControlOfShown = (target) => [...(target.labels ?? [])].some((label) => label.contains(shown?.element));
 
+function stay() {
+  clearTimeout(leaving);
+  leaving = null;
+}
+
 /** @param {Shown | null} next */
 async function follow(next, meanings = {}) {
+  stay();
   if (next?.name === shown?.name && next?.element === shown?.element) return;
   shown?.element.removeAttribute("aria-describedby");
   shown = next;
