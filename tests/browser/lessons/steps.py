@@ -14,6 +14,17 @@ PHONE = {"width": 390, "height": 844}
 WALKED = "who-looks-at-whom"  # in the core suite
 
 
+def ask_in_every_way() -> list[str]:
+    """The lesson of the core suite, and each that asks in a way in which none before it does."""
+    names, ways = [], set()
+    for name in (WALKED, *LESSONS):
+        asked = [step.question for step in LESSONS[name].steps]
+        if others := {(type(question), bool(getattr(question, "options", ()))) for question in asked} - ways:
+            names.append(name)
+            ways |= others
+    return names
+
+
 def column(page: Page) -> Locator:
     return page.locator("#lesson .lesson")
 

@@ -1,16 +1,16 @@
-"""Each lesson is gone through to its end: asked before it is told, nothing told before, and left where one likes."""
+"""Lessons are gone through to their end: asked before it is told, nothing told before, and left where one likes."""
 
 import re
 
 import pytest
 from playwright.sync_api import Locator, expect
 
-from .steps import LESSONS, PHONE, WALKED, at_step, column, next_step, open_lesson, reply
+from tests.exhaustive import first_of
+
+from .steps import LESSONS, PHONE, WALKED, ask_in_every_way, at_step, column, next_step, open_lesson, reply
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == WALKED else pytest.mark.exhaustive) for name in LESSONS]
-)
+@pytest.mark.parametrize("name", first_of(ask_in_every_way()))
 def test_a_lesson_is_gone_through_to_its_end(page, bundled_address, name):
     lesson = LESSONS[name]
     open_lesson(page, bundled_address, lesson=name)
