@@ -14,6 +14,12 @@ from explorer.views.view import Panel, View
 from tests.specimens import CORE, STYLES, edited_trace_of, trace_of
 
 PANELS = {f"{view.name}-{panel.name}": (view, panel) for view in VIEWS for panel in view.panels}
+JOBS = {  # what waits until it is asked for, as it takes longer than a click
+    *(f"patching-{name}_{way}" for name in ("positions", "heads") for way in ("denoise", "noise")),
+    *("patching-agreement", "patching-agreement_positions", "patching-paths", "patching-neurons"),
+    "prediction-by_token",  # integrated gradients, and what hiding a token does
+    "directions-examples",
+}
 
 every_panel = pytest.mark.parametrize("name", PANELS)
 

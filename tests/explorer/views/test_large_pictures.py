@@ -13,7 +13,7 @@ from explorer.tracing.trace import Trace
 from explorer.views import graph_objects as go
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
-from tests.panels import PANELS, shows, subject
+from tests.panels import JOBS, PANELS, shows, subject
 from tests.specimens import RECORD, SCORES, know_training, training
 
 from .every_picture import FIGURES, check, sent
@@ -50,7 +50,7 @@ def drawn_at_length(long_traces: list[Trace], name: str) -> Iterator[go.Figure]:
 
 
 # Jobs would take minutes at that length, and what they find is small: a number a layer and token, or 20.
-AT_LENGTH = [name for name in FIGURES if not name.startswith("patching")]
+AT_LENGTH = [name for name in FIGURES if name not in JOBS]
 
 
 @pytest.mark.exhaustive

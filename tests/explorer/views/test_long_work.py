@@ -9,16 +9,10 @@ from explorer.tracing.capture import capture
 from explorer.tracing.comparison import Comparison
 from explorer.tracing.jobs import Job, NotYet, num_bytes
 from explorer.tracing.work import Work
-from tests.panels import PANELS, run_of, shows, subject
+from tests.panels import JOBS, PANELS, run_of, shows, subject
 from tests.specimens import tokenizer, trace_of
 
 CHOSEN = Selection(layer=1, head=2, query=9, key=4)
-LONG = {
-    *(f"patching-{name}_{way}" for name in ("positions", "heads") for way in ("denoise", "noise")),
-    *("patching-agreement", "patching-agreement_positions", "patching-paths", "patching-neurons"),
-    "prediction-by_token",  # integrated gradients, and what hiding a token does
-    "directions-examples",
-}
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +40,7 @@ def waiting(lms, style) -> dict[str, Job]:
 
 
 def test_the_long_ones_wait_to_be_asked_for(waiting):
-    assert set(waiting) == LONG
+    assert set(waiting) == JOBS
 
 
 @pytest.mark.exhaustive
