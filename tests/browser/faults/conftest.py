@@ -12,12 +12,21 @@ from .lost import SERVE, Server, two_workers_of
 NOT_COME = re.compile("(Failed to load script|Failed to fetch dynamically imported module|Unable to preload CSS for)")
 
 
-@pytest.fixture
-def server(checkpoints) -> Iterator[Server]:
+@pytest.fixture(scope="module")
+def kept_server(checkpoints) -> Iterator[Server]:
+    """Which may have been stopped."""
     server = Server("-c", SERVE, checkpoints, "--port", Server)
     server.start()
     yield server
     server.stop()
+
+
+@pytest.fixture
+def server(kept_server) -> Server:
+    """Which runs when the test begins."""
+    if not kept_server.runs:
+        kept_server.start()
+    return kept_server
 
 
 @pytest.fixture

@@ -64,6 +64,10 @@ class Server:
                 assert time.monotonic() < end and self.process.poll() is None
                 time.sleep(0.1)
 
+    @property
+    def runs(self) -> bool:
+        return self.process.poll() is None
+
     def stop(self):
         self.process.kill()
         self.process.wait()
