@@ -20,6 +20,7 @@ def test_without_a_connection_the_page_says_so_and_catches_up(somebody):
     person.page.context.set_offline(False)
     expect(banner(person)).to_have_text("")
     expect(person.page.locator("#residual-norms .plot")).to_have_attribute("data-draws", re.compile(r"\d"))
+    person.wait_until("page.state.generated.length === 40")  # or else the last token is not the last for long
     person.tab("Attention")
     person.chips.last.click()
     person.wait_until(ONE_MOMENT)
