@@ -57,6 +57,12 @@ def name_of(choices: dict | tuple) -> str:
     return "-".join(str(value) if isinstance(value, str) else f"{name}={value}" for name, value in choices.items())
 
 
+@pytest.fixture(autouse=True)
+def not_of_intel(monkeypatch):
+    """Where tests run, oneDNN may never be chosen."""
+    monkeypatch.setattr(decoded_layers, "is_of_intel", lambda: False)
+
+
 @pytest.mark.parametrize(("products", "choices"), EVERY_WAY, ids=name_of)
 @torch.inference_mode()
 def test_logits_are_those_of_the_model_at_every_position(make_lm, token_ids, products, choices, monkeypatch):
@@ -182,6 +188,23 @@ def test_large_matrices_are_multiplied_by_onednn(make_lm, monkeypatch):
     monkeypatch.setattr(decoder, "MOST_COPIED", 0)
     IncrementalDecoder(lm)(3, KVCache(lm.config))
     assert len(used) == 7 * lm.config.num_layers + 1
+    monkeypatch.setattr(decoded_layers, "is_of_intel", lambda: True)  # whose BLAS is as fast or faster
+    used.clear()
+    IncrementalDecoder(lm)(3, KVCache(lm.config))
+    assert used == []
+
+
+@pytest.mark.parametrize(("vendor", "is_intels"), [("GenuineIntel", True), ("AuthenticAMD", False)])
+@pytest.mark.parametrize("told_by", ["file", "platform"])
+def test_whose_cpu_it_is(tmp_path, monkeypatch, told_by, vendor, is_intels):
+    cpu_info = tmp_path / "cpuinfo"
+    if told_by == "file":
+        cpu_info.write_text(f"processor\t: 0\nvendor_id\t: {vendor}\n")
+    monkeypatch.undo()  # of `not_of_intel`
+    monkeypatch.setattr(decoded_layers, "CPU_INFO", cpu_info)
+    told = f"Intel64 Family 6 Model 143 Stepping 8, {vendor}" if told_by == "platform" else ""
+    monkeypatch.setattr("platform.processor", lambda: told)
+    assert decoded_layers.is_of_intel.__wrapped__() is is_intels
 
 
 @torch.inference_mode()
