@@ -64,6 +64,17 @@ def test_what_is_told_stays_as_long_as_the_pointer_is_on_its_term_or_on_it(perso
 
 
 @pytest.mark.exhaustive
+def test_what_is_told_is_within_a_telephones_screen(visitor):
+    person = visitor(view="prediction", viewport={"width": 390, "height": 844})
+    person.at_rest()
+    person.all_marked()
+    for term in person.page.locator("[role=tabpanel]:visible .prose .term").all():
+        term.click()
+        box = definition(person).bounding_box()
+        assert box["x"] >= 8 and box["x"] + box["width"] <= 390 - 8, (term.text_content(), box)
+
+
+@pytest.mark.exhaustive
 def test_a_meaning_is_told_where_nobody_answers(newcomer):
     person = newcomer().open()
     term = person.page.locator("[role=tabpanel]:visible .term").first
