@@ -64,8 +64,8 @@ export function writeAddress() {
   if (seen) history.replaceState(...step());
 }
 
-/** The query of the address as it will be soon, or "" where it is so already. */
-export const queryToCome = () => (timer && seen ? addressOf(seen, location.href).search : "");
+/** The query of the address as it is, or will be soon. */
+export const latestQuery = () => (timer && seen ? addressOf(seen, location.href) : location).search;
 
 /** @returns {[State, string, URL]} */
 const step = () => [{ run, own, state: seen }, "", addressOf(seen, location.href)];

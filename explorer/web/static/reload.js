@@ -1,8 +1,9 @@
 // @ts-check
-// What outlives a reload: that writing was interrupted, what was typed and not run yet, and what the address has not yet.
+// What outlives a reload: that writing was interrupted, what was typed and not run yet, and what the address
+// that is loaded has not.
 import { announce } from "./banner.js";
 import { isLost, onReturn } from "./connection.js";
-import { queryToCome } from "./history.js";
+import { latestQuery } from "./history.js";
 import { _ } from "./language.js";
 
 const TYPED = "explorer:typed", INTERRUPTED = "explorer:interrupted", QUERY = "explorer:query"; // their places in the tab's storage
@@ -25,7 +26,7 @@ export function watchReloads() {
   onReturn(() => { if (isWriting) tellInterrupted(); });
   window.addEventListener("pagehide", () => {
     if (isWriting || isInterrupted) sessionStorage.setItem(INTERRUPTED, "true");
-    if (queryToCome()) sessionStorage.setItem(QUERY, queryToCome());
+    sessionStorage.setItem(QUERY, latestQuery()); // a reload goes to the address as it was when it began
   });
   document.addEventListener("input", ({ target }) => {
     const box = /** @type {HTMLTextAreaElement} */ (target);
