@@ -141,8 +141,8 @@ def product(weight: Tensor, bias: Tensor | None, out: Tensor | None = None) -> R
 
 
 def suits_onednn(weight: Tensor) -> bool:
-    """Whether oneDNN reads it sooner than BLAS does: PyTorch's, which is Intel's MKL, takes twice as long as oneDNN on
-    AMD's CPUs and 60 to 99 % as long on Intel's (GPT-2 small's matrices)."""
+    """Whether oneDNN reads it sooner than BLAS does. PyTorch's BLAS is Intel's MKL: on Intel's CPUs a large model is
+    decoded sooner by it, on AMD's by oneDNN (tests/benchmarks/README.md)."""
     suits = weight.is_cpu and weight.dtype == torch.float32 and weight.is_contiguous()
     return suits and weight.nbytes >= LEAST_FOR_ONEDNN and not is_of_intel() and onednn_linear() is not None
 

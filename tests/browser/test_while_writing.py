@@ -1,5 +1,6 @@
 """What is pressed while text is being written."""
 
+import re
 import time
 
 import pytest
@@ -8,6 +9,8 @@ from playwright.sync_api import expect
 import explorer.web.events.generation_events
 
 from .test_generation import LONG, WATCH
+
+RELOAD_AND_CHOOSE = "location.reload(); setTimeout(() => document.querySelectorAll('#strip .chip')[3].click(), 50)"
 
 
 @pytest.mark.exhaustive
@@ -100,3 +103,13 @@ def test_a_reload_keeps_all_that_was_written_until_then(newcomer):
     person.wait_until("page.state.generated")
     expect(person.at_rest().chips.and_(person.page.locator(".generated")).nth(0)).to_be_attached()
     assert person.state["generated"][: len(written)] == written
+
+
+def test_a_reload_keeps_what_is_chosen_until_its_page_comes(newcomer):
+    """It goes to the address as it was when it began, which has taken up more by then."""
+    person = newcomer().open().at_rest()
+    person.page.route(re.compile(r"/\?"), lambda route: (time.sleep(1.5), route.continue_()))
+    with person.page.expect_navigation():
+        person.page.evaluate(RELOAD_AND_CHOOSE)
+    person.wait_until("page.state.prompt")
+    assert person.state["query"] == 3
