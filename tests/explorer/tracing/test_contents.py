@@ -54,6 +54,31 @@ def test_of_a_large_file_it_is_size_and_time(copied, monkeypatch):
     assert contents_of(copied) != before
 
 
+def test_of_many_parts_as_few_bytes_are_read_as_of_one_file(copied, monkeypatch):
+    for part in range(4):
+        shutil.copy(copied / "model.safetensors", copied / f"model-0000{part}-of-00004.safetensors")
+    monkeypatch.setattr(contents, "MOST_BYTES", 2 * (copied / "model.safetensors").stat().st_size)
+    contents._contents.cache_clear()
+    read = []
+    monkeypatch.setattr(contents.hashlib, "sha256", lambda *given: Counting(read, *given))
+    contents_of(copied)
+    assert (copied / "config.json").stat().st_size < sum(read) <= contents.MOST_BYTES
+
+
+class Counting:
+    """A hash that notes how many bytes it is of, but for what it begins with."""
+
+    def __init__(self, read: list[int], *given: bytes):
+        self.read, self.hash = read, HASH(*given)
+
+    def update(self, piece: bytes):
+        self.read.append(len(piece))
+        self.hash.update(piece)
+
+    def hexdigest(self) -> str:
+        return self.hash.hexdigest()
+
+
 def test_what_the_hubs_cache_has_is_known_by_its_name(copied, tmp_path, monkeypatch):
     monkeypatch.setattr(contents, "MOST_BYTES", 100)
     (tmp_path / "blobs").mkdir()
