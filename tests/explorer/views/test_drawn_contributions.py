@@ -8,11 +8,13 @@ from torch import Tensor
 from explorer.explain.point import Point as Clicked
 from explorer.state.interventions import Edit
 from explorer.tracing.intervening import edited
-from explorer.views.style import positions
+from explorer.views.style import ATTENTION, EMBEDDING, positions
 from tests.drawn import tells
 from tests.look import PRE_NORM, Look, Parts, Seen, check, panel_of
 
 from .bars_by_hand import rollout
+
+NAMES = ("gradient × input", "integrated gradients", "attention rollout", "knock-out")
 
 
 def contributions(look: Look) -> Parts:
@@ -43,12 +45,8 @@ def contributions(look: Look) -> Parts:
     for key in range(9):
         hidden = [Edit(f"blocks.{i}.attn.pattern", "mask", key, positions=f"{key + 1}-") for i in (0, 1)]
         without.append(float(f(x) - f(x, tuple(hidden))))
-    rows = {
-        "gradient × input": (x * slope(x)).sum(-1)[0].tolist(),
-        "integrated gradients": ((x - start) * path).sum(-1)[0].tolist(),
-        "attention rollout": [seen.value for seen in rollout(look)[0]],
-        "knock-out": without,
-    }
+    by_gradient, integrated = (x * slope(x)).sum(-1)[0].tolist(), ((x - start) * path).sum(-1)[0].tolist()
+    rows = dict(zip(NAMES, (by_gradient, integrated, [seen.value for seen in rollout(look)[0]], without), strict=True))
     places = positions(look.trace.tokens)
     return [[Seen(v, f"{places[i]}: {name}", {"key": i}) for i, v in enumerate(row)] for name, row in rows.items()]
 
@@ -59,6 +57,8 @@ def test_every_token_has_a_bar_of_each_method_in_its_own_row(look, style):
     picture, parts = seen.picture("prediction", "by_token"), contributions(seen)
     points = [p for p in picture.points() if not (p.part == 3 and p.x == 9)]  # nothing comes after the last one
     check(points, parts)
+    told_by = [ATTENTION if name in ("attention rollout", "knock-out") else EMBEDDING for name in NAMES]
+    assert [part["marker"]["color"] for part in picture.parts] == told_by  # where it is counted: at edges or the embedding
     titles = sorted(picture.layout["annotations"], key=lambda note: -note["y"])
     tops = [picture.axis("y", part)["domain"][1] for part in picture.parts]
     for row, (title, top, bars) in enumerate(zip(titles, tops, parts, strict=True)):
