@@ -57,8 +57,8 @@ def test_every_token_has_a_bar_of_each_method_in_its_own_row(look, style):
     picture, parts = seen.picture("prediction", "by_token"), contributions(seen)
     points = [p for p in picture.points() if not (p.part == 3 and p.x == 9)]  # nothing comes after the last one
     check(points, parts)
-    told_by = [ATTENTION if name in ("attention rollout", "knock-out") else EMBEDDING for name in NAMES]
-    assert [part["marker"]["color"] for part in picture.parts] == told_by  # where it is counted: at edges or the embedding
+    where = [ATTENTION if name in ("attention rollout", "knock-out") else EMBEDDING for name in NAMES]
+    assert [part["marker"]["color"] for part in picture.parts] == where  # it is counted
     titles = sorted(picture.layout["annotations"], key=lambda note: -note["y"])
     tops = [picture.axis("y", part)["domain"][1] for part in picture.parts]
     for row, (title, top, bars) in enumerate(zip(titles, tops, parts, strict=True)):
