@@ -19,6 +19,8 @@ const SOONEST = 200, LATEST = 2000; // milliseconds between two looks at how far
 const shown = new Map();
 /** Name of a job that is being worked out -> how far it is. @type {Map<string, Progress>} */
 const running = new Map();
+/** That Python knows of all that was left: it would take what is begun again before for left, too. @type {Promise<unknown>} */
+let leaving = Promise.resolve();
 
 /**
  * Shows in a picture's widget what it waits for. Gives the function to call with that, or with null where it waits for
@@ -90,6 +92,8 @@ export function followJob(name, first, show, then) {
 async function begin({ name, seconds }, first, then) {
   if (running.has(name)) return;
   tell(name, { state: "waiting", done: 0, of: 0, seconds, error: "" });
+  await leaving;
+  if (!running.has(name)) return;
   let progress = await answered(...first);
   while (running.has(name) && isGoingOn(progress)) {
     tell(name, progress);
@@ -114,7 +118,8 @@ async function answered(name, given) {
 export function leave(name) {
   if (!running.has(name)) return;
   tell(name, null);
-  call("leave_job", [visitor, name]).catch(() => {}); // it ends by itself when nobody asks for it
+  const told = call("leave_job", [visitor, name]).catch(() => {}); // it ends by itself when nobody asks for it
+  leaving = Promise.all([leaving, told]);
 }
 
 /** The time until the next look: a tenth of what is left. @param {number} seconds */

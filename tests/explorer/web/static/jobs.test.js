@@ -1,10 +1,31 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { standInPage } from "./stand_ins.js";
+import { settled, standInPage } from "./stand_ins.js";
 
 standInPage();
-const { duration } = await import("../../../../explorer/web/static/jobs.js");
+const { duration, followJob, leave } = await import("../../../../explorer/web/static/jobs.js");
 
 test("a time is told in whole seconds, and a long one in minutes", () => {
   assert.deepEqual([0.1, 3.4, 89, 150].map(duration), ["1 s", "3 s", "89 s", "3 min"]);
+});
+
+test("what is left is begun again once Python knows that it was left", async () => {
+  const asked = [];
+  globalThis.fetch = (_, { body }) => new Promise((resolve) => {
+    const answer = (told) => resolve({ ok: true, json: async () => told });
+    asked.push([JSON.parse(body).fn_name, answer]);
+  });
+  const going = { state: "waiting", done: 0, of: 2, seconds: 0, error: "" }, done = [];
+  followJob("a", ["begin_opening", []], () => {}, () => done.push("first"));
+  await settled();
+  leave("a");
+  followJob("a", ["begin_opening", []], () => {}, () => done.push("again"));
+  await settled();
+  assert.deepEqual(asked.map(([name]) => name), ["begin_opening", "leave_job"]);
+  asked[1][1]({ ...going, state: "gone" });
+  await settled();
+  assert.deepEqual(asked.map(([name]) => name), ["begin_opening", "leave_job", "begin_opening"]);
+  asked[2][1]({ ...going, state: "done" });
+  await settled();
+  assert.deepEqual(done, ["again"]);
 });
