@@ -12,12 +12,13 @@ import { visitor } from "./visitor.js";
 /** @typedef {{ name: string, seconds: number }} Job */
 /** @typedef {"begin_job" | "begin_opening" | "begin_check"} Begins of a function that begins a job */
 /** @typedef {{ state: string, done: number, of: number, seconds: number, error: string }} Progress */
+/** @typedef {{ progress: Progress }} Attempt at a job: one that was left is not the one that is begun after it */
 
 const SOONEST = 200, LATEST = 2000; // milliseconds between two looks at how far it is
 
 /** Name of a job -> how the pictures that wait for it show how far it is. @type {Map<string, Set<(progress: Progress | null) => void>>} */
 const shown = new Map();
-/** Name of a job that is being worked out -> how far it is. @type {Map<string, Progress>} */
+/** Name of a job that is being worked out -> how far it is. @type {Map<string, Attempt>} */
 const running = new Map();
 /** That Python knows of all that was left: it would take what is begun again before for left, too. @type {Promise<unknown>} */
 let leaving = Promise.resolve();
@@ -64,14 +65,12 @@ export function jobsIn(element) {
     if (!job) return box.replaceChildren();
     if (!shown.has(job.name)) shown.set(job.name, new Set());
     shown.get(job.name).add(show);
-    show(running.get(job.name) ?? null);
+    show(running.get(job.name)?.progress ?? null);
   };
 }
 
 /** @param {string} name @param {Progress | null} progress null where nobody works it out */
 function tell(name, progress) {
-  if (progress && isGoingOn(progress)) running.set(name, progress);
-  else running.delete(name);
   for (const show of shown.get(name) ?? []) show(progress);
 }
 
@@ -91,18 +90,22 @@ export function followJob(name, first, show, then) {
 /** @param {Job} job @param {[Begins, any[]]} first @param {() => void} then */
 async function begin({ name, seconds }, first, then) {
   if (running.has(name)) return;
-  tell(name, { state: "waiting", done: 0, of: 0, seconds, error: "" });
+  /** @type {Attempt} */
+  const attempt = { progress: { state: "waiting", done: 0, of: 0, seconds, error: "" } };
+  const isWanted = () => running.get(name) === attempt;
+  running.set(name, attempt);
+  tell(name, attempt.progress);
   await leaving;
-  if (!running.has(name)) return;
-  let progress = await answered(...first);
-  while (running.has(name) && isGoingOn(progress)) {
-    tell(name, progress);
-    await pause(progress.seconds);
-    if (running.has(name)) progress = await answered("job_progress", [visitor, name]);
+  if (isWanted()) attempt.progress = await answered(...first);
+  while (isWanted() && isGoingOn(attempt.progress)) {
+    tell(name, attempt.progress);
+    await pause(attempt.progress.seconds);
+    if (isWanted()) attempt.progress = await answered("job_progress", [visitor, name]);
   }
-  if (!running.has(name)) return;
-  tell(name, progress);
-  if (progress.state === "done") then();
+  if (!isWanted()) return;
+  running.delete(name);
+  tell(name, attempt.progress);
+  if (attempt.progress.state === "done") then();
 }
 
 /** @param {Progress} progress */
@@ -116,7 +119,7 @@ async function answered(name, given) {
 
 /** Nobody waits for a job any more. @param {string} name */
 export function leave(name) {
-  if (!running.has(name)) return;
+  if (!running.delete(name)) return;
   tell(name, null);
   const told = call("leave_job", [visitor, name]).catch(() => {}); // it ends by itself when nobody asks for it
   leaving = Promise.all([leaving, told]);

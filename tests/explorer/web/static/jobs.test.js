@@ -9,13 +9,20 @@ test("a time is told in whole seconds, and a long one in minutes", () => {
   assert.deepEqual([0.1, 3.4, 89, 150].map(duration), ["1 s", "3 s", "89 s", "3 min"]);
 });
 
-test("what is left is begun again once Python knows that it was left", async () => {
+const going = { state: "waiting", done: 0, of: 2, seconds: 0, error: "" };
+
+/** Names of the functions of Python that were called, each with the function that answers it. */
+function calls() {
   const asked = [];
   globalThis.fetch = (_, { body }) => new Promise((resolve) => {
     const answer = (told) => resolve({ ok: true, json: async () => told });
     asked.push([JSON.parse(body).fn_name, answer]);
   });
-  const going = { state: "waiting", done: 0, of: 2, seconds: 0, error: "" }, done = [];
+  return asked;
+}
+
+test("what is left is begun again once Python knows that it was left", async () => {
+  const asked = calls(), done = [];
   followJob("a", ["begin_opening", []], () => {}, () => done.push("first"));
   await settled();
   leave("a");
@@ -26,6 +33,27 @@ test("what is left is begun again once Python knows that it was left", async () 
   await settled();
   assert.deepEqual(asked.map(([name]) => name), ["begin_opening", "leave_job", "begin_opening"]);
   asked[2][1]({ ...going, state: "done" });
+  await settled();
+  assert.deepEqual(done, ["again"]);
+});
+
+test("what was known of a job before it was left does not end it once it is begun again", async (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const asked = calls(), done = [];
+  followJob("b", ["begin_opening", []], () => {}, () => done.push("first"));
+  await settled();
+  asked[0][1](going);
+  await settled();
+  context.mock.timers.tick(200); // it looks how far it is, and is left before that is answered
+  await settled();
+  leave("b");
+  followJob("b", ["begin_opening", []], () => {}, () => done.push("again"));
+  asked[2][1]({ ...going, state: "gone" });
+  await settled();
+  asked[1][1]({ ...going, state: "gone" });
+  await settled();
+  assert.deepEqual(asked.map(([name]) => name), ["begin_opening", "job_progress", "leave_job", "begin_opening"]);
+  asked[3][1]({ ...going, state: "done" });
   await settled();
   assert.deepEqual(done, ["again"]);
 });
