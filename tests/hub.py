@@ -20,14 +20,14 @@ class Hub:
         models: name -> the folder of its files.
         gated: names that need a licence.
         asked: paths that were asked for.
-        pause: is called before every piece of a file is sent.
+        pause: is called before every piece of a file is sent, with how many bytes of it were.
     """
 
     def __init__(self):
         self.models: dict[str, Path] = {}
         self.gated: set[str] = set()
         self.asked: list[str] = []
-        self.pause = lambda: None
+        self.pause = lambda sent: None
 
 
 @contextmanager
@@ -76,7 +76,7 @@ def serving(hub: Hub) -> Iterator[str]:
             self.end_headers()
             try:
                 for start in range(0, len(content) if body else 0, PIECE):
-                    hub.pause()
+                    hub.pause(start)
                     self.wfile.write(content[start : start + PIECE])
             except OSError:  # whoever asked has left
                 pass

@@ -1,13 +1,25 @@
 """A visitor has a model of the hub opened."""
 
-import time
+import re
+import threading
+from itertools import count
 
 import pytest
 from playwright.sync_api import expect
 
+TRY = count()
+
+
+@pytest.fixture
+def stories(hub) -> str:
+    """The name of a model that nobody has opened, at a second try neither."""
+    name = f"somebody/stories-{next(TRY)}"
+    hub.models[name] = hub.models["somebody/stories"]
+    return name
+
 
 @pytest.mark.exhaustive
-def test_a_visitor_opens_a_model_by_its_name(newcomer, hub):
+def test_a_visitor_opens_a_model_by_its_name(newcomer, hub, stories, monkeypatch):
     person = newcomer().open(text="Once upon a time")
     row, models = person.page.locator("#open-model"), person.page.get_by_label("model", exact=True)
     models.select_option(label="Open a model…")
@@ -21,26 +33,27 @@ def test_a_visitor_opens_a_model_by_its_name(newcomer, hub):
     expect(row).to_contain_text("HF_TOKEN")
     assert len(person.complaints) == 1 and "422" in person.complaints.pop()  # the browser's of the refusal
 
-    name.fill("somebody/stories")
+    name.fill(stories)
     name.press("Enter")
     expect(row).to_contain_text("2 MB to be fetched. Its weights take up to 2 MB of memory.")
-    hub.pause = lambda: time.sleep(0.02)
+    goes_on = threading.Event()
+    monkeypatch.setattr(hub, "pause", lambda sent: sent and goes_on.wait())
     row.get_by_role("button", name="Open", exact=True).click()
-    expect(row).to_contain_text("0 MB of 2 MB")
+    expect(row).to_contain_text(re.compile("[01] MB of 2 MB"))
     row.get_by_role("button", name="Cancel").click()
     expect(row.get_by_role("progressbar")).to_have_count(0)
     expect(models).to_have_value("tiny")
 
-    hub.pause = lambda: None
+    goes_on.set()
     name.press("Enter")
     row.get_by_role("button", name="Open", exact=True).click()
-    expect(models).to_have_value("somebody/stories")
+    expect(models).to_have_value(stories)
     expect(person.page.locator("#strip .chip")).to_have_text(["<s>", " Once", " upon", " a", " time"])
     expect(row).to_contain_text("✓ agrees with the logits that came with it: they differ by at most")
     expect(name).to_be_hidden()
 
     person.page.reload()
-    expect(models).to_have_value("somebody/stories")
+    expect(models).to_have_value(stories)
     expect(row).to_contain_text("✓ agrees")
     person.choose_model("tiny")
     expect(row.locator(".open-model")).to_be_hidden()

@@ -103,7 +103,7 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_fetched(opening, 
 
 @pytest.mark.exhaustive
 def test_a_download_ends_with_whoever_waited_for_it(opening, hub):
-    hub.pause = lambda: time.sleep(0.02)
+    hub.pause = lambda sent: time.sleep(0.02)
     queue = JobQueue(patience=60)
     name = opening.job(NAME).name
     progress = queue.begin("ann", opening.job(NAME))
