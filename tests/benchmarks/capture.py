@@ -17,11 +17,13 @@ FEW = 5  # rounds of what takes seconds
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=40)
-    rounds = parser.parse_args().rounds
-    for name, lm in (("d_model 256", reference()), ("bundled", bundled())):
+    parser.add_argument("--device", default="cpu")
+    options = parser.parse_args()
+    rounds, device = options.rounds, options.device
+    for name, lm in (("d_model 256", reference().to(device)), ("bundled", bundled().to(device))):
         for num_tokens in (64, 256):
             print(f"{name}, {num_tokens} tokens: {told(lm, num_tokens, rounds)}")
-    lm = gpt2_small()
+    lm = gpt2_small().to(device)
     for num_tokens in (64, 1024):
         trace = capture(lm, prompt(lm, num_tokens)[0].tolist(), most_bytes=MOST_BYTES_OF_A_TRACE)
         kept, whole = trace.num_bytes / 1e6, trace_bytes(lm.config, num_tokens) / 1e6

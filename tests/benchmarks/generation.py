@@ -24,12 +24,12 @@ SOME = 32  # tokens whose costs are averaged
 
 def contestants(lm: TransformerLM) -> dict:
     is_gpt2 = lm.config.position == "learned"
-    other, ids = (as_gpt2 if is_gpt2 else as_llama)(lm), prompt(lm, PROMPT_TOKENS)
+    other, ids = (as_gpt2 if is_gpt2 else as_llama)(lm).to(lm.device), prompt(lm, PROMPT_TOKENS)
     tied = lm.config.tie_embeddings
     matrices = [w for name, w in lm.state_dict().items() if w.dim() == 2 and (tied or name != "token_embedding.weight")]
     if tied:
         matrices.pop(0)  # the table is listed under both of its names
-    rows = {size: torch.randn(size) for size in (lm.config.d_model, lm.config.d_ff)}
+    rows = {size: torch.randn(size, device=lm.device) for size in (lm.config.d_model, lm.config.d_ff)}
 
     def sample():
         assert len(list(generate(lm, ids[0].tolist(), max_new_tokens=NEW_TOKENS, **SETTINGS))) == NEW_TOKENS
@@ -83,10 +83,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--models", nargs="*", default=MODELS, choices=MODELS)
+    parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
     rounds = options.rounds
     for name in options.models:
-        lm = MODELS[name]()
+        lm = MODELS[name]().to(options.device)
         seconds = alternate(contestants(lm), rounds)
         print(f"{name}: tokens/s, x Hugging Face, part of the matrix products' speed")
         for contestant, took in seconds.items():

@@ -84,7 +84,7 @@ def resident() -> float:
     return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) * 1024 / 1e9
 
 
-def look(folder: str, num_tokens: int):
+def look(folder: str, num_tokens: int, device: str):
     """In a process of its own: opens, captures, draws; says what each took, and the memory until then."""
     from explorer.state.selection import Selection
     from explorer.tracing.jobs import NotYet
@@ -111,16 +111,16 @@ def look(folder: str, num_tokens: int):
         took, began = time.perf_counter() - began, time.perf_counter()
         print(f"{what:58s} {took:7.2f} s, {peak[0]:5.2f} GB at most", flush=True)
 
-    library = Library("cpu")
+    library = Library(device)
     name = library.offered.open(folder)
     lm, _tokenizer = library.model(name)
     weights = bytes_of(lm) / 1e9
     told(f"opened: weights {weights:.2f} GB, before it {base:.2f} GB resident")
     ids = tuple(range(300, 300 + num_tokens))
     with torch.inference_mode():
-        lm(torch.tensor([ids[:4]]))
+        lm(torch.tensor([ids[:4]], device=device)).cpu()
         told("a first pass over 4 tokens")
-        lm(torch.tensor([ids]))
+        lm(torch.tensor([ids], device=device)).cpu()
     told(f"a plain pass over {num_tokens} tokens")
     asked = {"checkpoint": name, "prompt": list(ids), "query": num_tokens - 1}
     as_json(Endpoints(Runs(library)).answer("show", asked, part=0))
@@ -148,16 +148,19 @@ def look(folder: str, num_tokens: int):
         told(f"all {count} pictures of {view.name}")
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
     print(f"most resident at once: {most:.2f} GB")
+    if torch.device(device).type == "cuda":
+        print(f"most of the GPU's at once: {torch.cuda.max_memory_allocated() / 1e9:.2f} GB")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--folder", help="to write to and to keep, or where an earlier run wrote")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--look", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.look:
-        look(options.look, options.tokens)
+        look(options.look, options.tokens, options.device)
         return
     with tempfile.TemporaryDirectory(prefix="large-") as temporary:
         folder = Path(options.folder or temporary)
@@ -165,7 +168,7 @@ def main():
         if not (folder / "tokenizer.json").exists():
             write(folder)
         command = [sys.executable, "-m", "tests.benchmarks.large", "--look", str(folder)]
-        subprocess.run([*command, "--tokens", str(options.tokens)], check=True)
+        subprocess.run([*command, "--tokens", str(options.tokens), "--device", options.device], check=True)
 
 
 if __name__ == "__main__":

@@ -35,4 +35,5 @@ def random(**sizes) -> TransformerLM:
 
 def prompt(lm: TransformerLM, num_tokens: int) -> torch.Tensor:
     """(1, num_tokens) random token ids, the same each time."""
-    return torch.randint(lm.config.vocab_size, (1, num_tokens), generator=torch.Generator().manual_seed(0))
+    ids = torch.randint(lm.config.vocab_size, (1, num_tokens), generator=torch.Generator().manual_seed(0))
+    return ids.to(lm.device)
