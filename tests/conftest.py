@@ -14,7 +14,7 @@ def pytest_configure(config: pytest.Config):
     """The process that hands tests out to others runs none: nobody waits until it, too, has imported torch."""
     if config.getoption("dist", "no") == "no":
         # before autograd counts the devices, which it does once
-        config.pluginmanager.import_plugin("tests.simulated_device")
+        config.pluginmanager.import_plugin("tests.devices")
         config.pluginmanager.import_plugin("tests.fixtures")
 
 

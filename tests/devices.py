@@ -1,19 +1,22 @@
-"""The devices besides the CPU that tests run on: one that is simulated, always, and what GPUs there are."""
+"""The devices besides the CPU that tests run on: the GPU that is there, or else one that is simulated."""
 
 import pytest
 import torch
 
-from tests import simulated_device
+_GPUS = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+HAS_GPU = any(_GPUS.values())
+if not HAS_GPU:  # of a GPU's tensors PyTorch finds no gradients once another device was added to it
+    from tests import simulated_device
 
-_THERE = {
-    "simulated": (simulated_device.NAME, True),
-    "cuda": ("cuda", torch.cuda.is_available()),
-    "mps": ("mps", torch.backends.mps.is_available()),
-}
+_THERE = {"simulated": not HAS_GPU, **_GPUS}
 on_each_device = pytest.mark.parametrize(
     "device",
     [
-        pytest.param(device, id=name, marks=pytest.mark.skipif(not there, reason=f"needs {name}"))
-        for name, (device, there) in _THERE.items()
+        pytest.param(
+            simulated_device.NAME if there and name == "simulated" else name,
+            id=name,
+            marks=pytest.mark.skipif(not there, reason=f"needs {name}" if name in _GPUS else "has a GPU"),
+        )
+        for name, there in _THERE.items()
     ],
 )

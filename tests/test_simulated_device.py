@@ -4,6 +4,11 @@ import pytest
 import torch
 from torch import nn
 
+from tests.devices import HAS_GPU
+
+if HAS_GPU:
+    pytest.skip("has a GPU", allow_module_level=True)
+
 from tests.simulated_device import NAME
 
 
