@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from explorer.architecture.stream import block_output
 from explorer.explain.captured import _CHECKED, check, derivation_of, inputs_of, working_of
 from explorer.explain.captured.taps import formula_of
 from explorer.explain.source import ROOT
@@ -103,6 +104,20 @@ def test_a_changed_number_is_found(trace):
         other = replace(trace, values=trace.values | {name: changed})
         assert check(other, name).error == pytest.approx(0.5, abs=1e-3), name
         assert not check(other, name).passed, name
+
+
+def test_what_another_kernel_rounds_is_not_wrong_but_a_changed_number_is(lms, style):
+    """Of a run of which the pass kept what leaves a block, and the rest is computed anew."""
+    lm = lms[style]
+    trace = capture(lm, range(30), most_bytes=0)
+    out, values = block_output(lm.config, 0), trace.values
+    sizes = np.abs(values[out]).max(-1, keepdims=True)
+    rounded = values[out] + np.float32(1e-6) * sizes * np.random.default_rng(0).uniform(-1, 1, values[out].shape)
+    for changed, wrong in ((rounded, set()), (np.where(values[out] == sizes, sizes * 1.01, values[out]), {out})):
+        kept = {**values.kept, out: changed.astype(np.float32)}
+        kept["blocks.1.resid_pre"] = kept[out]
+        run = replace(trace, values=replace(values, kept=kept))
+        assert {name for name in (out, "blocks.0.resid_mid") if name in run and not check(run, name).passed} == wrong
 
 
 def test_a_changed_weight_is_found(trace):
