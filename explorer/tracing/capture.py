@@ -1,8 +1,8 @@
 """Reading a model's inner values by forward hooks."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 
@@ -14,6 +14,7 @@ from explorer.state.interventions import Intervention
 from explorer.tracing.ablation import ablate, num_runs, products_of
 from explorer.tracing.arrays import as_arrays
 from explorer.tracing.donation import ready, taken_by
+from explorer.tracing.explicit_attention import explicit_attention
 from explorer.tracing.going_on import write
 from explorer.tracing.gradients import STEPS, token_contributions, units_of
 from explorer.tracing.hooks import hooked
@@ -75,7 +76,7 @@ def capture(
     if trace_bytes(config, len(ids)) <= most_bytes:
         values, dtype = outputs_of(lm, ids, edits, lm.taps)
     else:
-        with explicit(lm):
+        with explicit_attention(lm, range(config.num_layers)):
             kept, dtype = outputs_of(lm, ids, edits, kept_taps(lm, len(ids), most_bytes), lm.final_norm)
         values = OnDemand(kept, tap_shapes(config, len(ids)), model, ids, edits)
     vocabulary = tokenizer.vocabulary if tokenizer else ids_as_text(config.vocab_size)
@@ -85,15 +86,6 @@ def capture(
         reads_with(lm, tokenizer)
         known |= {"token_bytes": tokenizer.bytes_of_ids, "merge_rules": tokenizer.merge_rules}
     return Trace(config, ids, vocabulary, values, Weights(model), **known)
-
-
-@contextmanager
-def explicit(lm: TransformerLM) -> Iterator[None]:
-    """While the block runs, a model of 16 bits computes attention as it does where it is looked at: fused kernels round
-    otherwise, and of 16 bits that is more than marks allow between what was kept and what is computed anew."""
-    watched = [lm.taps[f"blocks.{layer}.attn.pattern"] for layer in range(lm.config.num_layers)]
-    with hooked(watched if lm.dtype != torch.float32 else (), lambda module, inputs, output: None):
-        yield
 
 
 class _Enough(Exception):

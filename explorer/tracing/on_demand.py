@@ -50,9 +50,9 @@ class OnDemand(Mapping):
     """Name -> value, as float32 arrays without a batch axis that are not to be written to.
 
     A value inside a block comes from that block alone, run again on what entered it: on the same numbers, by the
-    formulas of a capture of every value unless scores and patterns are too large for that. The pass itself may have
-    computed them with fused kernels, which round otherwise. The logits are worked out from what the unembedding reads,
-    and are never kept all at once.
+    formulas of a capture of every value. Only in float32, where that is near enough, fused kernels compute attention in
+    the pass itself, and again where scores and patterns are too large to be kept. The logits are worked
+    out from what the unembedding reads, and are never kept all at once.
 
     Every access but to what was kept raises ModelGone once the model is gone.
 
@@ -116,7 +116,7 @@ class OnDemand(Mapping):
     def _of_block(self, name: str) -> np.ndarray:
         """A scan over layers that asks each for one value keeps that alone; who asks for more of a block finds it whole
         for a while. Where its scores and patterns are too much for that, each is computed when it is asked for, and the
-        others without them, by fused kernels as in the pass itself."""
+        others without keeping them."""
         block = ".".join(name.split(".")[:2])
         inside = [each for each in self.shapes if each.startswith(f"{block}.") and each not in self.kept]
         large = [each for each in inside if each.endswith(("attn.scores", "attn.pattern"))]

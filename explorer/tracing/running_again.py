@@ -9,6 +9,7 @@ import torch
 from explorer.architecture.stream import block_output
 from explorer.state.interventions import Intervention
 from explorer.tracing.arrays import as_array, as_arrays
+from explorer.tracing.explicit_attention import explicit_attention
 from explorer.tracing.hooks import hooked
 from explorer.tracing.intervening import Edited
 from explorer.tracing.work import go_on
@@ -28,7 +29,7 @@ def run_again(
     layer: int,
     names: Collection[str],
 ) -> dict[str, np.ndarray]:
-    """Name -> value of some in one of the blocks, as `capture` has them: without scores and patterns by fused kernels.
+    """Name -> value of some in one of the blocks, as `capture` has them.
 
     Args:
         kept: of the pass at least what entered the block.
@@ -44,7 +45,8 @@ def run_again(
         if len(found) == len(taps):
             raise _Enough
 
-    with edited.passing(), hooked(taps, keep), torch.inference_mode(), suppress(_Enough):
+    as_captured = explicit_attention(lm, [layer])
+    with edited.passing(), hooked(taps, keep), as_captured, torch.inference_mode(), suppress(_Enough):
         positions = torch.arange(len(token_ids), device=lm.device)[None]
         rope = lm.local_rope if lm.config.turns_locally(layer) else lm.rope
         rotation = rope(positions) if rope else None

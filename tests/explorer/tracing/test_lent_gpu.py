@@ -43,6 +43,7 @@ def calls(monkeypatch) -> list[tuple]:
         here.setenv("SPACES_ZERO_GPU", "true")
         importlib.reload(lent_gpu)
         here.setattr(lent_gpu, "LEAST_PARAMETERS", 0)
+        here.setattr(torch.cuda, "is_available", lambda: False)  # a copy of this process has the GPU
         yield calls
     importlib.reload(lent_gpu)
 

@@ -168,6 +168,17 @@ def test_large_scores_are_computed_alone_and_other_values_without_them(lms, styl
             assert not any(each.endswith(("attn.scores", "attn.pattern")) for each in last if name in last)
 
 
+@pytest.mark.parametrize("most_bytes_of_blocks", [on_demand.MOST_BYTES_OF_BLOCKS, 1], ids=["small", "large scores"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_of_16_bits_to_the_last_bit(lms, style, dtype, most_bytes_of_blocks, monkeypatch):
+    """No fused kernel, which would round by more than a mark allows, computes any of it."""
+    monkeypatch.setattr(on_demand, "MOST_BYTES_OF_BLOCKS", most_bytes_of_blocks)
+    lm = deepcopy(lms[style]).to(dtype)
+    whole, some = capture(lm, IDS), capture(lm, IDS, most_bytes=0)
+    for name, value in whole.values.items():
+        assert_array_equal(some[name], value, err_msg=name)
+
+
 def test_no_hook_stays_and_no_edit(tiny_lm):
     edits = specimens.known_edits(tiny_lm, specimens.STREAM_EDITS)
     plain = capture(tiny_lm, IDS)
