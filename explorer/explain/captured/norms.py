@@ -41,7 +41,7 @@ class Norm:
         inputs, shift = (*whole.inputs, from_gain), 0.0
         if (centres := (of == "layernorm")[..., None]).any():
             mean = x.mean(-1, keepdims=True)
-            sizes = sizes + np.where(centres, np.abs(mean), 0.0)
+            sizes = sizes + np.where(centres, np.abs(x).mean(-1, keepdims=True), 0.0)  # of the terms of the mean
         if (shifts := has_shift(trace, self.norm, where)).any():
             shift, from_shift = take(trace, f"{self.norm}.bias", dim)
             shift = np.where(shifts[..., None] if isinstance(dim, slice) else shifts, shift, 0.0)

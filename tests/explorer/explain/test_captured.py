@@ -1,10 +1,12 @@
 """Every captured value of every kind of model, held to its formula."""
 
 import sys
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from explorer.architecture.stream import block_output
 from explorer.explain.captured import _CHECKED, check, derivation_of, inputs_of, working_of
@@ -118,6 +120,24 @@ def test_what_another_kernel_rounds_is_not_wrong_but_a_changed_number_is(lms, st
         kept["blocks.1.resid_pre"] = kept[out]
         run = replace(trace, values=replace(values, kept=kept))
         assert {name for name in (out, "blocks.0.resid_mid") if name in run and not check(run, name).passed} == wrong
+
+
+def test_a_number_near_the_mean_is_held_to_what_the_mean_is_made_of(lms):
+    """x − mean is as exact as the mean, whose terms are large even where it and x are small."""
+    lm = deepcopy(lms["gpt"])
+    norm = lm.blocks[0].attn_norm
+    with torch.no_grad():
+        norm.bias.zero_()
+        trace = capture(lm, range(12))
+        x = np.random.default_rng(0).normal(size=trace["blocks.0.resid_pre"].shape)
+        x[:, 1:] -= x[:, 1:].mean(-1, keepdims=True)
+        x[:, 0] = 1e-7
+        x = x.astype(np.float32)
+        read = {"blocks.0.resid_pre": x, "blocks.0.attn_norm": norm(torch.tensor(x)).numpy()}
+    run = replace(trace, values={**trace.values, **read})
+    assert check(run, "blocks.0.attn_norm").passed
+    run["blocks.0.attn_norm"][:, 1] *= 1.01
+    assert not check(replace(run), "blocks.0.attn_norm").passed
 
 
 def test_a_changed_weight_is_found(trace):
