@@ -1,5 +1,7 @@
 """Light and dark, wide and narrow."""
 
+from itertools import pairwise
+
 import pytest
 from playwright.sync_api import expect
 
@@ -21,6 +23,10 @@ SELECTED_TAB = """() => {
   probe.remove();
   return [accent, getComputedStyle(document.querySelector("#views button[role=tab][aria-selected=true]")).color];
 }"""
+PLACES_OF_WORDS = """plots => plots.flatMap((plot) => [["x", "e"], ["y", "f"]].map(([axis, moved]) =>
+  Array.from(plot.querySelectorAll(`.${axis}tick text`), (word) =>
+    [word.transform.baseVal[0].matrix[moved], getComputedStyle(word).visibility === "visible"])))"""
+SMALLEST_LETTERS = 10  # pixels
 OVERFLOW = "document.scrollingElement.scrollWidth - innerWidth"
 
 
@@ -51,6 +57,19 @@ def test_nothing_overflows(visitor, width):
         figure = person.page.locator("[role=tabpanel]:visible .plot:visible").last
         expect(figure.locator(".main-svg").first).to_be_visible()
         assert person.page.evaluate(OVERFLOW) <= 0, view.title
+
+
+def test_words_beside_an_axis_have_room(visitor):
+    prompt = ".".join(map(str, range(66, 126)))
+    person = visitor(viewport={"width": 390, "height": 844}, view="residual", checkpoint="tiny", prompt=prompt)
+    plots = person.at_rest().page.locator("[role=tabpanel]:visible .plot[data-draws]:visible")
+    expect(plots.first).to_be_visible()
+    some_are_hidden = False
+    for places in plots.evaluate_all(PLACES_OF_WORDS):
+        shown = sorted(place for place, is_shown in places if is_shown)
+        assert all(after - before >= SMALLEST_LETTERS for before, after in pairwise(shown)), places
+        some_are_hidden |= len(shown) < len(places)
+    assert some_are_hidden
 
 
 @pytest.mark.exhaustive

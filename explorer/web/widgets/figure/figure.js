@@ -16,6 +16,7 @@ import { rove } from "../../static/roving.js";
 import { tellSideways } from "../../static/sideways.js";
 import { state } from "../../static/state.js";
 import { onTheme, theme } from "../../static/theme.js";
+import { thinTicks } from "../../static/tick_words.js";
 
 /** @param {HTMLElement} element */
 export default function figure(element) {
@@ -86,6 +87,7 @@ export default function figure(element) {
   function write() {
     writeInCells(plot);
     makeLegible(plot);
+    thinTicks(plot);
   }
 
   // Has a run changed by what the point at a place stands for, or no longer; not all stand for something.
