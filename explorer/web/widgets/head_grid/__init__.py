@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
-from torch.nn.functional import max_pool2d
 
 from explorer.views.view import SmallMultiples
 from explorer.web.widgets.widget import EVIDENCE, Widget, attribute
@@ -69,4 +67,5 @@ def pool(values: np.ndarray, block: int) -> np.ndarray:
     """The largest value of every block × block square of the last two axes, the last squares being cut short."""
     if block == 1:
         return values
-    return max_pool2d(torch.tensor(values), block, ceil_mode=True).numpy()
+    starts = np.arange(0, values.shape[-1], block)
+    return np.maximum.reduceat(np.maximum.reduceat(values, starts, axis=-1), starts, axis=-2)
