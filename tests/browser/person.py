@@ -19,10 +19,10 @@ BEGIN_AGAIN = """(state) => {
   sessionStorage.clear();
   if (document.body.classList.contains("dark")) window.modules.page.toggleTheme();
   localStorage.clear();
-  const { own } = window.modules.history; // what other models wrote
-  for (const model of Object.keys(own)) delete own[model];
   for (const open of document.querySelectorAll(".toast-close, .fold[aria-expanded=true]")) open.click();
   dispatchEvent(new PopStateEvent("popstate", { state: { run: Date.now(), own: {}, state } }));
+  const { own } = window.modules.history; // what other models wrote, the one that was left among them
+  for (const model of Object.keys(own)) delete own[model];
 }"""
 IS_AS = "Object.keys(given).every((name) => name === 'turn' || String(page.state[name]) === String(given[name]))"
 IN_ADDRESS = """(fields) => {

@@ -12,7 +12,9 @@ LONG = {"temperature": 0, "max_new_tokens": 512}  # half a minute; greedy, as ch
 WATCH = """strip => {
   window.seen = [];
   const look = () => window.seen.push(strip.querySelectorAll(".chip.generated").length);
-  new MutationObserver(look).observe(strip, { attributeFilter: ["data-draws"] });
+  window.watching?.disconnect(); // whoever had the page before
+  window.watching = new MutationObserver(look);
+  window.watching.observe(strip, { attributeFilter: ["data-draws"] });
 }"""
 VIEWS_FOLLOW = """() => document.querySelector("#attention-pattern .plot")._fullLayout.yaxis._categories.length
   === document.querySelectorAll("#strip .chip").length"""

@@ -2,7 +2,6 @@
 
 import re
 import time
-from itertools import count
 
 import pytest
 from playwright.sync_api import expect
@@ -10,7 +9,7 @@ from playwright.sync_api import expect
 from explorer.tracing import job_queue
 
 LOOK = {"checkpoint": "tiny", "prompt": "66.67.68", "b.checkpoint": "tiny"}
-OTHER_TOKENS = count(70)
+OTHER_TOKENS = iter((72, 73, 75, 76, 77, 78, 79, 80, 82, 83))  # with each the answer is another one
 
 
 @pytest.fixture
