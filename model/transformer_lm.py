@@ -77,8 +77,9 @@ class TransformerLM(nn.Module):
         *,
         token_positions: Tensor | None = None,
         padding: Tensor | None = None,
+        last_only: bool = False,
     ) -> Tensor:
-        """(B, T) token ids -> (B, T, V) logits.
+        """(B, T) token ids -> (B, T, V) logits; (B, 1, V) where those after the last token alone are asked for.
 
         Args:
             token_ids: integers in [0, V).
@@ -86,6 +87,7 @@ class TransformerLM(nn.Module):
             token_positions: (B or 1, T) integers in [0, C), where each token counts as standing; None: in order. Who
                 may look at whom follows the order in `token_ids` whatever they say.
             padding: (B, K) booleans, False where one of the K = cached + T positions holds no token; None: all do.
+            last_only: all logits of a long text take much memory, and in a small model most of the time.
 
         Raises:
             ValueError: no tokens, or more positions than the context length.
@@ -105,8 +107,9 @@ class TransformerLM(nn.Module):
             x = block(x, turns, padding, cache, layer)
         if cache:
             cache.length = end
-        logits = softcap(self.lm_head(self.final_norm(x)), self.config.logit_cap)
-        return self.logits(logits)  # (B, T, V)
+        x = self.final_norm(x)
+        logits = softcap(self.lm_head(x[:, -1:] if last_only else x), self.config.logit_cap)
+        return self.logits(logits)  # (B, T or 1, V)
 
     def embed_tokens(self, token_ids: Tensor, token_positions: Tensor) -> Tensor:
         """(B, T) token ids and (B or 1, T) positions -> (B, T, D): where the residual stream begins."""

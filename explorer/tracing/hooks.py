@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
-from torch import Tensor, nn
+from torch import nn
 
 
 @contextmanager
@@ -27,8 +27,3 @@ def hooked(modules: Collection[nn.Module], hook: Callable) -> Iterator[None]:
     finally:
         for module in modules:
             module._forward_hooks.pop(key, None)
-
-
-def last_position(module, inputs, x: Tensor) -> Tensor:
-    """A hook on the final norm, where one position is asked for: most of a small model’s work is the unembedding."""
-    return x[:, -1:]

@@ -130,7 +130,9 @@ class CachedLogits:
             self.decoder = self.decoder or IncrementalDecoder(self.lm)
             logits = self.decoder(new[0], self.cache)
         else:
-            logits = self.lm(torch.tensor([new], device=self.lm.device), self.cache)[0, -1]
+            unread = torch.tensor([new], device=self.lm.device)
+            is_watched = any(self.hooks)  # maybe for the logits of earlier tokens, too
+            logits = self.lm(unread, self.cache, last_only=not is_watched)[0, -1]
         return logits.float().cpu().numpy()  # (V,)
 
     @property

@@ -106,6 +106,10 @@ def test_too_many_tokens_or_none_is_an_error(tiny_lm, length):
         tiny_lm(torch.zeros(1, length, dtype=torch.long))
 
 
+def test_the_logits_after_the_last_token_can_be_had_alone(tiny_lm, token_ids):
+    torch.testing.assert_close(tiny_lm(token_ids, last_only=True), tiny_lm(token_ids)[:, -1:])
+
+
 def test_values_fit_together(tiny_lm, tiny_config, token_ids, record):
     """Each tap holds what its name says, computed from the taps before it."""
     names = tiny_lm.taps

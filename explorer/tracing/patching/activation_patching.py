@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from explorer.tracing.hooks import hooked, last_position
+from explorer.tracing.hooks import hooked
 from explorer.tracing.jobs import finished
 from explorer.tracing.patching.contrast import METRICS, Contrast
 from explorer.tracing.patching.parts import check_part, taps_of
@@ -86,8 +86,8 @@ def patched(
             return value
 
         hooks = hooked([lm.blocks[layer].resid_pre], spread), hooked([lm.taps[tap]], put)
-        with hooks[0], hooks[1], hooked([lm.final_norm], last_position), torch.inference_mode():
-            found.append(contrast.measure_all(lm(ids)))
+        with hooks[0], hooks[1], torch.inference_mode():
+            found.append(contrast.measure_all(lm(ids, last_only=True)))
         done += len(places)
         yield done
     return torch.cat(found, dim=1).numpy()

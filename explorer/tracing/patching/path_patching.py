@@ -9,7 +9,7 @@ from torch import Tensor
 
 from explorer.language import _
 from explorer.state.errors import UserError
-from explorer.tracing.hooks import hooked, last_position
+from explorer.tracing.hooks import hooked
 from explorer.tracing.jobs import finished
 from explorer.tracing.patching.contrast import METRICS, Contrast
 from explorer.tracing.patching.parts import taps_of
@@ -109,8 +109,8 @@ def _received(
     lm, ids = contrast.lm, contrast.batch(contrast.recipient_ids)
     with torch.inference_mode():
         if receiver == "logits":
-            with _frozen(lm, own, layer, sent, through_ffn), hooked([lm.final_norm], last_position):
-                return contrast.measure_all(lm(ids)).numpy()
+            with _frozen(lm, own, layer, sent, through_ffn):
+                return contrast.measure_all(lm(ids, last_only=True)).numpy()
         reading_layer, head, name = receiver
         tap, read = lm.taps[f"blocks.{reading_layer}.attn.{name}"], []
         with (
@@ -124,8 +124,8 @@ def _received(
             value[:, head] = read[0][:, head]
             return value
 
-        with _spread(lm, reading_layer, len(sent)), hooked([tap], put), hooked([lm.final_norm], last_position):
-            return contrast.measure_all(lm(ids)).numpy()
+        with _spread(lm, reading_layer, len(sent)), hooked([tap], put):
+            return contrast.measure_all(lm(ids, last_only=True)).numpy()
 
 
 @contextmanager

@@ -51,7 +51,9 @@ def test_single_tokens_do_not_run_the_model(make_lm, monkeypatch):
     """Else the decoder would be dead code and the tests above would compare the model with itself."""
     lm = make_lm()
     forward, lengths = lm.forward, []
-    monkeypatch.setattr(lm, "forward", lambda ids, *rest: lengths.append(ids.shape[1]) or forward(ids, *rest))
+    monkeypatch.setattr(
+        lm, "forward", lambda ids, *rest, **options: lengths.append(ids.shape[1]) or forward(ids, *rest, **options)
+    )
     tokens(lm, max_new_tokens=20)
     assert lengths == [len(PROMPT)]
 
@@ -188,6 +190,18 @@ def test_a_head_ablated_by_a_hook_stays_silent_at_every_step(make_lm, hooked):
         ablated = tokens(lm, seed=0)
     assert ablated == tokens(without_head, seed=0)
     assert ablated != tokens(lm, seed=0)
+
+
+@pytest.mark.parametrize("is_watched", [False, True])
+def test_of_a_prompt_only_the_last_logits_are_worked_out_unless_somebody_looks(
+    make_lm, hooked, monkeypatch, is_watched
+):
+    lm, counts = make_lm(), []
+    unembed = lm.lm_head.forward
+    monkeypatch.setattr(lm.lm_head, "forward", lambda x: counts.append(x.shape[1]) or unembed(x))
+    with hooked(lm, {"logits": lambda module, inputs, output: None} if is_watched else {}):
+        tokens(lm, max_new_tokens=1)
+    assert counts == [len(PROMPT) if is_watched else 1]
 
 
 @pytest.mark.parametrize("kind", ["register_forward_hook", "register_forward_pre_hook"])
