@@ -8,7 +8,7 @@ from torch import Tensor
 
 from explorer.state.interventions import Edit, Intervention
 from explorer.tracing.hooks import hooked
-from explorer.tracing.intervening import edited
+from explorer.tracing.intervening import edited, reads_last_alone
 from explorer.tracing.jobs import Pieces
 from explorer.tracing.outcome import logits_after
 from explorer.tracing.work import go_on, tokens_at_once
@@ -35,7 +35,8 @@ def slopes(
     Args:
         embeddings: (N, T, D) to put there, of N runs; None for the one run's own, after its edits.
     """
-    found = {}
+    found, ids = {}, torch.tensor([list(token_ids)], device=lm.device)
+    last_only = reads_last_alone(edits, len(token_ids), position)
 
     def begin(module, inputs, x: Tensor) -> Tensor:
         found["x"] = (x if embeddings is None else embeddings).detach().clone().requires_grad_()
@@ -43,7 +44,7 @@ def slopes(
 
     gradients = torch.inference_mode(False), torch.enable_grad()  # also where a caller has switched them off
     with gradients[0], gradients[1], edited(lm, edits), hooked([lm.taps["embed"]], begin):
-        logits = lm(torch.tensor([list(token_ids)], device=lm.device))[:, position]
+        logits = lm(ids, last_only=last_only)[:, position - len(token_ids)]
         f = logits[:, token_id] - (0 if rival_id is None else logits[:, rival_id])
         (slope,) = torch.autograd.grad(f.sum(), [found["x"]])
     return found["x"].detach(), f.detach(), slope

@@ -43,6 +43,11 @@ class Edited:
             yield
 
 
+def reads_last_alone(edits: Sequence[Intervention], num_tokens: int, position: int) -> bool:
+    """Whether of a pass that is asked for the logits after a position nobody reads any others."""
+    return position == num_tokens - 1 and not any(edit.reaches("logits") for edit in edits)
+
+
 @contextmanager
 def edited(lm: TransformerLM, edits: Sequence[Intervention]) -> Iterator[None]:
     """While the block runs, this thread's passes of the model compute with the edits.

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from explorer.state.interventions import Intervention
-from explorer.tracing.intervening import edited
+from explorer.tracing.intervening import edited, reads_last_alone
 from explorer.tracing.work import go_on
 from model.transformer_lm import TransformerLM
 
@@ -32,5 +32,7 @@ def logits_after(
     edits = [edit if edit.least_tokens else edit.of_prompt(token_ids) for edit in edits]
     length = max(position + 1, *(edit.least_tokens for edit in edits), 0)
     go_on(tokens=length)
+    ids = torch.tensor([token_ids[:length]], device=lm.device)
     with edited(lm, edits), torch.inference_mode():
-        return lm(torch.tensor([token_ids[:length]], device=lm.device))[0, position].cpu().double()
+        logits = lm(ids, last_only=reads_last_alone(edits, length, position))
+        return logits[0, position - length].cpu().double()
