@@ -57,3 +57,15 @@ test("what was known of a job before it was left does not end it once it is begu
   await settled();
   assert.deepEqual(done, ["again"]);
 });
+
+test("what failed, and what is done, can be begun again", async () => {
+  const asked = calls(), shown = [];
+  for (const state of ["failed", "done", "done"]) {
+    followJob("c", ["begin_opening", []], (progress) => shown.push(progress.state), () => {});
+    await settled();
+    asked.at(-1)[1]({ ...going, state });
+    await settled();
+  }
+  assert.deepEqual(asked.map(([name]) => name), ["begin_opening", "begin_opening", "begin_opening"]);
+  assert.deepEqual(new Set(shown), new Set(["waiting", "failed", "done"]));
+});
