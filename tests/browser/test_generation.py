@@ -10,11 +10,9 @@ from model.generation.autoregressive import generate
 
 LONG = {"temperature": 0, "max_new_tokens": 512}  # half a minute; greedy, as chance would soon end the text
 WATCH = """strip => {
-  window.seen = [];
-  const look = () => window.seen.push(strip.querySelectorAll(".chip.generated").length);
-  window.watching?.disconnect(); // whoever had the page before
-  window.watching = new MutationObserver(look);
-  window.watching.observe(strip, { attributeFilter: ["data-draws"] });
+  const seen = window.seen = []; // whoever had the page before watches on, for another list
+  const look = () => seen.push(strip.querySelectorAll(".chip.generated").length);
+  new MutationObserver(look).observe(strip, { attributeFilter: ["data-draws"] });
 }"""
 VIEWS_FOLLOW = """() => document.querySelector("#attention-pattern .plot")._fullLayout.yaxis._categories.length
   === document.querySelectorAll("#strip .chip").length"""

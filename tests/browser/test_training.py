@@ -79,8 +79,8 @@ def test_a_slider_goes_from_step_to_step_with_all_that_is_chosen(trained):
 @pytest.mark.exhaustive
 def test_play_goes_through_the_steps_to_the_end_and_waits_for_each_picture(trained):
     trained.page.evaluate("""() => {
-      window.seen = [];
-      const look = () => window.seen.push(document.querySelector("#series output").textContent);
+      const seen = window.seen = [];
+      const look = () => seen.push(document.querySelector("#series output").textContent);
       const plot = document.querySelector("#attention-pattern .plot");
       new MutationObserver(look).observe(plot, { attributeFilter: ["data-draws"] });
     }""")
