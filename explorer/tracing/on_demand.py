@@ -51,8 +51,8 @@ class OnDemand(Mapping):
 
     A value inside a block comes from that block alone, run again on what entered it: on the same numbers, by the
     formulas of a capture of every value. Only in float32, where that is near enough, fused kernels compute attention in
-    the pass itself, and again where scores and patterns are too large to be kept. The logits are worked
-    out from what the unembedding reads, and are never kept all at once.
+    the pass itself, and again where scores and patterns are too large to be kept. The logits are worked out from what
+    the unembedding reads, and are never kept all at once.
 
     Every access but to what was kept raises ModelGone once the model is gone.
 
