@@ -108,7 +108,9 @@ class TransformerLM(nn.Module):
         if cache:
             cache.length = end
         x = self.final_norm(x)
-        logits = softcap(self.lm_head(x[:, -1:] if last_only else x), self.config.logit_cap)
+        if last_only:
+            x = x[:, -1:]
+        logits = softcap(self.lm_head(x), self.config.logit_cap)
         return self.logits(logits)  # (B, T or 1, V)
 
     def embed_tokens(self, token_ids: Tensor, token_positions: Tensor) -> Tensor:

@@ -50,7 +50,7 @@ def final_norm(config: ModelConfig) -> Formula:
     return Norm("final_norm", Copy("x", stream, LOGITS), "final_norm", NORM_LINES[config.norm])
 
 
-LOGITS = Source(LM, "logits = softcap(self.lm_head(self.final_norm(x))")
+LOGITS = Source(LM, "logits = softcap(self.lm_head(x)")
 
 
 def logits(config: ModelConfig) -> Formula:
