@@ -1,6 +1,7 @@
 """Trained models on disk: one folder each, no pickle."""
 
 import json
+import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -22,6 +23,7 @@ from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
 CHECKPOINTS = Path(__file__).parent.parent / "checkpoints"
+LOG = logging.getLogger(__name__)
 
 
 class CheckpointError(ModelError):
@@ -105,7 +107,7 @@ def load_checkpoint(
     device_map: str | Mapping[str, Device] | None = None,
     max_memory: Mapping[Device, int | str] | None = None,
 ) -> tuple[TransformerLM, Tokenizer | PretrainedTokenizer]:
-    """The model, in eval mode on `device`, and its tokenizer.
+    """The model, in eval mode on `device`, and its tokenizer; its `notes` are logged.
 
     Args:
         name_or_path: the name of a folder in `checkpoints/`; or a path: to another such folder, to one that Hugging
@@ -139,6 +141,8 @@ def load_checkpoint(
             lm, tokenizer = read_checkpoint(folder, dtype or torch.float32, placement)
     except (OSError, ValueError, TypeError, OverflowError, RuntimeError, MemoryError, SafetensorError) as error:
         raise CheckpointError("checkpoint {name!r} cannot be loaded: {why}", name=folder.name, why=error) from error
+    for note in lm.notes:
+        LOG.warning("%s: %s", folder.name, note)
     return lm, tokenizer
 
 

@@ -23,6 +23,7 @@ from model.layers.rope import RotaryPositionalEmbedding
 from model.layers.sinusoidal import SinusoidalPositionalEmbedding
 from model.layers.softcap import softcap
 from model.layers.transformer_block import BLOCKS
+from model.notes import Note
 from model.tap import Tap
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class TransformerLM(nn.Module):
         super().__init__()
         self.config = config
         self.offloaded: Offloaded | None = None  # of a model whose weights are on several devices
+        self.notes: tuple[Note, ...] = ()  # on how its files were read
         self.token_embedding = Embedding(config.vocab_size, config.d_model)
         self.position_embedding = self.rope = self.local_rope = None
         if config.position == "rope":

@@ -7,11 +7,12 @@ from model.transformer_lm import TransformerLM
 
 
 def facts(lm: TransformerLM) -> str:
-    """The model's kind and size, and where it runs, in a line."""
+    """The model's kind and size, where it runs, and the notes on its files, in a line."""
     config = lm.config
     millions = sum(parameter.numel() for parameter in lm.parameters()) / 1e6
     size = _("{millions:.1f} M parameters", millions=millions), layers_and_heads(config)
-    return " · ".join((kind(config), *size, _("context {tokens}", tokens=config.context_length), lm.device.type))
+    size += _("context {tokens}", tokens=config.context_length), lm.device.type
+    return " · ".join((kind(config), *size, *(look_up(note.template, **note.values) for note in lm.notes)))
 
 
 NAMES = {

@@ -1,15 +1,23 @@
+from copy import copy
 from dataclasses import replace
 
 import pytest
 
 from explorer.architecture.facts import NAMES, facts, kind, layers_and_heads
 from model.config import CHOICES
+from model.notes import Note
 
 
 def test_facts_name_the_kind_and_the_size(lms):
     size = sum(parameter.numel() for parameter in lms["rope"].parameters())
     common = f"{size / 1e6:.1f} M parameters · 2 layers × 3 heads · context 32 · cpu"
     assert facts(lms["rope"]) == f"RMSNorm · RoPE · SwiGLU · {common}"
+
+
+def test_facts_end_with_the_notes_on_the_files(lms):
+    lm = copy(lms["rope"])
+    lm.notes = (Note("its file says {what}", what="{braces}"), Note("all is well"))
+    assert facts(lm) == f"{facts(lms['rope'])} · its file says {{braces}} · all is well"
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_the_template_has_every_mark():
 
 
 def test_the_template_has_what_is_wrong_with_a_model(monkeypatch):
-    monkeypatch.setattr(unmarked, "MARKS", {"ModelError": 1, "CheckpointError": 1})
+    monkeypatch.setattr(unmarked, "MARKS", {"ModelError": 1, "CheckpointError": 1, "Note": 1})
     known = set(read(CATALOGUES / "explorer.pot", read_po))
     sources = [path.read_text(encoding="utf-8") for path in (CATALOGUES.parents[1] / "model").rglob("*.py")]
     assert [call for source in sources for call in unmarked.misused(source)] == []
