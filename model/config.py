@@ -180,6 +180,8 @@ class ModelConfig:
             listed = {name: values[name] for name in ("windows", "rotary_layers") if isinstance(values.get(name), list)}
             values = values | {name: tuple(each) for name, each in listed.items()}
             if isinstance(scaling := values.get("rope_scaling"), dict):
+                if isinstance(factors := scaling.get("pair_factors"), list):
+                    scaling = scaling | {"pair_factors": tuple(factors)}
                 values = values | {"rope_scaling": RopeScaling(**scaling)}
             return cls(**values)
         except TypeError as error:
@@ -189,3 +191,9 @@ class ModelConfig:
         check(self, CHOICES)
         if self.rope_scaling is not None and not isinstance(self.rope_scaling, RopeScaling):
             raise ModelError("rope_scaling must be a RopeScaling or None, got {got!r}", got=self.rope_scaling)
+        if self.rope_scaling and self.rope_scaling.pair_factors:
+            wanted, got = self.turned_dims // 2, len(self.rope_scaling.pair_factors)
+            if wanted != got:
+                raise ModelError(
+                    "rope_scaling needs {wanted} pair_factors, one a pair, got {got}", wanted=wanted, got=got
+                )

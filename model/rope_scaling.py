@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from model.config_checks import is_number
 from model.errors import ModelError
 
-ROPE_SCALINGS = ("linear", "ntk", "llama3")
+ROPE_SCALINGS = ("linear", "ntk", "llama3", "yarn", "longrope")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,11 +16,18 @@ class RopeScaling:
     Attributes:
         kind: "linear" divides all by `factor`, as if positions were (Chen et al. 2023); "ntk" enlarges the base so that
             the slowest is divided by `factor` and the fastest stays (bloc97 2023, "NTK-aware"); "llama3" leaves the
-            fast, divides the slow by `factor` and goes over from one to the other in between (Llama 3.1).
+            fast, divides the slow by `factor` and goes over from one to the other in between (Llama 3.1); "yarn" does
+            the same with a ramp over the pairs instead of their speeds (Peng et al. 2023); "longrope" divides each
+            pair's by a factor of its own, found by search (Ding et al. 2024).
         factor: s ≥ 1, how many times longer contexts become.
-        low_frequency_factor: llama3: slow are those that turn fewer times than this in the original context.
-        high_frequency_factor: llama3: fast are those that turn more times than this in the original context.
-        original_context_length: llama3: positions in training.
+        low_frequency_factor: llama3, yarn (β_slow): slow are those that turn fewer times than this in the original
+            context.
+        high_frequency_factor: llama3, yarn (β_fast): fast are those that turn more times than this in the original
+            context.
+        original_context_length: llama3, yarn, longrope: positions in training.
+        rounds_ramp: yarn: whether its ramp begins and ends at whole pairs.
+        pair_factors: longrope: one for each pair that turns.
+        attention_factor: yarn, longrope: what the turned dimensions of queries and keys are multiplied by as well.
 
     Raises:
         ValueError: a field is out of its range.
@@ -31,6 +38,9 @@ class RopeScaling:
     low_frequency_factor: float = 1.0
     high_frequency_factor: float = 4.0
     original_context_length: int = 8192
+    rounds_ramp: bool = True
+    pair_factors: tuple[float, ...] = ()
+    attention_factor: float = 1.0
 
     def __post_init__(self):
         if self.kind not in ROPE_SCALINGS:
@@ -53,3 +63,18 @@ class RopeScaling:
             raise ModelError(
                 "{name} must be a positive integer, got {got!r}", name="original_context_length", got=length
             )
+        if not isinstance(self.rounds_ramp, bool):
+            raise ModelError("{name} must be true or false, got {got!r}", name="rounds_ramp", got=self.rounds_ramp)
+        if not _is_positive(self.attention_factor):
+            raise ModelError(
+                "{name} must be a positive number, got {got!r}", name="attention_factor", got=self.attention_factor
+            )
+        factors = self.pair_factors
+        if not isinstance(factors, tuple) or not all(map(_is_positive, factors)):
+            raise ModelError("pair_factors must be positive numbers, one a pair, got {got!r}", got=factors)
+        if bool(factors) != (self.kind == "longrope"):
+            raise ModelError("pair_factors belong to longrope alone, which needs them, got {got!r}", got=factors)
+
+
+def _is_positive(value: object) -> bool:
+    return is_number(value) and 0 < value < math.inf

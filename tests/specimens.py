@@ -32,6 +32,7 @@ STORIES = DATA / "stories260K" / "stories260K.bin"  # a real one, made elsewhere
 
 TIED = {"tie_embeddings": True, "scale_embeddings": True}
 SLOWED = {"rope_scaling": RopeScaling(kind="linear", factor=4)}
+YARN = RopeScaling(kind="yarn", factor=4, high_frequency_factor=8, original_context_length=64, attention_factor=1.2)
 # Whatever is asked of every kind of model is tested once for each of these; a new kind is a new line.
 STYLES = {
     "rope": {},
@@ -42,7 +43,7 @@ STYLES = {
     | {"embedding_multiplier": 3.0, "rotary_layers": (False, True)}
     | SLOWED,
     "parallel": {"norm": "layernorm", "norm_placement": "parallel", "ffn": "gelu", "bias": True}
-    | {"rotary_dim": 4, "rope_layout": "half_split"},
+    | {"rotary_dim": 4, "rope_layout": "half_split", "rope_scaling": YARN},
     "local": {"position": "learned", "norm": "layernorm", "ffn": "gelu_tanh", "bias": True, "unbiased_qkv": True}
     | {"score_divisor": 1.0, "windows": (None, 8), "norm_placement": "shared", "unembedding_bias": True},
     "post": {"norm": "layernorm", "norm_placement": "post", "ffn": "gelu"},

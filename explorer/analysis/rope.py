@@ -28,7 +28,7 @@ class RotatedPairs:
     Attributes:
         before, after: (F, 2), the two numbers of each pair before and after its rotation.
         angles: (F,), by which each pair was turned, radians.
-        error: largest difference of `after` from `before` turned by `angles`.
+        error: largest difference of `after` from `before` turned by `angles`, and scaled where the model does.
     """
 
     before: np.ndarray
@@ -43,6 +43,12 @@ def angles_of(trace: Trace, layer: int) -> np.ndarray:
     return angles if trace.config.rotates(layer) else np.zeros_like(angles)
 
 
+def scales(trace: Trace, layer: int) -> np.ndarray | float:
+    """(F,) what each pair is multiplied by as it turns; 1 where it only turns."""
+    found = architecture.rotation_scales(trace.config, layer)
+    return 1.0 if found is None else found
+
+
 def rotated_pairs(trace: Trace, vector: str, layer: int, head: int, position: int) -> RotatedPairs:
     """The pairs of "q" or "k" at a position."""
     before, after = (
@@ -50,7 +56,7 @@ def rotated_pairs(trace: Trace, vector: str, layer: int, head: int, position: in
         for name in (vector, f"{vector}_rot")
     )
     angles = angles_of(trace, layer)[position]  # (F,)
-    turned = (before[:, 0] + 1j * before[:, 1]) * np.exp(1j * angles)
+    turned = (before[:, 0] + 1j * before[:, 1]) * np.exp(1j * angles) * scales(trace, layer)
     error = np.abs(turned - (after[:, 0] + 1j * after[:, 1])).max()
     return RotatedPairs(before, after, angles, float(error))
 
@@ -63,7 +69,8 @@ def frequencies(angles: np.ndarray) -> np.ndarray:
 
 
 def matches(trace: Trace, layer: int, head: int, query: int, key: int) -> np.ndarray:
-    """(F,) complex: what each pair of q and k, before any rotation, adds to the score, as |q||k| e^{iφ} / √d.
+    """(F,) complex: what each pair of q and k, before any rotation, adds to the score, as |q||k| e^{iφ} / √d, times the
+    square of what the model scales turned pairs by.
 
     φ is the angle from k's pair to q's. At a distance of Δ positions the pair adds |q||k| cos(φ + Δω) / √d, the real
     part of this times e^{iΔω} (Su et al. 2021, §3.4.3).
@@ -72,7 +79,7 @@ def matches(trace: Trace, layer: int, head: int, query: int, key: int) -> np.nda
         rotated_pairs(trace, vector, layer, head, position).before.astype(np.float64) @ (1, 1j)
         for vector, position in (("q", query), ("k", key))
     )
-    return q * k.conj() / trace.config.divisor
+    return q * k.conj() * scales(trace, layer) ** 2 / trace.config.divisor
 
 
 def score_by_pair(trace: Trace, layer: int, head: int, query: int, key: int) -> np.ndarray:

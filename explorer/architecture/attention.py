@@ -35,6 +35,14 @@ def angles_of(config: ModelConfig, layer: int) -> str:
     return LOCAL_ANGLES if config.turns_locally(layer) else ANGLES
 
 
+def rotation_scales(config: ModelConfig, layer: int) -> np.ndarray | None:
+    """(F,) what a layer multiplies each pair by as it turns it; None where it only turns."""
+    scaling = None if config.turns_locally(layer) else config.rope_scaling
+    if scaling is None or scaling.attention_factor == 1 or not config.rotates(layer):
+        return None
+    return np.where(np.arange(config.d_head // 2) < config.turned_dims // 2, scaling.attention_factor, 1.0)
+
+
 def still_layers(config: ModelConfig) -> list[int]:
     """The layers that do not turn queries and keys, in a model of which others do."""
     return [layer for layer in range(config.num_layers) if config.position == "rope" and not config.rotates(layer)]

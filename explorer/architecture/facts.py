@@ -62,7 +62,11 @@ def kind(config: ModelConfig) -> str:
     if config.position == "rope" and config.local_rope_theta:
         position = _("{position} with two θ", position=position)
     if config.position == "rope" and config.rope_scaling:
-        position = _("{position} slowed {factor:g}×", position=position, factor=config.rope_scaling.factor)
+        scaling = config.rope_scaling
+        if scaling.kind == "longrope":
+            position = _("{position} slowed pair by pair (LongRoPE)", position=position)
+        else:
+            position = _("{position} slowed {factor:g}×", position=position, factor=scaling.factor)
     if still := still_layers(config):
         layers = config.num_layers
         position = _("{position} in {some} of {all} layers", position=position, some=layers - len(still), all=layers)

@@ -15,7 +15,7 @@ from model.layers.activations import KERNELS
 from model.layers.attention import attention_pattern, attention_scores, causal_mask
 from model.layers.multihead_attention import repeat_heads
 from model.layers.rope import ROTATIONS
-from model.layers.rope_scaling import rotary_frequencies
+from model.layers.rope_scaling import rotary_frequencies, rotary_scales
 from model.layers.sinusoidal import SinusoidalPositionalEmbedding
 from model.layers.softcap import softcap
 
@@ -142,7 +142,8 @@ def position_rows(config: ModelConfig, weights: Mapping[str, Tensor]) -> Tensor 
 
 def angles(formulas: Formulas, config: ModelConfig, positions: Tensor) -> tuple[Tensor, Tensor]:
     turned = torch.outer(positions.double(), formulas.frequencies(config).double())
-    return turned.cos().float(), turned.sin().float()
+    scales = rotary_scales(2 * turned.shape[-1], config.rope_scaling, config.rotary_dim)
+    return (turned.cos() * scales).float(), (turned.sin() * scales).float()
 
 
 def attention(

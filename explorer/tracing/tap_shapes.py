@@ -64,7 +64,14 @@ def _names(config: ModelConfig) -> tuple[str, ...]:
 
     On the meta device, where no weights are needed, operations are Python's, whose modules take two seconds to import.
     """
-    narrow = {"d_model": 2 * config.num_heads, "head_dim": 2, "rotary_dim": None, "d_ff": 1, "vocab_size": 1}
+    narrow = {
+        "d_model": 2 * config.num_heads,
+        "head_dim": 2,
+        "rotary_dim": None,
+        "rope_scaling": None,
+        "d_ff": 1,
+        "vocab_size": 1,
+    }
     with torch.random.fork_rng(devices=()):  # nobody notices that its weights are drawn
         lm = TransformerLM(replace(config, num_layers=1, **narrow)).eval()
     names, found = {module: name for name, module in lm.taps.items()}, []

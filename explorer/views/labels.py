@@ -54,6 +54,7 @@ def slowed(config: ModelConfig) -> str:
         original=scaling.original_context_length,
         low=scaling.low_frequency_factor,
         high=scaling.high_frequency_factor,
+        scale=scaling.attention_factor,
     )
 
 
@@ -66,5 +67,14 @@ SLOWED = {
     "llama3": N_(
         "slowed for longer texts: pairs that turn less than {low:g} times in {original:,} positions turn {factor:g} "
         "times slower, those that turn more than {high:g} times as they did (Llama 3 scaling)"
+    ),
+    "yarn": N_(
+        "slowed for longer texts: pairs that turn less than {low:g} times in {original:,} positions turn {factor:g} "
+        "times slower, those that turn more than {high:g} times as they did; turned pairs are multiplied by "
+        "{scale:.4g} (YaRN)"
+    ),
+    "longrope": N_(
+        "slowed by a factor of its own a pair, for texts of up to {original:,} tokens; turned pairs are multiplied by "
+        "{scale:.4g} (LongRoPE)"
     ),
 }

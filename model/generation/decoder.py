@@ -39,8 +39,10 @@ class IncrementalDecoder:
             everywhere = torch.arange(config.context_length, device=device)
             self.positions = lm.position_embedding(everywhere).detach()  # (C, D)
         # A pair (a, b) as the complex number a + i b turns by an angle φ when multiplied by eⁱᵠ.
-        tables = [rope.table for rope in (lm.rope, lm.local_rope) if rope is not None]
-        self.rotations = [torch.polar(torch.ones_like(table), table) for table in tables]  # (C, F) each
+        ropes = [rope for rope in (lm.rope, lm.local_rope) if rope is not None]
+        self.rotations = [
+            torch.complex(*rope(torch.arange(config.context_length, device=device))) for rope in ropes
+        ]  # (C, F)
         self.local = [config.turns_locally(layer) for layer in range(config.num_layers)]
         self.blocks = [
             DECODED[config.norm_placement](block, config, layer, reader) for layer, block in enumerate(lm.blocks)

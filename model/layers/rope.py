@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from model.layers.position_table import PositionTable
-from model.layers.rope_scaling import rotary_frequencies
+from model.layers.rope_scaling import rotary_frequencies, rotary_scales
 from model.rope_scaling import RopeScaling
 from model.tap import Tap
 
@@ -50,10 +50,17 @@ class RotaryPositionalEmbedding(PositionTable):
         frequencies = self.frequencies()
         return torch.outer(positions, frequencies)  # (C, F), radians
 
+    def fill(self, device: torch.device | None = None) -> None:
+        super().fill(device)
+        self.scales = None  # (F,) where turned pairs are multiplied as well
+        if self.scaling and self.scaling.attention_factor != 1:
+            self.scales = rotary_scales(self.d_head, self.scaling, self.rotary_dim).to(self.table)
+
     def forward(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Integer positions (..., T) -> cosines and sines of their angles, each (..., T, F)."""
+        """Integer positions (..., T) -> cosines and sines of their angles, each (..., T, F), times `scales`."""
         angles = self.angles(self.table[positions])  # (..., T, F), radians
-        return angles.cos(), angles.sin()
+        cos, sin = angles.cos(), angles.sin()
+        return (cos, sin) if self.scales is None else (cos * self.scales, sin * self.scales)
 
 
 def rotate_adjacent(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

@@ -29,6 +29,7 @@ from model.pretrained import (
     phi3,
     smollm3,
 )
+from model.pretrained.rotation import limit_context
 from model.pretrained.settings import Settings
 from model.pretrained.tokenizer import PretrainedTokenizer, read_tokenizer
 from model.reading import checked, converted, read_json, readable
@@ -73,7 +74,7 @@ def load_hugging_face(
     fields = read_json(folder / "config.json")
     family = family_of(fields)
     settings = Settings(fields)
-    config = family.config_of(settings)
+    config = limit_context(family.config_of(settings))
     settings.finish()
     dtype = dtype or stored_dtype(folder, family, config)
     found = checked(config, weights_of(folder, family, settings, config))

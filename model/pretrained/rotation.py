@@ -1,11 +1,15 @@
 """How another's model turns its queries and keys."""
 
+import math
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from model.config import ModelConfig
+from model.errors import ModelError
 from model.pretrained.settings import Settings
 from model.rope_scaling import RopeScaling
 
@@ -15,7 +19,11 @@ def rotation(
 ) -> tuple[float, RopeScaling | None, int | None]:
     """θ, how the frequencies are slowed, and how many dimensions of a head turn, None where all do; older files have
     them as fields of their own. `unsaid` is the share of the dimensions that turn where none is named; `parameters` are
-    those to be read in the place of the config's."""
+    those to be read in the place of the config's.
+
+    Raises:
+        ModelError: the rotation is slowed in a way that is not known here, or lacks a number that it needs.
+    """
     said = settings.get("rope_parameters") or settings.get("rope_scaling") or {}
     found = Settings(dict(said if parameters is None else parameters))
     older_theta = settings.get("rope_theta") or settings.get("rotary_emb_base", 10000.0)
@@ -24,23 +32,104 @@ def rotation(
     share = found.get("partial_rotary_factor") or older_share
     d_head = settings.get("head_dim") or settings["hidden_size"] // settings["num_attention_heads"]
     kind = found.get("rope_type") or found.get("type", "default")
-    scaling = None
-    if kind == "linear":
-        scaling = RopeScaling(kind="linear", factor=found["factor"])
-    elif kind == "llama3":
-        scaling = RopeScaling(
-            kind="llama3",
-            factor=found["factor"],
-            low_frequency_factor=found["low_freq_factor"],
-            high_frequency_factor=found["high_freq_factor"],
-            original_context_length=found["original_max_position_embeddings"],
-        )
-    else:
-        found.only("rope_type", "default")
-        found.only("type", "default")
     found.get("type")
+    if kind == "su" or (kind == "yarn" and settings["model_type"] == "phi3"):  # as LongRoPE was called at first
+        kind = "longrope"
+    if kind not in SCALINGS:
+        raise ModelError(
+            "rope_type {got!r} is not understood, only {known}", got=kind, known=", ".join(sorted(SCALINGS))
+        )
+    scaling = SCALINGS[kind](found, settings)
     found.finish()
     return theta, scaling, int(d_head * share) if share != 1 else None
+
+
+def limit_context(config: ModelConfig) -> ModelConfig:
+    """The config with no more positions than LongRoPE's short factors are for: one token more would turn all of them
+    otherwise, those before it as well."""
+    scaling = config.rope_scaling
+    if scaling is None or scaling.kind != "longrope":
+        return config
+    return replace(config, context_length=min(config.context_length, scaling.original_context_length))
+
+
+def _read_linear(found: Settings, settings: Settings) -> RopeScaling:
+    return RopeScaling(kind="linear", factor=found["factor"])
+
+
+def _read_llama3(found: Settings, settings: Settings) -> RopeScaling:
+    return RopeScaling(
+        kind="llama3",
+        factor=found["factor"],
+        low_frequency_factor=found["low_freq_factor"],
+        high_frequency_factor=found["high_freq_factor"],
+        original_context_length=_original_context_length(found, settings),
+    )
+
+
+def _read_yarn(found: Settings, settings: Settings) -> RopeScaling:
+    original = _original_context_length(found, settings)
+    factor = found.get("factor") or settings["max_position_embeddings"] / original
+    fast, slow = found.get("beta_fast") or 32, found.get("beta_slow") or 1
+    numerator, denominator = found.get("mscale"), found.get("mscale_all_dim")
+    attention_factor = found.get("attention_factor")
+    if attention_factor is None and numerator and denominator:
+        attention_factor = _yarn_scale(factor, numerator) / _yarn_scale(factor, denominator)
+    elif attention_factor is None:
+        attention_factor = _yarn_scale(factor)
+    return RopeScaling(
+        kind="yarn",
+        factor=factor,
+        low_frequency_factor=slow,
+        high_frequency_factor=fast,
+        original_context_length=original,
+        rounds_ramp=found.get("truncate", True),
+        attention_factor=attention_factor,
+    )
+
+
+def _yarn_scale(factor: float, weight: float = 1.0) -> float:
+    """0.1 ln s + 1 (Peng et al. 2023, eq. 22), its slope times `weight`."""
+    return 0.1 * weight * math.log(factor) + 1.0
+
+
+def _read_longrope(found: Settings, settings: Settings) -> RopeScaling:
+    original = _original_context_length(found, settings)
+    found.get("long_factor")  # of texts longer than `limit_context` lets be
+    factor = found.get("factor") or settings["max_position_embeddings"] / original
+    attention_factor = found.get("attention_factor")
+    if attention_factor is None:
+        attention_factor = math.sqrt(1 + math.log(factor) / math.log(original)) if factor > 1 else 1.0
+    return RopeScaling(
+        kind="longrope",
+        factor=max(factor, 1.0),
+        original_context_length=original,
+        pair_factors=tuple(found["short_factor"]),
+        attention_factor=attention_factor,
+    )
+
+
+def _ignore_dynamic(found: Settings, settings: Settings) -> None:
+    """Dynamic NTK changes θ for texts longer than max_position_embeddings alone, and this model reads none."""
+    found.get("factor")
+
+
+SCALINGS: dict[str, Callable[[Settings, Settings], RopeScaling | None]] = {
+    "default": lambda found, settings: None,
+    "linear": _read_linear,
+    "dynamic": _ignore_dynamic,
+    "llama3": _read_llama3,
+    "yarn": _read_yarn,
+    "longrope": _read_longrope,
+}
+
+
+def _original_context_length(found: Settings, settings: Settings) -> int:
+    """Positions in training: a field of the config comes before the same of its rotation, as with transformers."""
+    unsaid = found.get("original_max_position_embeddings") or settings["max_position_embeddings"]
+    if settings["model_type"] == "phi3":
+        unsaid = 4096
+    return settings.get("original_max_position_embeddings", unsaid)
 
 
 def turning_first(weight: Tensor, config: ModelConfig) -> Tensor:

@@ -122,6 +122,21 @@ def llama_fields(config: ModelConfig) -> dict[str, Any]:
             "high_freq_factor": scaling.high_frequency_factor,
             "original_max_position_embeddings": scaling.original_context_length,
         }
+    if scaling and scaling.kind == "yarn":
+        slowed |= {
+            "beta_slow": scaling.low_frequency_factor,
+            "beta_fast": scaling.high_frequency_factor,
+            "truncate": scaling.rounds_ramp,
+            "attention_factor": scaling.attention_factor,
+            "original_max_position_embeddings": scaling.original_context_length,
+        }
+    if scaling and scaling.kind == "longrope":
+        slowed |= {
+            "short_factor": list(scaling.pair_factors),
+            "long_factor": list(scaling.pair_factors),  # of longer texts, which this model does not read
+            "attention_factor": scaling.attention_factor,
+            "original_max_position_embeddings": scaling.original_context_length,
+        }
     return {
         "model_type": kind,
         "architectures": [f"{kind.capitalize()}ForCausalLM"],

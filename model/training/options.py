@@ -47,7 +47,7 @@ MODEL_HELP = {
     "position": "rope, sinusoidal, learned or none",
     "rope_theta": "base of the rotary angles; 10,000, up to 1,000,000 for long contexts",
     "local_rope_theta": "that of layers with windows; 10,000 where the others have 1,000,000",
-    "rope_scaling": 'slower rotation for longer contexts, {"kind": "linear", "ntk" or "llama3", "factor": 4}',
+    "rope_scaling": 'slower rotation for longer contexts, {"kind": "linear", "ntk", "llama3" or "yarn", "factor": 4}',
     "score_divisor": "what the products of queries and keys are divided by; √(width of a head) unless given",
     "score_cap": "keep scores within ± this by tanh; 50",
     "logit_cap": "the same for logits; 15 to 30",

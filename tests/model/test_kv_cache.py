@@ -11,7 +11,9 @@ from model.rope_scaling import ROPE_SCALINGS, RopeScaling
 EVERY_CHOICE = [{name: value} for name, values in CHOICES.items() for value in values]
 EVERY_CHOICE += [{name: True} for name in SWITCHES] + [{"num_kv_heads": 1}]
 EVERY_CHOICE += [
-    {"rope_scaling": RopeScaling(kind=kind, factor=2, original_context_length=16)} for kind in ROPE_SCALINGS
+    {"rope_scaling": RopeScaling(kind=kind, factor=2, original_context_length=16, attention_factor=1.2)}
+    for kind in ROPE_SCALINGS
+    if kind != "longrope"
 ]
 
 

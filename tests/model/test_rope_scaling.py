@@ -13,14 +13,25 @@ SCALING = {"kind": "linear", "factor": 2.0}
 
 @pytest.mark.parametrize("kind", ROPE_SCALINGS)
 def test_a_file_may_name_only_what_a_scaling_needs(tiny_config, kind):
-    values = asdict(tiny_config) | {"rope_scaling": {"kind": kind, "factor": 2}}
-    assert ModelConfig.from_dict(values).rope_scaling == RopeScaling(kind=kind, factor=2)
+    pairs = {"pair_factors": [2.0] * (tiny_config.d_head // 2)} if kind == "longrope" else {}
+    values = asdict(tiny_config) | {"rope_scaling": {"kind": kind, "factor": 2} | pairs}
+    expected = RopeScaling(kind=kind, factor=2, pair_factors=tuple(pairs.get("pair_factors", ())))
+    assert ModelConfig.from_dict(values).rope_scaling == expected
+
+
+def test_longrope_needs_a_factor_a_pair(tiny_config):
+    values = asdict(tiny_config) | {"rope_scaling": {"kind": "longrope", "factor": 2, "pair_factors": [1.0]}}
+    with pytest.raises(ValueError, match="rope_scaling needs 4 pair_factors, one a pair, got 1"):
+        ModelConfig.from_dict(values)
 
 
 @pytest.mark.parametrize(
     ("scaling", "message"),
     [
-        (SCALING | {"kind": "yarn"}, "the kind of RoPE scaling must be one of linear, ntk, llama3, got 'yarn'"),
+        (
+            SCALING | {"kind": "su"},
+            "the kind of RoPE scaling must be one of linear, ntk, llama3, yarn, longrope, got 'su'",
+        ),
         (SCALING | {"factor": "2"}, "the factor of RoPE scaling must be a number of at least 1, got '2'"),
         (SCALING | {"rope_type": "linear"}, "rope_type"),
         ({"kind": "linear"}, "factor"),

@@ -7,7 +7,7 @@ import numpy as np
 from explorer.analysis import rope
 from explorer.analysis.attention import score_by_dimension
 from explorer.analysis.rounding import Check
-from explorer.architecture.attention import angles_of, divisor, divisor_in_numbers
+from explorer.architecture.attention import angles_of, divisor, divisor_in_numbers, rotation_scales
 from explorer.explain.captured import working_of
 from explorer.explain.captured.attention import group_of
 from explorer.explain.derivation import Derivation
@@ -62,9 +62,11 @@ def turned_pair(
         take(trace, name, group_of(trace, name, head), position, dims)
         for name, position in ((f"blocks.{layer}.attn.q", query), (f"blocks.{layer}.attn.k", key))
     )
-    size, between = math.hypot(*q) * math.hypot(*k), math.atan2(q[1], q[0]) - math.atan2(k[1], k[0])
+    scales = rotation_scales(trace.config, layer)
+    scale = 1.0 if scales is None else float(scales[pair])
+    size, between = math.hypot(*q) * math.hypot(*k) * scale**2, math.atan2(q[1], q[0]) - math.atan2(k[1], k[0])
     value = size * math.cos(between + angle) / trace.config.divisor
-    lengths = f"{number(math.hypot(*q))}·{number(math.hypot(*k))}"
+    lengths = f"{number(math.hypot(*q))}·{number(math.hypot(*k))}" + ("" if scales is None else f"·{number(scale)}²")
     numbers = (
         f"{lengths}·cos({number(between)} + {factor(angle)}) / {divisor_in_numbers(trace.config)} = {number(value)}"
     )

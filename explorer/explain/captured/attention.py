@@ -22,13 +22,15 @@ TURNED = (
 
 @dataclass(frozen=True)
 class Rotation:
-    """Pairs of dimensions (a, b), turned by their angle φ: (a cos φ − b sin φ, a sin φ + b cos φ)."""
+    """Pairs of dimensions (a, b), turned by their angle φ: (a cos φ − b sin φ, a sin φ + b cos φ), times `scales` (F,)
+    where there are any."""
 
     symbol: str
     x: str
     angles: str
     layout: str
     source: Source
+    scales: np.ndarray | None = None
 
     def working(self, trace: Trace, at: Index) -> Working:
         head, token, dim = at
@@ -41,8 +43,9 @@ class Rotation:
             dims = (2 * pair, 2 * pair + 1) if adjacent else (pair, pair + pairs)
         (a, from_a), (b, from_b) = (take(trace, self.x, head, token, dim) for dim in dims)
         angle, from_angle = take(trace, self.angles, token, pair)
-        cos, sin = np.cos(angle), np.sin(angle)
-        turned, size = (a * cos - b * sin, a * sin + b * cos), np.hypot(a, b)
+        scale = 1.0 if self.scales is None else self.scales[pair]
+        cos, sin = np.cos(angle) * scale, np.sin(angle) * scale
+        turned, size = (a * cos - b * sin, a * sin + b * cos), np.hypot(a, b) * scale
         value, sizes = turned[place], size
         if whole:
             value, sizes = (self.joined(*parts) for parts in (turned, (size, size)))
@@ -50,9 +53,13 @@ class Rotation:
         def numbers() -> str:
             (one, other), sign = (("cos", "sin"), "−") if place == 0 else (("sin", "cos"), "+")
             terms = f"{factor(a)} · {one} {number(angle)} {sign} {factor(b)} · {other} {number(angle)}"
+            if self.scales is not None:
+                terms = f"({terms}) · {number(scale)}"
             return f"{self.symbol} = {terms} = {number(value)}"
 
         symbols = look_up(TURNED[place], symbol=self.symbol, pair=pair)
+        if self.scales is not None:
+            symbols = _("{symbols}, times the factor of the scaling", symbols=symbols)
         return Working(symbols, numbers, value, (from_a, from_b, from_angle), sizes)
 
     def joined(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -148,6 +148,17 @@ def speed(config: ModelConfig, theta: float, pair: int, slows: bool = True) -> f
     if scaling.kind == "ntk":  # the base grows so that the last pair, d − 2, is slowed by the whole factor
         return 1.0 if pair == 0 else (theta * scaling.factor ** (d / (d - 2))) ** (-2 * pair / d)
     plain = theta ** (-2 * pair / d)
+    if scaling.kind == "longrope":
+        return plain / scaling.pair_factors[pair]
+    if scaling.kind == "yarn":
+        ends = [
+            d / 2 * math.log(scaling.original_context_length / (2 * math.pi * turns), theta)
+            for turns in (scaling.high_frequency_factor, scaling.low_frequency_factor)
+        ]
+        first, last = (math.floor(ends[0]), math.ceil(ends[1])) if scaling.rounds_ramp else ends
+        first, last = max(0, first), min(d - 1, last)
+        slow = float(pair > first) if first == last else min(1.0, max(0.0, (pair - first) / (last - first)))
+        return plain * (1 - slow) + plain / scaling.factor * slow
     turns = scaling.original_context_length * plain / (2 * math.pi)
     low, high = scaling.low_frequency_factor, scaling.high_frequency_factor
     fast = min(1.0, max(0.0, (turns - low) / (high - low)))

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from explorer.architecture.attention import angles_of
+from explorer.architecture.attention import angles_of, rotation_scales
 from explorer.architecture.stream import read_by
 from explorer.explain.captured.activation import Activation
 from explorer.explain.captured.attention import Fetched, Pattern, Rotation, Scores
@@ -67,7 +67,7 @@ def rotated(part: str) -> Callable[[ModelConfig, int], Formula]:
         if not config.rotates(layer):
             return Copy(f"{part}_rot", f"blocks.{layer}.attn.{part}", Source(HEADS, "q, k = self.q_rot(self.rotate(q"))
         x, angles = f"blocks.{layer}.attn.{part}", angles_of(config, layer)
-        return Rotation(f"{part}_rot", x, angles, layout, ROTATIONS[layout])
+        return Rotation(f"{part}_rot", x, angles, layout, ROTATIONS[layout], rotation_scales(config, layer))
 
     return formula
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from explorer.analysis.rope import angles_of, rotated_pairs, score_by_pair
+from explorer.analysis.rope import angles_of, rotated_pairs, scales, score_by_pair
 from explorer.explain.notation import number, quoted
 from explorer.explain.walks.walk import Segment, Walk
 from explorer.language import _
@@ -25,6 +25,7 @@ def rotation(trace: Trace, s: Selection) -> Walk:
     adds = score_by_pair(trace, s.layer, s.head, s.query, s.key)
     pair = int(np.abs(adds).argmax())
     angles = angles_of(trace, s.layer)[:, pair].astype(np.float64)
+    scale = float(np.broadcast_to(scales(trace, s.layer), trace.config.d_head // 2)[pair])
     q, k = (rotated_pairs(trace, name, s.layer, s.head, at) for name, at in (("q", s.query), ("k", s.key)))
     hands = {"q": (q, s.query), "k": (k, s.key)}
     largest = max(float(np.linalg.norm(found.before[pair])) for found in (q, k)) or 1.0
@@ -36,7 +37,8 @@ def rotation(trace: Trace, s: Selection) -> Walk:
     def turning(name: str) -> list[dict]:
         found, at = hands[name]
         before = found.before[pair].astype(np.float64)
-        on_the_way = [{"hands": [hand(name, turned(before, angles[p])), faint(name, before)], "position": p,
+        scaled = before * scale
+        on_the_way = [{"hands": [hand(name, turned(scaled, angles[p])), faint(name, before)], "position": p,
                        "angle": number(angles[p])} for p in positions_to(at)[:-1]]  # fmt: skip
         last = {
             "hands": [hand(name, found.after[pair]), faint(name, before)],
@@ -61,7 +63,9 @@ def rotation(trace: Trace, s: Selection) -> Walk:
         ),
         Segment(
             _("Each position turns it on by the same angle, up to position {position}. Its length stays.",
-              position=s.query),
+              position=s.query) if scale == 1 else
+            _("Each position turns it on by the same angle, up to position {position}. Its length is multiplied by "
+              "{scale}.", position=s.query, scale=number(scale)),
             "hands", turning("q"),
         ),
         Segment(

@@ -6,6 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explorer.analysis.rope import frequencies, rotated_pairs, score_by_distance, score_by_pair, wrapped
+from tests.specimens import YARN
 
 
 @pytest.mark.parametrize(
@@ -41,11 +42,16 @@ def test_pairs_turn_by_position_times_a_power_of_theta(rotating_trace, vector, p
     theta = config.local_rope_theta or config.rope_theta  # where there are two, the second layer has a window
     angles = position * theta ** (-2 * np.arange(config.d_head // 2) / config.turned_dims)
     angles[config.turned_dims // 2 :] = 0
-    angles /= config.rope_scaling.factor if config.rope_scaling else 1  # "linear"
+    scales = np.ones(len(angles))
+    if config.rope_scaling == YARN:  # of its two pairs that turn the first is fast, the second slow
+        angles[1] /= YARN.factor
+        scales[:2] = YARN.attention_factor
+    elif config.rope_scaling:  # "linear"
+        angles /= config.rope_scaling.factor
     assert_allclose(pairs.angles, angles, rtol=1e-6)
-    for (x, y), (turned_x, turned_y), angle in zip(pairs.before, pairs.after, angles, strict=True):
-        assert turned_x == pytest.approx(x * math.cos(angle) - y * math.sin(angle), abs=1e-5)
-        assert turned_y == pytest.approx(x * math.sin(angle) + y * math.cos(angle), abs=1e-5)
+    for (x, y), (turned_x, turned_y), angle, scale in zip(pairs.before, pairs.after, angles, scales, strict=True):
+        assert turned_x == pytest.approx(scale * (x * math.cos(angle) - y * math.sin(angle)), abs=1e-5)
+        assert turned_y == pytest.approx(scale * (x * math.sin(angle) + y * math.cos(angle)), abs=1e-5)
     assert pairs.error < 1e-5
 
 
@@ -112,7 +118,7 @@ def test_at_its_own_distance_the_score_is_that_of_the_run_and_elsewhere_that_of_
 def test_the_first_pair_turns_a_radian_a_position_unless_slowed(rotating_trace):
     scaling = rotating_trace.config.rope_scaling
     speeds = frequencies(rotating_trace["rope.angles"])
-    assert speeds[0] == pytest.approx(1 / (scaling.factor if scaling else 1), rel=1e-6)
+    assert speeds[0] == pytest.approx(1 / (scaling.factor if scaling and scaling.kind == "linear" else 1), rel=1e-6)
     turning = rotating_trace.config.turned_dims // 2
     assert (np.diff(speeds[:turning]) < 0).all()
     assert not speeds[turning:].any()

@@ -153,11 +153,16 @@ def test_a_changed_weight_is_found(trace):
         RopeScaling(kind="linear", factor=3),
         RopeScaling(kind="ntk", factor=3),
         RopeScaling(kind="llama3", factor=8, original_context_length=16),
+        RopeScaling(kind="yarn", factor=8, original_context_length=256),
+        RopeScaling(kind="yarn", factor=8, original_context_length=64, high_frequency_factor=3.5, rounds_ramp=False),
+        RopeScaling(kind="longrope", factor=4, original_context_length=16, pair_factors=(1.5,)),
     ],
     ids=lambda scaling: scaling.kind if scaling else "plain",
 )
 @pytest.mark.parametrize("heads", [3, 12], ids=["4 pairs", "1 pair"])
 def test_angles_of_every_kind_of_scaling(tiny_config, scaling, heads):
+    if scaling and scaling.pair_factors:
+        scaling = replace(scaling, pair_factors=tuple(range(1, 1 + tiny_config.d_model // heads // 2)))
     lm = TransformerLM(replace(tiny_config, rope_scaling=scaling, num_heads=heads)).eval()
     trace = capture(lm, list(range(32)))
     assert check(trace, "rope.angles").passed

@@ -88,8 +88,8 @@ def test_a_factor_of_one_changes_nothing(kind):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kind": "yarn"}, "the kind of RoPE scaling must be one of linear, ntk, llama3, got 'yarn'"),
-        ({"kind": None}, "the kind of RoPE scaling must be one of linear, ntk, llama3, got None"),
+        ({"kind": "su"}, "the kind of RoPE scaling must be one of linear, ntk, llama3, yarn, longrope, got 'su'"),
+        ({"kind": None}, "the kind of RoPE scaling must be one of linear, ntk, llama3, yarn, longrope, got None"),
         ({"factor": 0.5}, "the factor of RoPE scaling must be a number of at least 1, got 0.5"),
         ({"factor": "2"}, "the factor of RoPE scaling must be a number of at least 1, got '2'"),
         ({"factor": True}, "the factor of RoPE scaling must be a number of at least 1, got True"),
@@ -103,6 +103,11 @@ def test_a_factor_of_one_changes_nothing(kind):
         ({"original_context_length": 0}, "original_context_length must be a positive integer, got 0"),
         ({"original_context_length": 8e3}, "original_context_length must be a positive integer, got 8000.0"),
         ({"original_context_length": True}, "original_context_length must be a positive integer, got True"),
+        ({"attention_factor": 0}, "attention_factor must be a positive number, got 0"),
+        ({"rounds_ramp": 1}, "rounds_ramp must be true or false, got 1"),
+        ({"pair_factors": (2.0,)}, "pair_factors belong to longrope alone, which needs them"),
+        ({"kind": "longrope"}, "pair_factors belong to longrope alone, which needs them"),
+        ({"kind": "longrope", "pair_factors": (1.0, 0)}, "pair_factors must be positive numbers, one a pair"),
     ],
 )
 def test_a_setting_out_of_range_is_refused_by_name(change, message):

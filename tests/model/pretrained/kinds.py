@@ -3,8 +3,14 @@
 SIZES = {"vocab_size": 300, "hidden_size": 32, "intermediate_size": 56, "num_hidden_layers": 3}
 HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 48}
 NO_IDS = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
+THETA = {"rope_type": "default", "rope_theta": 100.0}
 LLAMA3 = {"rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
 LLAMA3 |= {"original_max_position_embeddings": 32}
+YARN = {"rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0, "original_max_position_embeddings": 24}
+RAMP = {"beta_fast": 6, "beta_slow": 0.5, "truncate": False, "mscale": 0.8, "mscale_all_dim": 0.3}
+LONG = {"rope_type": "longrope", "rope_theta": 100.0, "long_factor": [4.0] * 4, "partial_rotary_factor": 1.0}
+LONG |= {"short_factor": [1.0, 1.5, 2.5, 7.0], "original_max_position_embeddings": 24}
+LONG_HALF = LONG | {"partial_rotary_factor": 0.5, "short_factor": [1.2, 3.0], "long_factor": [2.0, 4.0]}
 GPT2 = {"vocab_size": 300, "n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 48}
 OPT = {"vocab_size": 300, "hidden_size": 32, "word_embed_proj_dim": 32, "ffn_dim": 56, "num_hidden_layers": 3}
 OPT |= {"num_attention_heads": 4, "max_position_embeddings": 48}
@@ -16,7 +22,6 @@ NEOX = SIZES | {"num_attention_heads": 2, "max_position_embeddings": 48}
 NEOX |= {"rope_parameters": {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.25}}
 PHI = {"rope_parameters": {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.25}}
 HALF = {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.5}
-THETA = {"rope_type": "default", "rope_theta": 100.0}
 SMOL_WINDOWS = {"use_sliding_window": True, "sliding_window": 7, "tie_word_embeddings": False}
 FROM_LAYER_1 = {"max_window_layers": 1}
 GEMMA = SIZES | HEADS | {"head_dim": 14, "sliding_window": 7, "query_pre_attn_scalar": 20}
@@ -27,6 +32,10 @@ SLOWER = APART | {"full_attention": {"rope_type": "linear", "factor": 4.0, "rope
 KINDS = {
     "Llama 2": ("Llama", SIZES | HEADS),
     "Llama 3.1": ("Llama", SIZES | HEADS | {"rope_parameters": LLAMA3, "tie_word_embeddings": True}),
+    "Llama, YaRN": ("Llama", SIZES | HEADS | {"rope_parameters": YARN}),
+    "Llama, YaRN with a ramp of its own": ("Llama", SIZES | HEADS | {"rope_parameters": YARN | RAMP, "head_dim": 20}),
+    "Llama, dynamic": ("Llama", SIZES | HEADS | {"rope_parameters": THETA | {"rope_type": "dynamic", "factor": 4.0}}),
+    "Llama, LongRoPE": ("Llama", SIZES | HEADS | {"rope_parameters": LONG | {"attention_factor": 1.3}}),
     "Llama with biases": ("Llama", SIZES | HEADS | {"attention_bias": True, "mlp_bias": True}),
     "Mistral": ("Mistral", SIZES | HEADS | {"sliding_window": 7}),
     "Qwen2, windows": ("Qwen2", SIZES | HEADS | {"sliding_window": 7, "use_sliding_window": True} | FROM_LAYER_1),
@@ -39,6 +48,11 @@ KINDS = {
     "Phi, half turned": ("Phi", SIZES | HEADS),
     "Phi-3": ("Phi3", SIZES | HEADS | {"sliding_window": 9}),
     "Phi-3, half turned": ("Phi3", SIZES | HEADS | {"rope_parameters": HALF}),
+    "Phi-3, LongRoPE": ("Phi3", SIZES | HEADS | {"rope_parameters": LONG, "original_max_position_embeddings": 24}),
+    "Phi-3, LongRoPE, half turned": (
+        "Phi3",
+        SIZES | HEADS | {"rope_parameters": LONG_HALF, "original_max_position_embeddings": 24},
+    ),
     "Granite": ("Granite", SIZES | HEADS | GRANITE | {"attention_bias": True, "mlp_bias": True}),
     "Granite, tied": ("Granite", SIZES | HEADS | GRANITE | {"tie_word_embeddings": True}),
     "Gemma 2": ("Gemma2", GEMMA | CAPS),
@@ -52,5 +66,6 @@ KINDS = {
     "SmolLM3, windows": ("SmolLM3", SIZES | HEADS | {"no_rope_layer_interval": 3} | SMOL_WINDOWS),
     "GPT-Neo": ("GPTNeo", NEO),
     "GPT-NeoX": ("GPTNeoX", NEOX),
+    "GPT-NeoX, YaRN": ("GPTNeoX", NEOX | {"rope_parameters": YARN | {"partial_rotary_factor": 0.5}}),
     "GPT-NeoX, in turn": ("GPTNeoX", NEOX | {"use_parallel_residual": False}),
 }

@@ -12,7 +12,7 @@ from model.generation.autoregressive import generate
 from tests.exhaustive import first_of
 from tests.model.pretrained.kinds import KINDS
 
-LONG = {"rope_type": "longrope", "short_factor": [1.0] * 4, "long_factor": [4.0] * 4}
+LONG = {"rope_type": "longrope", "short_factor": [1.0] * 3, "long_factor": [4.0] * 3}
 IDS = torch.arange(7, 26)[None]  # longer than windows are
 
 
@@ -111,7 +111,8 @@ def test_layers_that_do_not_turn_are_every_fourth_where_none_are_listed(saved):
         ("Llama 2", {"attention_multiplier": 2}, "says attention_multiplier, which is not understood"),
         ("Llama 2", {"hidden_act": "gelu"}, "hidden_act 'gelu' is not understood"),
         ("Llama 2", {"attention_bias": True}, "mlp_bias False is not understood"),
-        ("Llama 2", {"rope_parameters": {"rope_type": "yarn", "factor": 2.0}}, "rope_type 'yarn' is not understood"),
+        ("Llama 2", {"rope_parameters": {"rope_type": "proportional"}}, "rope_type 'proportional' is not understood"),
+        ("Llama, LongRoPE", {"rope_parameters": {"rope_type": "longrope"}}, "its config lacks short_factor"),
         ("Llama 2", {"num_key_value_heads": 4}, "k_proj.weight should be (32, 32) by its config, got (16, 32)"),
         ("Llama 2", {"vocab_size": 100}, "by its config"),
         ("Qwen3", {"layer_types": ["linear_attention"] * 3}, "layer_types"),
@@ -124,7 +125,7 @@ def test_layers_that_do_not_turn_are_every_fourth_where_none_are_listed(saved):
             {"attention_layers": ["global", "sparse", "local"]},
             "attention_layers ['global', 'sparse', 'local']",
         ),
-        ("Phi-3", {"rope_parameters": LONG}, "rope_type 'longrope' is not understood"),
+        ("Phi-3", {"rope_parameters": LONG}, "needs 4 pair_factors, one a pair, got 3"),
         ("Granite", {"residual_multiplier": 0}, "residual_multiplier must be a positive number, got 0"),
         ("Granite", {"attention_multiplier": "1"}, "attention_multiplier must be a positive number, got '1'"),
         ("Phi", {"qk_layernorm": True}, "qk_layernorm True is not understood, only False"),
@@ -137,7 +138,7 @@ def test_layers_that_do_not_turn_are_every_fourth_where_none_are_listed(saved):
         ("Gemma 2", {"layer_types": ["full_attention"] * 2}, "layer_types ['full_attention', 'full_attention']"),
         ("Gemma 2", {"attn_logit_softcapping": -1}, "score_cap must be a positive number, got -1"),
         ("Gemma 3", {"attn_logit_softcapping": 50.0}, "attn_logit_softcapping 50.0 is not understood, only None"),
-        ("Gemma 3", {"rope_parameters": {"full_attention": LONG}}, "rope_type 'longrope' is not understood"),
+        ("Gemma 3", {"rope_parameters": {"full_attention": {"rope_type": "axial"}}}, "rope_type 'axial' is not under"),
         ("Gemma 3", {"rope_parameters": {"sliding_attention": LONG}}, "rope_type 'longrope' is not understood"),
         ("Gemma 3", {"rope_parameters": {"chunked_attention": {}}}, "rope_parameters {'chunked_attention': {}} is not"),
         ("nanochat", {"tie_word_embeddings": True}, "tie_word_embeddings True is not understood, only False"),

@@ -18,10 +18,23 @@ LAYERNORM = {"norm": "layernorm", "bias": True}
 LLAMA3 = RopeScaling(
     kind="llama3", factor=8.0, low_frequency_factor=1.0, high_frequency_factor=4.0, original_context_length=16
 )
+YARN = RopeScaling(
+    kind="yarn",
+    factor=4.0,
+    high_frequency_factor=8,
+    original_context_length=16,
+    rounds_ramp=False,
+    attention_factor=1.1,
+)
+LONGROPE = RopeScaling(
+    kind="longrope", factor=2.0, pair_factors=(1.0, 1.5, 4.0), original_context_length=64, attention_factor=1.3
+)
 SAVED = {
     "llama": ({}, "Llama"),
     "llama, its pairs halves apart": ({"rope_layout": "half_split", "num_kv_heads": 2}, "Llama"),
     "llama, all biases": ({"bias": True, "rope_scaling": LLAMA3, "head_dim": 6}, "Llama"),
+    "llama, YaRN": ({"rope_scaling": YARN}, "Llama"),
+    "llama, LongRoPE": ({"rope_scaling": LONGROPE}, "Llama"),
     "embeddings times three": ({"embedding_multiplier": 3.0, "tie_embeddings": True}, "Llama"),
     "qwen2": ({"qkv_bias": True, "tie_embeddings": True}, "Qwen2"),
     "qwen3": ({"qk_norm": True, "head_dim": 10, "num_kv_heads": 2}, "Qwen3"),
