@@ -23,24 +23,22 @@ COMPUTED = (".attn.bias", ".attn.masked_bias")  # the causal mask
 
 def config_of(settings: Settings) -> ModelConfig:
     """The config that a `config.json` of the family stands for; ModelError where it says what is not understood."""
-    d_model = settings["n_embd"]
-    settings.get("n_ctx")  # the same as n_positions, in older files
-    settings.only("scale_attn_weights", True)
-    for name in ("scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "add_cross_attention"):
-        settings.only(name, False)
+    d_model = settings.size("n_embd")
+    settings.only("scale_attn_by_inverse_layer_idx", False)
     return ModelConfig(
-        vocab_size=settings["vocab_size"],
-        context_length=settings["n_positions"],
+        vocab_size=settings.size("vocab_size"),
+        context_length=settings.size("n_positions"),
         d_model=d_model,
         num_layers=settings.num_layers("n_layer"),
-        num_heads=settings["n_head"],
-        d_ff=settings.get("n_inner", 4 * d_model),
+        num_heads=settings.size("n_head"),
+        d_ff=settings.size("n_inner") or 4 * d_model,
         norm="layernorm",
-        norm_eps=settings.get("layer_norm_epsilon", 1e-5),
+        norm_eps=settings.number("layer_norm_epsilon"),
+        score_divisor=None if settings.flag("scale_attn_weights") else 1.0,
         position="learned",
-        ffn=ACTIVATIONS[settings.only("activation_function", "gelu_new", *ACTIVATIONS)],
+        ffn=settings.activation("activation_function", ACTIVATIONS),
         bias=True,
-        tie_embeddings=settings.get("tie_word_embeddings", True),
+        tie_embeddings=settings.flag("tie_word_embeddings"),
     )
 
 

@@ -1,6 +1,10 @@
 """GPT-Neo (Black et al. 2021) and the models of TinyStories (Eldan & Li 2023)."""
 
+from typing import Any
+
 from model.config import ModelConfig
+from model.config_checks import MOST_LAYERS
+from model.errors import ModelError
 from model.pretrained.settings import ACTIVATIONS, Settings
 
 NAMES = {
@@ -23,32 +27,52 @@ COMPUTED = (".attn.attention.bias", ".attn.attention.masked_bias")  # the causal
 
 def config_of(settings: Settings) -> ModelConfig:
     """The config that a `config.json` of the family stands for; ModelError where it says what is not understood."""
-    d_model = settings["hidden_size"]
+    d_model = settings.size("hidden_size")
     return ModelConfig(
-        vocab_size=settings["vocab_size"],
-        context_length=settings["max_position_embeddings"],
+        vocab_size=settings.size("vocab_size"),
+        context_length=settings.size("max_position_embeddings"),
         d_model=d_model,
         num_layers=settings.num_layers("num_layers"),
-        num_heads=settings["num_heads"],
-        d_ff=settings.get("intermediate_size", 4 * d_model),
+        num_heads=settings.size("num_heads"),
+        d_ff=settings.size("intermediate_size") or 4 * d_model,
         norm="layernorm",
-        norm_eps=settings.get("layer_norm_epsilon", 1e-5),
+        norm_eps=settings.number("layer_norm_epsilon"),
         score_divisor=1.0,
         windows=windows_of(settings),
         position="learned",
-        ffn=ACTIVATIONS[settings.only("activation_function", "gelu_new", *ACTIVATIONS)],
+        ffn=settings.activation("activation_function", ACTIVATIONS),
         bias=True,
         unbiased_qkv=True,
-        tie_embeddings=settings.get("tie_word_embeddings", True),
+        tie_embeddings=settings.flag("tie_word_embeddings"),
     )
 
 
 def windows_of(settings: Settings) -> tuple[int | None, ...]:
     """How many tokens a query sees, layer by layer, from the list of layers, or in older files of how often which kinds
     take turns."""
-    layers, kinds = settings.num_layers("num_layers"), {"global": None, "local": settings.get("window_size", 256)}
-    turns = settings.get("attention_types", [])
-    listed = settings.get("attention_layers") or [kind for names, times in turns for kind in names * times]
-    if set(listed) - set(kinds) or len(listed) != layers:
-        settings.only("attention_layers", ["global", "local"] * (layers // 2))
+    layers, kinds = settings.num_layers("num_layers"), {"global": None, "local": settings.size("window_size")}
+    name = "attention_types" if settings.get("attention_layers") is None else "attention_layers"
+    listed = settings.names("attention_layers")
+    if listed is None:
+        listed = expand_attention_types(settings.get("attention_types", [[["global", "local"], 12]]))
+    if listed is None or set(listed) - set(kinds) or len(listed) != layers:
+        raise ModelError(
+            "{name} {got!r} is not understood, only {known}",
+            name=name,
+            got=settings.get(name),
+            known=(["global", "local"] * layers)[:layers],
+        )
     return tuple(kinds[kind] for kind in listed)
+
+
+def expand_attention_types(turns: Any) -> list[str] | None:
+    """The kinds of layers, of how often which take turns; None where it is no list of [[kind, …], times]."""
+    listed: list[str] = []
+    try:
+        for kinds, times in turns:
+            if not all(isinstance(kind, str) for kind in kinds) or len(listed) + len(kinds) * times > MOST_LAYERS:
+                return None
+            listed += list(kinds) * times
+    except (TypeError, ValueError):
+        return None
+    return listed

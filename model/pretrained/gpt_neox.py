@@ -27,22 +27,22 @@ def config_of(settings: Settings) -> ModelConfig:
     settings.only("attention_bias", True)
     theta, scaling, rotary_dim = rotation(settings)
     return ModelConfig(
-        vocab_size=settings["vocab_size"],
-        context_length=settings["max_position_embeddings"],
-        d_model=settings["hidden_size"],
+        vocab_size=settings.size("vocab_size"),
+        context_length=settings.size("max_position_embeddings"),
+        d_model=settings.size("hidden_size"),
         num_layers=settings.num_layers("num_hidden_layers"),
-        num_heads=settings["num_attention_heads"],
-        d_ff=settings["intermediate_size"],
+        num_heads=settings.size("num_attention_heads"),
+        d_ff=settings.size("intermediate_size"),
         norm="layernorm",
-        norm_placement="parallel" if settings.only("use_parallel_residual", True, False) else "pre",
-        norm_eps=settings.get("layer_norm_eps", 1e-5),
+        norm_placement="parallel" if settings.flag("use_parallel_residual") else "pre",
+        norm_eps=settings.number("layer_norm_eps"),
         rope_theta=theta,
         rope_layout="half_split",
         rotary_dim=rotary_dim,
         rope_scaling=scaling,
-        ffn=ACTIVATIONS[settings.only("hidden_act", *ACTIVATIONS)],
+        ffn=settings.activation("hidden_act", ACTIVATIONS),
         bias=True,
-        tie_embeddings=settings.get("tie_word_embeddings", False),
+        tie_embeddings=settings.flag("tie_word_embeddings"),
     )
 
 

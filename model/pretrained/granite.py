@@ -11,8 +11,6 @@ import math
 from dataclasses import replace
 
 from model.config import ModelConfig
-from model.config_checks import is_number
-from model.errors import ModelError
 from model.pretrained import llama
 from model.pretrained.settings import Settings
 
@@ -23,11 +21,11 @@ WRITING = ("o_proj", "down_proj")  # the maps whose results are added to the str
 def config_of(settings: Settings) -> ModelConfig:
     """The config that a `config.json` of the family stands for; ModelError where it says what is not understood."""
     config = llama.config_of(settings)
-    known = {name: multiplier(settings, name) for name in ("embedding_multiplier", "logits_scaling")}
-    multiplier(settings, "residual_multiplier")
+    known = {name: float(settings.number(name)) for name in ("embedding_multiplier", "logits_scaling")}
+    settings.number("residual_multiplier")
     return replace(
         config,
-        score_divisor=1 / multiplier(settings, "attention_multiplier"),
+        score_divisor=1 / settings.number("attention_multiplier"),
         embedding_multiplier=math.prod(known.values()) if config.tie_embeddings else known["embedding_multiplier"],
     )
 
@@ -35,14 +33,7 @@ def config_of(settings: Settings) -> ModelConfig:
 def held(name: str, settings: Settings, config: ModelConfig) -> float:
     """What one of our weights is multiplied by, so that the model need not multiply what it gives."""
     if name.startswith("blocks.") and name.split(".")[-2] in WRITING:
-        return multiplier(settings, "residual_multiplier")
+        return settings.number("residual_multiplier")
     if name == ("token_embedding.weight" if config.tie_embeddings else "lm_head.weight"):
-        return 1 / multiplier(settings, "logits_scaling")
+        return 1 / settings.number("logits_scaling")
     return 1.0
-
-
-def multiplier(settings: Settings, name: str) -> float:
-    found = settings.get(name, 1.0)
-    if not is_number(found) or not 0 < found < math.inf:
-        raise ModelError("{name} must be a positive number, got {got!r}", name=name, got=found)
-    return float(found)

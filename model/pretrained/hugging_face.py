@@ -71,11 +71,11 @@ def load_hugging_face(
     Raises:
         ModelError: a file is missing or damaged, or says what is not understood.
     """
-    fields = read_json(folder / "config.json")
+    fields = infer_model_type(read_json(folder / "config.json"))
     family = family_of(fields)
     settings = Settings(fields)
+    settings.check()
     config = limit_context(family.config_of(settings))
-    settings.finish()
     dtype = dtype or stored_dtype(folder, family, config)
     found = checked(config, weights_of(folder, family, settings, config))
 
@@ -84,6 +84,7 @@ def load_hugging_face(
 
     weights = ((name, converted(name, weight, of_type(name, weight))) for name, weight in found)
     lm = model_of(config, weights, dtype, placement)
+    lm.notes += settings.notes()
     return lm, read_tokenizer(folder, config.vocab_size, ends_of(folder, fields))
 
 
@@ -120,15 +121,22 @@ def is_gain(name: str, config: ModelConfig) -> bool:
 
 
 def is_of_transformers(folder: Path) -> bool:
-    """Whether a folder's `config.json` is one of transformers': they name their type."""
+    """Whether a folder's `config.json` is one of transformers': they name their type, or of what class they are."""
     with suppress(ModelError):
-        return "model_type" in read_json(folder / "config.json")
+        return not {"model_type", "architectures"}.isdisjoint(read_json(folder / "config.json"))
     return False
+
+
+def infer_model_type(fields: dict) -> dict:
+    """The fields of a config with the type that it leaves out, as those of 2019 do."""
+    if fields.get("model_type") is None and fields.get("architectures") == ["GPT2LMHeadModel"]:
+        return fields | {"model_type": "gpt2"}
+    return fields
 
 
 def family_of(fields: dict) -> ModuleType:
     kind = fields.get("model_type")
-    if kind not in FAMILIES:
+    if not isinstance(kind, str) or kind not in FAMILIES:
         raise ModelError(
             "models of the type {kind!r} are not understood, only {known}", kind=kind, known=", ".join(sorted(FAMILIES))
         )

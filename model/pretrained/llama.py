@@ -3,8 +3,9 @@
 from torch import Tensor
 
 from model.config import ModelConfig
+from model.errors import ModelError
 from model.pretrained.rotation import rotation, turning_first
-from model.pretrained.settings import Settings
+from model.pretrained.settings import GATES, Settings
 
 NAMES = {
     "model.embed_tokens": "token_embedding",
@@ -24,49 +25,67 @@ NAMES = {
 }
 TURNED = ("q_proj", "k_proj", "q_norm", "k_norm")  # what lists the dimensions of queries and keys
 COMPUTED = ("rotary_emb.inv_freq",)  # what older files hold beside the weights
+OLDER_KINDS = {"attention": "full_attention"}  # of layers, as some files call them
 
 
 def config_of(settings: Settings) -> ModelConfig:
     """The config that a `config.json` of the family stands for; ModelError where it says what is not understood."""
     kind = settings["model_type"]
-    settings.only("hidden_act", "silu")
-    has_biases = settings.only("attention_bias", False, True)
-    settings.only("mlp_bias", has_biases)  # the blocks' maps have them all or none, but for Qwen2's
+    has_biases = settings.flag("attention_bias")
+    if settings.flag("mlp_bias") != has_biases:  # our blocks' maps have them all or none, but for Qwen2's
+        raise ModelError(
+            "attention_bias {attention} and mlp_bias {mlp} are not understood, only two that are alike",
+            attention=has_biases,
+            mlp=not has_biases,
+        )
     theta, scaling, rotary_dim = rotation(settings)
     return ModelConfig(
-        vocab_size=settings["vocab_size"],
-        context_length=settings["max_position_embeddings"],
-        d_model=settings["hidden_size"],
+        vocab_size=settings.size("vocab_size"),
+        context_length=settings.size("max_position_embeddings"),
+        d_model=settings.size("hidden_size"),
         num_layers=settings.num_layers("num_hidden_layers"),
-        num_heads=settings["num_attention_heads"],
-        d_ff=settings["intermediate_size"],
-        num_kv_heads=settings.get("num_key_value_heads"),
-        head_dim=settings.get("head_dim"),
-        norm_eps=settings.get("rms_norm_eps", 1e-6),
+        num_heads=settings.size("num_attention_heads"),
+        d_ff=settings.size("intermediate_size"),
+        num_kv_heads=settings.size("num_key_value_heads"),
+        head_dim=settings.size("head_dim"),
+        norm_eps=settings.number("rms_norm_eps"),
         windows=windows_of(settings),
         qk_norm=kind == "qwen3",
         rope_theta=theta,
         rope_layout="half_split",
         rotary_dim=rotary_dim,
         rope_scaling=scaling,
+        ffn=settings.activation("hidden_act", GATES),
         bias=has_biases,
         qkv_bias=kind == "qwen2",
-        tie_embeddings=settings.get("tie_word_embeddings", False),
+        tie_embeddings=settings.flag("tie_word_embeddings"),
     )
 
 
 def windows_of(settings: Settings) -> tuple[int | None, ...]:
-    """How many tokens a query sees, layer by layer."""
-    layers, kinds = settings.num_layers("num_hidden_layers"), {"full_attention": None}
-    window, applies = settings.get("sliding_window"), settings.get("use_sliding_window", True)
-    first = settings.get("max_window_layers", 0)  # before it layers have none, where no list of layers says
-    listed = settings.get("layer_types")
-    if window and applies:
-        kinds["sliding_attention"] = window
-        listed = listed or ["full_attention"] * first + ["sliding_attention"] * (layers - first)
-    listed = listed or ["full_attention"] * layers
-    if set(listed) - set(kinds) or len(listed) != layers:
-        settings.only("layer_types", ["full_attention"] * layers)
+    """How many tokens a query sees, layer by layer: in some families all layers have a window if there is one, in
+    others those from some layer on, where no list of layers says."""
+    layers, window = settings.num_layers("num_hidden_layers"), settings.size("sliding_window")
+    if not settings.reads("max_window_layers"):
+        return (window,) * layers
+    window = window if settings.flag("use_sliding_window") else None
+    first = settings.get("max_window_layers")
+    if not isinstance(first, int | float):
+        settings.only("max_window_layers", layers)
+    return read_layer_windows(settings, window, [layer >= first and window is not None for layer in range(layers)])
+
+
+def read_layer_windows(settings: Settings, window: int | None, unsaid: list[bool]) -> tuple[int | None, ...]:
+    """How many tokens a query sees, layer by layer, by the list of layers in the file.
+
+    Args:
+        unsaid: which layers have the window, where there is no list.
+    """
+    usual = ["sliding_attention" if has_window else "full_attention" for has_window in unsaid]
+    listed = [OLDER_KINDS.get(kind, kind) for kind in settings.names("layer_types") or usual]
+    kinds = {"full_attention": None, "sliding_attention": window}
+    if set(listed) - set(kinds) or len(listed) != len(usual):
+        raise ModelError("{name} {got!r} is not understood, only {known}", name="layer_types", got=listed, known=usual)
     return tuple(kinds[kind] for kind in listed)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.pretrained.rotation import rotation
-from model.pretrained.settings import Settings
+from model.pretrained.settings import ACTIVATIONS, Settings
 
 NAMES = {
     "model.embed_tokens": "token_embedding",
@@ -27,27 +27,25 @@ COMPUTED = ("rotary_emb.inv_freq",)
 
 def config_of(settings: Settings) -> ModelConfig:
     """The config that a `config.json` of the family stands for; ModelError where it says what is not understood."""
-    settings.only("hidden_act", "relu2")
     settings.only("attention_bias", False)
     settings.only("tie_word_embeddings", False)  # the unembedding's rows are not normalised
     theta, scaling, _rotary_dim = rotation(settings)
-    settings.only("partial_rotary_factor", 1.0)
     return ModelConfig(
-        vocab_size=settings["vocab_size"],
-        context_length=settings["max_position_embeddings"],
-        d_model=settings["hidden_size"],
+        vocab_size=settings.size("vocab_size"),
+        context_length=settings.size("max_position_embeddings"),
+        d_model=settings.size("hidden_size"),
         num_layers=settings.num_layers("num_hidden_layers"),
-        num_heads=settings["num_attention_heads"],
-        d_ff=settings["intermediate_size"],
-        num_kv_heads=settings.get("num_key_value_heads"),
-        head_dim=settings.get("head_dim"),
-        norm_eps=settings.get("rms_norm_eps", 1e-6),
+        num_heads=settings.size("num_attention_heads"),
+        d_ff=settings.size("intermediate_size"),
+        num_kv_heads=settings.size("num_key_value_heads"),
+        head_dim=settings.size("head_dim"),
+        norm_eps=settings.number("rms_norm_eps"),
         qk_norm=True,
-        logit_cap=settings.get("final_logit_softcapping"),
+        logit_cap=settings.number("final_logit_softcapping"),
         rope_theta=theta,
         rope_layout="half_split",
         rope_scaling=scaling,
-        ffn="relu2",
+        ffn=settings.activation("hidden_act", ACTIVATIONS),
     )
 
 

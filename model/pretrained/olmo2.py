@@ -12,12 +12,8 @@ NAMES = {name: ours for name, ours in llama.NAMES.items() if not name.endswith("
     "model.layers.*.post_feedforward_layernorm": "blocks.*.ffn_norm",
 }
 COMPUTED, moved = llama.COMPUTED, llama.moved
-EPS = 1e-5  # where a config says none
 
 
 def config_of(settings: Settings) -> ModelConfig:
     """The config that a `config.json` of the family stands for; ModelError where it says what is not understood."""
-    settings.only("attention_bias", False)  # our blocks' maps have biases all or none
-    config = llama.config_of(settings)
-    eps = settings.get("rms_norm_eps", EPS)
-    return replace(config, norm_placement="output", qk_norm=True, qk_norm_over="all", norm_eps=eps)
+    return replace(llama.config_of(settings), norm_placement="output", qk_norm=True, qk_norm_over="all")

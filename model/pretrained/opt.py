@@ -1,4 +1,4 @@
-"""OPT (Zhang et al. 2022), but for its 350M model, whose norms stand elsewhere and whose embeddings are narrower."""
+"""OPT (Zhang et al. 2022), but for its 350M model, whose embeddings are narrower than its stream."""
 
 from torch import Tensor
 
@@ -26,23 +26,25 @@ FIRST_POSITION = 2  # the table's row of the first token: those before it were f
 
 def config_of(settings: Settings) -> ModelConfig:
     """The config that a `config.json` of the family stands for; ModelError where it says what is not understood."""
-    d_model = settings["hidden_size"]
-    for name in ("do_layer_norm_before", "enable_bias", "layer_norm_elementwise_affine"):
-        settings.only(name, True)
-    settings.only("_remove_final_layer_norm", False)
+    d_model = settings.size("hidden_size")
     settings.only("word_embed_proj_dim", d_model)
+    settings.only("layer_norm_elementwise_affine", True)
+    is_pre_norm = settings.flag("do_layer_norm_before")
+    if is_pre_norm:  # else there is no norm at the end anyway
+        settings.only("_remove_final_layer_norm", False)
     return ModelConfig(
-        vocab_size=settings["vocab_size"],
-        context_length=settings["max_position_embeddings"],
+        vocab_size=settings.size("vocab_size"),
+        context_length=settings.size("max_position_embeddings"),
         d_model=d_model,
         num_layers=settings.num_layers("num_hidden_layers"),
-        num_heads=settings["num_attention_heads"],
-        d_ff=settings["ffn_dim"],
+        num_heads=settings.size("num_attention_heads"),
+        d_ff=settings.size("ffn_dim"),
         norm="layernorm",
+        norm_placement="pre" if is_pre_norm else "post",
         position="learned",
-        ffn=ACTIVATIONS[settings.only("activation_function", "relu", *ACTIVATIONS)],
-        bias=True,
-        tie_embeddings=settings.get("tie_word_embeddings", True),
+        ffn=settings.activation("activation_function", ACTIVATIONS),
+        bias=settings.flag("enable_bias"),
+        tie_embeddings=settings.flag("tie_word_embeddings"),
     )
 
 

@@ -19,32 +19,32 @@ NAMES = {
     "lm_head": "lm_head",
 }
 COMPUTED = ("rotary_emb.inv_freq",)  # what older files hold beside the weights
-HALF = 0.5  # of each head's dimensions turn where a config says nothing
 
 
 def config_of(settings: Settings) -> ModelConfig:
     """The config that a `config.json` of the family stands for; ModelError where it says what is not understood."""
     settings.only("qk_layernorm", False)
-    theta, scaling, rotary_dim = rotation(settings, HALF)
+    theta, scaling, rotary_dim = rotation(settings)
     return ModelConfig(
-        vocab_size=settings["vocab_size"],
-        context_length=settings["max_position_embeddings"],
-        d_model=settings["hidden_size"],
+        vocab_size=settings.size("vocab_size"),
+        context_length=settings.size("max_position_embeddings"),
+        d_model=settings.size("hidden_size"),
         num_layers=settings.num_layers("num_hidden_layers"),
-        num_heads=settings["num_attention_heads"],
-        d_ff=settings["intermediate_size"],
-        num_kv_heads=settings.get("num_key_value_heads"),
+        num_heads=settings.size("num_attention_heads"),
+        d_ff=settings.size("intermediate_size"),
+        num_kv_heads=settings.size("num_key_value_heads"),
+        head_dim=settings.size("head_dim"),
         norm="layernorm",
         norm_placement="shared",
-        norm_eps=settings.get("layer_norm_eps", 1e-5),
+        norm_eps=settings.number("layer_norm_eps"),
         rope_theta=theta,
         rope_layout="half_split",
         rotary_dim=rotary_dim,
         rope_scaling=scaling,
-        ffn=ACTIVATIONS[settings.only("hidden_act", "gelu_new", *ACTIVATIONS)],
+        ffn=settings.activation("hidden_act", ACTIVATIONS),
         bias=True,
         unembedding_bias=True,
-        tie_embeddings=settings.get("tie_word_embeddings", False),
+        tie_embeddings=settings.flag("tie_word_embeddings"),
     )
 
 

@@ -5,7 +5,6 @@ from torch import Tensor
 from model.config import ModelConfig
 from model.pretrained import llama
 from model.pretrained.rotation import turning_first
-from model.pretrained.settings import Settings
 
 NAMES = {
     "model.embed_tokens": "token_embedding",
@@ -18,13 +17,7 @@ NAMES = {
     "model.norm": "final_norm",
     "lm_head": "lm_head",
 }
-COMPUTED = llama.COMPUTED
-
-
-def config_of(settings: Settings) -> ModelConfig:
-    """The config that a `config.json` of the family stands for; ModelError where it says what is not understood."""
-    settings.get("original_max_position_embeddings")  # where longer contexts begin, which are refused as "longrope"
-    return llama.config_of(settings)
+COMPUTED, config_of = llama.COMPUTED, llama.config_of
 
 
 def moved(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:

@@ -15,33 +15,51 @@ from model.rope_scaling import RopeScaling
 
 
 def rotation(
-    settings: Settings, unsaid: float = 1.0, parameters: dict[str, Any] | None = None
+    settings: Settings, parameters: dict[str, Any] | None = None
 ) -> tuple[float, RopeScaling | None, int | None]:
     """θ, how the frequencies are slowed, and how many dimensions of a head turn, None where all do; older files have
-    them as fields of their own. `unsaid` is the share of the dimensions that turn where none is named; `parameters` are
-    those to be read in the place of the config's.
+    them as fields of their own. `parameters` are those to be read in the place of the config's.
 
     Raises:
         ModelError: the rotation is slowed in a way that is not known here, or lacks a number that it needs.
     """
-    said = settings.get("rope_parameters") or settings.get("rope_scaling") or {}
-    found = Settings(dict(said if parameters is None else parameters))
-    older_theta = settings.get("rope_theta") or settings.get("rotary_emb_base", 10000.0)
-    theta = found.get("rope_theta") or older_theta
-    older_share = settings.get("partial_rotary_factor") or settings.get("rotary_pct", unsaid)
-    share = found.get("partial_rotary_factor") or older_share
-    d_head = settings.get("head_dim") or settings["hidden_size"] // settings["num_attention_heads"]
+    name = "rope_scaling" if settings.get("rope_scaling") else "rope_parameters"
+    found = settings.read_object(name, (settings.get(name) or {}) if parameters is None else parameters)
+    theta = found.number("rope_theta") or settings.number("rope_theta") or settings.number("rotary_emb_base")
+    d_head = settings.size("head_dim") or settings.size("hidden_size") // settings.size("num_attention_heads")
+    rotary_dim = rotary_width(settings, found, d_head)
     kind = found.get("rope_type") or found.get("type", "default")
     found.get("type")
     if kind == "su" or (kind == "yarn" and settings["model_type"] == "phi3"):  # as LongRoPE was called at first
         kind = "longrope"
-    if kind not in SCALINGS:
+    if not isinstance(kind, str) or kind not in SCALINGS:
         raise ModelError(
             "rope_type {got!r} is not understood, only {known}", got=kind, known=", ".join(sorted(SCALINGS))
         )
     scaling = SCALINGS[kind](found, settings)
-    found.finish()
-    return theta, scaling, int(d_head * share) if share != 1 else None
+    return theta, scaling, rotary_dim
+
+
+def rotary_width(settings: Settings, found: Settings, d_head: int) -> int | None:
+    """Return how many dimensions of a head turn; None: all do, but in families that have a field for their share.
+
+    Raises:
+        ModelError: they are more than there are, none, or not an even number.
+    """
+    for name in ("partial_rotary_factor", "rotary_pct"):
+        if settings.reads(name):
+            share = found.number("partial_rotary_factor") or settings.number(name)
+            width = int(d_head * share)
+            if width % 2 or not 0 < width <= d_head:
+                raise ModelError(
+                    "{name} {got!r} turns {width} of a head’s {all} dimensions: it must be an even number of them",
+                    name=name,
+                    got=share,
+                    width=width,
+                    all=d_head,
+                )
+            return width if width < d_head else None
+    return None
 
 
 def limit_context(config: ModelConfig) -> ModelConfig:
@@ -69,10 +87,10 @@ def _read_llama3(found: Settings, settings: Settings) -> RopeScaling:
 
 def _read_yarn(found: Settings, settings: Settings) -> RopeScaling:
     original = _original_context_length(found, settings)
-    factor = found.get("factor") or settings["max_position_embeddings"] / original
-    fast, slow = found.get("beta_fast") or 32, found.get("beta_slow") or 1
-    numerator, denominator = found.get("mscale"), found.get("mscale_all_dim")
-    attention_factor = found.get("attention_factor")
+    factor = found.number("factor") or settings.size("max_position_embeddings") / original
+    fast, slow = found.number("beta_fast") or 32, found.number("beta_slow") or 1
+    numerator, denominator = found.number("mscale"), found.number("mscale_all_dim")
+    attention_factor = found.number("attention_factor")
     if attention_factor is None and numerator and denominator:
         attention_factor = _yarn_scale(factor, numerator) / _yarn_scale(factor, denominator)
     elif attention_factor is None:
@@ -96,8 +114,8 @@ def _yarn_scale(factor: float, weight: float = 1.0) -> float:
 def _read_longrope(found: Settings, settings: Settings) -> RopeScaling:
     original = _original_context_length(found, settings)
     found.get("long_factor")  # of texts longer than `limit_context` lets be
-    factor = found.get("factor") or settings["max_position_embeddings"] / original
-    attention_factor = found.get("attention_factor")
+    factor = found.number("factor") or settings.size("max_position_embeddings") / original
+    attention_factor = found.number("attention_factor")
     if attention_factor is None:
         attention_factor = math.sqrt(1 + math.log(factor) / math.log(original)) if factor > 1 else 1.0
     return RopeScaling(
@@ -126,10 +144,12 @@ SCALINGS: dict[str, Callable[[Settings, Settings], RopeScaling | None]] = {
 
 def _original_context_length(found: Settings, settings: Settings) -> int:
     """Positions in training: a field of the config comes before the same of its rotation, as with transformers."""
-    unsaid = found.get("original_max_position_embeddings") or settings["max_position_embeddings"]
-    if settings["model_type"] == "phi3":
-        unsaid = 4096
-    return settings.get("original_max_position_embeddings", unsaid)
+    of_rotation = found.size("original_max_position_embeddings")
+    of_config = settings.size("original_max_position_embeddings")
+    length = of_config or of_rotation or settings.size("max_position_embeddings")
+    if length < 2:
+        raise ModelError("{name} must be at least 2, got {got}", name="original_max_position_embeddings", got=length)
+    return length
 
 
 def turning_first(weight: Tensor, config: ModelConfig) -> Tensor:

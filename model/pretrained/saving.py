@@ -173,7 +173,7 @@ def halves_together(weight: Tensor, d_head: int) -> Tensor:
 
 
 def gpt2_fields(config: ModelConfig) -> dict[str, Any]:
-    names = {ours: theirs for theirs, ours in gpt2.ACTIVATIONS.items()}
+    names = {ours: theirs for theirs, ours in gpt2.ACTIVATIONS.items()}  # the usual one of several is the last
     return {
         "model_type": "gpt2",
         "architectures": ["GPT2LMHeadModel"],

@@ -39,6 +39,7 @@ SAVED = {
     "qwen2": ({"qkv_bias": True, "tie_embeddings": True}, "Qwen2"),
     "qwen3": ({"qk_norm": True, "head_dim": 10, "num_kv_heads": 2}, "Qwen3"),
     "gpt-2": (LAYERNORM | {"position": "learned", "ffn": "gelu_tanh", "tie_embeddings": True}, "GPT2"),
+    "squared ReLU": (LAYERNORM | {"position": "learned", "ffn": "relu2"}, "GPT2"),
     "the twin": (
         LAYERNORM | {"position": "sinusoidal", "ffn": "relu", "tie_embeddings": True, "scale_embeddings": True},
         "GPT2",
@@ -64,7 +65,6 @@ REFUSED = {  # choices -> the field that is told
     "capped logits": (LAYERNORM | {"position": "learned", "logit_cap": 30.0}, r"logit_cap 30\.0"),
     "another θ in some layers": ({"local_rope_theta": 20.0}, r"local_rope_theta 20\.0"),
     "GEGLU": ({"ffn": "geglu"}, "ffn 'geglu'"),
-    "squared ReLU": (LAYERNORM | {"position": "learned", "ffn": "relu2"}, "ffn 'relu2'"),
     "a bias of the unembedding": ({"unembedding_bias": True}, "unembedding_bias True"),
     "parallel sublayers": (
         LAYERNORM | {"position": "learned", "norm_placement": "parallel"},
