@@ -39,15 +39,33 @@ def test_a_newcomer_guesses_first_and_then_sees(newcomer):
     assert shares == sorted(shares, reverse=True)
 
 
-def test_the_next_word_is_written(newcomer):
+def test_the_next_word_is_drawn_from_the_bars_and_told_as_long_as_it_is_the_last(newcomer):
     person = newcomer().open(view="")
     card(person).locator(".see").click()
-    before = person.chips.count()
+    said, bars = card(person).locator("output"), card(person).get_by_role("listitem")
+    expect(card(person)).to_contain_text("temperature 0.8, top-k 40")
+    drawn_from = person.prediction.locator("tbody .probability .number").all_text_contents()  # of the full page
+    shown = bars.locator(".percent").all_text_contents()
+    assert [float(share.rstrip("%")) for share in shown] == pytest.approx(
+        [100 * float(share) for share in drawn_from[: len(shown)]], rel=0.05
+    )
+    before, shares = person.chips.count(), dict(zip(bars.locator(".token").all_text_contents(), shown, strict=True))
     card(person).get_by_role("button", name="Next word").click()
     expect(person.chips).to_have_count(before + 1)
-    expect(card(person).locator("output")).to_contain_text(
-        "fell on “" + person.chips.last.text_content().replace(" ", "·")
-    )
+    token = person.chips.last.text_content()
+    expect(said).to_contain_text("fell on “" + token.replace(" ", "·"))
+    expect(said).to_contain_text(f"its chance was {shares.get(token, '')}")
+    person.run("the fox")
+    expect(said).to_be_empty()
+
+
+@pytest.mark.exhaustive
+def test_a_guess_is_quoted_as_it_was_typed(newcomer):
+    person = newcomer().open(view="")
+    guess = card(person).get_by_role("textbox")
+    guess.fill("Zorblat")
+    guess.press("Enter")
+    expect(card(person).locator("output")).to_contain_text("Your guess “Zorblat” could begin with")
 
 
 @pytest.mark.exhaustive

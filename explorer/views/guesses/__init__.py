@@ -66,7 +66,11 @@ def formula(trace: Trace, selection: Selection) -> str:
         f"{quoted(trace.vocabulary[token_id])} {percent(float(shares[token_id]))}"
         for token_id in prediction.top(MOST_NAMED)
     )
-    told = _("After {token} it guesses {guesses}.", token=quoted(trace.tokens[query]), guesses=guesses)
+    told = _(
+        "After {token} the model’s own probabilities, before temperature and top-k, are {guesses}.",
+        token=quoted(trace.tokens[query]),
+        guesses=guesses,
+    )
     return f"{told}\n{when_settled(trace, query)}"
 
 

@@ -13,7 +13,7 @@ from explorer.lessons.why import told
 from explorer.state.branches import tree
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
-from explorer.state.selection import MOST_FOUND_BY
+from explorer.state.selection import MOST_FOUND_BY, SIMPLE_TABS
 from explorer.state.settings import GenerationSettings
 from explorer.tracing.runs import Runs
 from explorer.tracing.trace import Trace
@@ -82,14 +82,25 @@ class AroundTabs:
     def prediction(self, asked: PageState, settings: GenerationSettings, trace: Trace) -> dict[str, Any]:
         position, vocabulary = min(asked.selection.query, len(trace) - 1), trace.vocabulary
         prediction = prediction_after(asked.run, position, settings, trace)
-        drawn, found = prediction.drawn, asked.selection.find[:MOST_FOUND_BY]
+        find, guess = (text[:MOST_FOUND_BY] for text in (asked.selection.find, asked.selection.guess))
+        drawn = prediction.drawn
+        before = self.draw_before(asked, position, settings, trace)
         other = self.other_prediction(asked, position, settings) if asked.seen_other else None
         return {
-            NEXT_TOKEN: Distribution.pack(prediction, vocabulary, settings, found, other),
+            NEXT_TOKEN: Distribution.pack(prediction, vocabulary, settings, find, other),
             NEXT_TOKEN_WORDS: summary(prediction, vocabulary, trace.tokens[position], position),
-            GUESS: Guess.pack(prediction, vocabulary, trace.tokens[position], asked.selection.guess[:MOST_FOUND_BY]),
+            GUESS: Guess.pack(prediction, vocabulary, settings, trace.tokens[position], guess, before),
             BRIEF: Brief.pack(trace.tokens[: position + 1], vocabulary[drawn], prediction.sampled[drawn]),
         }
+
+    def draw_before(
+        self, asked: PageState, position: int, settings: GenerationSettings, trace: Trace
+    ) -> NextToken | None:
+        """Return what a generated token was drawn from; None of the prompt's, and where no page says it."""
+        is_generated = position + len(asked.run.token_ids) - len(trace) >= len(asked.run.prompt)
+        if asked.selection.view not in SIMPLE_TABS or not is_generated or not position:
+            return None
+        return prediction_after(asked.run, position - 1, settings, trace)
 
     def other_prediction(self, asked: PageState, position: int, settings: GenerationSettings) -> OtherNextToken:
         """What B predicts after the token that stands for A's, drawn with the same random number as A's."""

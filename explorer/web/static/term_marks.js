@@ -7,7 +7,7 @@ import { wordsOf } from "./words_in_pictures.js";
 
 const SENTENCES = [
   ":is(#tagline, #facts, #legend, #next-token-words, #views, #steps) :is(.prose, .formula, .evidence-mark, .inspection)",
-  ":is(.panels, #generation) h2", "#guess output", "#branches :is(.legend, thead th)", ".falls", ".parts", ".advice", ".changes",
+  ":is(.panels, #generation) h2", "#guess :is(.how, output)", "#branches :is(.legend, thead th)", ".falls", ".parts", ".advice", ".changes",
   "#lesson .told :is(.before, .after, .against, .words, .note)", "#walk .says",
 ].join();
 const LABELS = [":is(.choosers, .what-ifs, .tools) label > span", ":is(.settings, #more-settings) [data-testid=block-info]"].join();

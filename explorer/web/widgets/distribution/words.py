@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from explorer.analysis.next_token import NextToken
 from explorer.explain.notation import number, quoted
 from explorer.language import _
+from explorer.state.settings import GenerationSettings
 
 
 def summary(prediction: NextToken, vocabulary: Sequence[str], after: str, position: int) -> str:
@@ -55,3 +56,18 @@ def luck_words(vocabulary: Sequence[str], seed: int, u: float, drawn: int, actua
         other=quoted(vocabulary[actual]),
         **values,
     )
+
+
+def settings_words(settings: GenerationSettings) -> str:
+    """Name the settings that the next token is drawn with: the temperature, and what else changes anything."""
+    neutral = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
+    if settings.temperature == 0:
+        return _("temperature 0, which always takes the likeliest token")
+    words = {
+        "top_k": _("top-k {value}", value=settings.top_k),
+        "top_p": _("top-p {value:g}", value=settings.top_p),
+        "min_p": _("min-p {value:g}", value=settings.min_p),
+        "repetition_penalty": _("repetition penalty {value:g}", value=settings.repetition_penalty),
+    }
+    said = [words[name] for name, value in neutral.items() if getattr(settings, name) != value]
+    return ", ".join([_("temperature {value:g}", value=settings.temperature), *said])

@@ -13,16 +13,17 @@ const VISITED = "explorer:visited"; // its place in the browser's storage
 export default function guess(element, { emit }) {
   const card = find(element, ".guess"), form = find(card, "form"), seen = find(card, ".seen"), next = find(seen, ".next");
   const box = /** @type {HTMLInputElement} */ (find(form, "input"));
-  let isHidden = !remembered() && !isNamed, place = null, prompt = null, content = null, wrote = "";
+  let isHidden = !remembered() && !isNamed, place = null, content = null;
   let guessedAt = null; // the place that the guess in the state is about
 
   function show(given) {
     content = given;
-    const { tokens, after, is_last: isLast } = content;
-    find(seen, ".heading").textContent = _("What the model thinks comes after {token}", { token: after });
+    const { tokens, how, after, told, wrote, is_last: isLast } = content;
+    find(seen, ".heading").textContent = _("What can come after {token}", { token: after });
     find(seen, "ol").replaceChildren(...tokens.map(row));
     find(seen, ".first").replaceChildren(...tokenNodes(tokens[0].token), ` ${tokens[0].percent}`);
-    find(seen, "output").textContent = (guessedAt === placeOf(state) && content.told) || wrote;
+    find(seen, ".how").textContent = how;
+    find(seen, "output").textContent = (guessedAt === placeOf(state) && told) || wrote;
     next.textContent = isLast ? _("Next word") : _("To the end of the text");
     card.hidden = false;
     reveal();
@@ -55,7 +56,6 @@ export default function guess(element, { emit }) {
   next.addEventListener("click", () => {
     const last = state.prompt.length + state.generated.length - 1;
     if (!content.is_last) return pick({ query: last, key: last - 1 });
-    wrote = _("A random number fell on {token}; the model gave it {percent}.", content.drawn);
     emit.step();
   });
   find(seen, ".again").addEventListener("click", () => {
@@ -64,13 +64,12 @@ export default function guess(element, { emit }) {
     box.focus();
   });
   hideTheRest(); // before it is seen at all
-  // What was written is told as long as the prompt is the same, and a guess as long as the place is.
+  // A guess is told as long as the place is the same.
   onState(element, () => {
     const now = placeOf(state);
     if (place === now) return;
     if (place === null && state.guess) guessedAt = now; // the address has it
     place = now;
-    if (prompt !== String(state.prompt)) [prompt, wrote] = [String(state.prompt), ""];
     if (guessedAt !== now && state.guess) setState({ guess: "" });
     box.value = state.guess ?? "";
   });

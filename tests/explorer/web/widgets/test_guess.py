@@ -1,40 +1,76 @@
-"""The model's guesses, and how likely it found the visitor's."""
+"""The chances that the next token is drawn with, and what the visitor's guess has of them."""
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from explorer.analysis.next_token import next_token
 from explorer.explain.notation import quoted
-from explorer.web.widgets.guess import SHOWN, Guess, told
+from explorer.state.settings import GenerationSettings
+from explorer.views.token_bars import percent
+from explorer.web.widgets.guess import SHOWN, Guess, judge_guess, tell_draw
+
+SETTINGS = GenerationSettings(temperature=0.5, top_k=40)
 
 
 @pytest.fixture
 def prediction(trace):
-    return next_token(trace, 5, seed=0)
+    return next_token(trace, 5, SETTINGS.temperature, SETTINGS.top_k, seed=0)
 
 
-def test_the_likeliest_are_shown_with_the_models_own_probability(trace, prediction):
-    value = json.loads(json.dumps(Guess.pack(prediction, trace.vocabulary, trace.tokens[5], "")))
-    shares = [row["share"] for row in value["tokens"]]
-    assert shares == pytest.approx(sorted(prediction.plain, reverse=True)[:SHOWN])
-    assert [row["token"] for row in value["tokens"]] == [trace.vocabulary[i] for i in prediction.top(SHOWN)]
-    assert value["told"] == "" and value["is_last"] is False
-    assert value["drawn"]["token"] == quoted(trace.vocabulary[prediction.drawn])
+def packed(trace, settings: GenerationSettings, **given) -> dict:
+    prediction = next_token(trace, 5, settings.temperature, settings.top_k, seed=0)
+    return json.loads(json.dumps(Guess.pack(prediction, trace.vocabulary, settings, trace.tokens[5], **given)))
 
 
-def test_a_word_that_is_a_token_has_its_probability_and_its_place(trace, prediction):
-    words = told(prediction, trace.vocabulary, "THE ")
-    same = [i for i, text in enumerate(trace.vocabulary) if text.strip().lower() == "the"]
-    best = max(same, key=lambda i: prediction.plain[i])
-    assert f"place {prediction.rank(best):,} of {len(trace.vocabulary)}" in words
+def test_the_bars_are_what_the_next_token_is_drawn_from(trace, prediction):
+    value = packed(trace, SETTINGS)
+    logits = trace.logits.at(5).astype(np.float64)
+    kept = np.argsort(-logits, kind="stable")[: SETTINGS.top_k]
+    weights = np.exp((logits[kept] - logits[kept[0]]) / SETTINGS.temperature)
+    assert [row["share"] for row in value["tokens"]] == pytest.approx((weights / weights.sum())[:SHOWN])
+    assert [row["token"] for row in value["tokens"]] == [trace.vocabulary[i] for i in kept[:SHOWN]]
+    assert "temperature 0.5, top-k 40" in value["how"]
+    assert value["told"] == value["wrote"] == "" and value["is_last"] is False
 
 
-def test_of_another_word_the_longest_beginning_is_told(trace, prediction):
-    words = told(prediction, trace.vocabulary, "thezzz")
-    assert "no single token" in words and "“·the”" in words or "“the”" in words
+@pytest.mark.parametrize(("changed", "bars"), [({"top_k": 3}, 3), ({"temperature": 0.0}, 1)])
+def test_what_cannot_be_drawn_has_no_bar(trace, changed, bars):
+    assert len(packed(trace, replace(SETTINGS, **changed))["tokens"]) == bars
 
 
-@pytest.mark.parametrize("guess", ["<b>{0}</b>", "🦊🦊", "   ", "\u0000"])
+def test_a_draw_is_told_where_these_settings_draw_the_token_of_the_text(trace, prediction):
+    drawn = prediction.drawn
+    told = tell_draw(replace(prediction, actual=drawn), trace.vocabulary, SETTINGS)
+    chance = percent(float(prediction.sampled[drawn]))
+    assert told == f"A random number fell on {quoted(trace.vocabulary[drawn])}; its chance was {chance}."
+    assert tell_draw(replace(prediction, actual=drawn + 1), trace.vocabulary, SETTINGS) == ""
+
+
+def test_a_word_that_is_a_token_has_its_chance_and_its_place(trace, prediction):
+    likeliest = max(
+        (i for i in range(len(trace.vocabulary)) if trace.vocabulary[i].strip().isalpha()),
+        key=lambda i: prediction.sampled[i],
+    )
+    typed = trace.vocabulary[likeliest].strip().swapcase()
+    words = judge_guess(prediction, trace.vocabulary, f"{typed} ")
+    assert quoted(typed) in words and quoted(trace.vocabulary[likeliest]) in words  # as it was typed
+    assert f"{percent(float(prediction.sampled[likeliest]))}, place {prediction.rank(likeliest)} of" in words
+
+
+def test_a_word_that_is_never_drawn_has_its_place_alone(trace):
+    words = judge_guess(next_token(trace, 5, 0.5, 1, seed=0), trace.vocabulary, "the")
+    assert "too unlikely" in words and "place" in words and "%" not in words
+
+
+def test_of_a_longer_word_the_longest_beginning_is_told_without_blame(trace, prediction):
+    words = judge_guess(prediction, trace.vocabulary, "TheZorblat")
+    assert "“TheZorblat” could begin with" in words and ("“·the”" in words or "“the”" in words)
+    assert "no single" not in words
+
+
+@pytest.mark.parametrize("guess", ["<b>{0}</b>", "🦊🦊", "\u0000"])
 def test_any_text_is_a_guess(trace, prediction, guess):
-    assert isinstance(told(prediction, trace.vocabulary, guess), str)
+    assert isinstance(judge_guess(prediction, trace.vocabulary, guess), str)
