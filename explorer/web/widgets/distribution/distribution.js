@@ -1,7 +1,7 @@
 // @ts-check
 import { tune } from "../../static/choosing.js";
 import { onContent } from "../../static/contents.js";
-import { countDraw, find, findAll, make, say, span } from "../../static/dom.js";
+import { countDraw, find, findAll, listenFor, make, say, span } from "../../static/dom.js";
 import { _, inPieces } from "../../static/language.js";
 import { makeMove } from "../../static/moves.js";
 import { rove, stopAt } from "../../static/roving.js";
@@ -11,17 +11,19 @@ import { tokenNodes } from "../../static/token_text.js";
 import { probabilityLine } from "./line.js";
 import { cell, fillRow, newRow } from "./row.js";
 
+const SETTINGS = ["temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed", "max_new_tokens", "stop_strings"];
+
 /** @param {HTMLElement} element */
 export default function distribution(element) {
   const box = find(element, ".distribution"), table = box.querySelector("table"), head = table.tHead, [body] = table.tBodies;
   const [search, log] = box.querySelectorAll("input"), note = find(box, ".note"), falls = find(box, ".falls");
   const drawLine = probabilityLine(find(box, ".line"));
-  let value = null, built = "", place = "", before = null;
+  const isNewChange = settingChanges(element);
+  let value = null, built = "", place = "", before = null; // what was drawn before the last change of the settings
 
   function show(content) {
-    const now = placeOf(content), drawn = value?.rows.find((row) => row.id === value.drawn);
+    const now = placeOf(content);
     if (now !== place) before = null;
-    else if (content.drawn !== value.drawn) before = drawn.token;
     [value, place] = [content, now];
     const names = content.columns.map((column) => column.name).join();
     if (names !== built) build(content.columns);
@@ -29,8 +31,8 @@ export default function distribution(element) {
     fill();
     drawLine(value);
     falls.replaceChildren(value.words);
-    if (before !== null) {
-      const token = span("was", ...tokenNodes(before));
+    if (before && before.id !== value.drawn) {
+      const token = span("was", ...tokenNodes(before.token));
       falls.append(" ", ...inPieces(_("Before the change it was {token}."), { token }));
     }
     countDraw(box);
@@ -104,7 +106,10 @@ export default function distribution(element) {
   log.addEventListener("change", fill);
   const follow = () => { if (document.activeElement !== search) search.value = state.find || ""; };
   follow();
-  onState(element, follow);
+  onState(element, () => {
+    follow();
+    if (isNewChange()) before = value?.rows.find(({ id }) => id === value.drawn) ?? null;
+  });
   onContent(element, show);
   tellSideways(find(box, ".table"), table);
 }
@@ -113,4 +118,19 @@ export default function distribution(element) {
 function placeOf({ u }) {
   const { checkpoint, prompt, generated, edits, query } = state;
   return [checkpoint, prompt, generated, edits, query, u].join(" ");
+}
+
+// Gives the function that says whether the settings have changed since it was last asked; a slider's drag is one change.
+function settingChanges(element) {
+  const settings = () => SETTINGS.map((name) => state[name]).join();
+  let last = settings(), isPressed = false, isCounted = false;
+  const press = (isDown) => () => { isPressed = isDown; isCounted = false; };
+  listenFor(element, document, "pointerdown", press(true));
+  for (const end of ["pointerup", "pointercancel"]) listenFor(element, document, end, press(false));
+  return () => {
+    const isOther = settings() !== last, isNew = isOther && !isCounted;
+    last = settings();
+    isCounted ||= isOther && isPressed;
+    return isNew;
+  };
 }
