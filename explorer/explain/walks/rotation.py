@@ -3,10 +3,14 @@
 import numpy as np
 
 from explorer.analysis.rope import angles_of, rotated_pairs, scales, score_by_pair
+from explorer.architecture import attention as architecture
+from explorer.explain.captured.edits import first_position
 from explorer.explain.notation import number, quoted
+from explorer.explain.place import as_text
 from explorer.explain.walks.walk import Segment, Walk
 from explorer.language import _
 from explorer.state.errors import UserError
+from explorer.state.interventions import Base, Shift
 from explorer.state.selection import Selection
 from explorer.tracing.trace import Trace
 
@@ -27,6 +31,8 @@ def rotation(trace: Trace, s: Selection) -> Walk:
     angles = angles_of(trace, s.layer)[:, pair].astype(np.float64)
     scale = float(np.broadcast_to(scales(trace, s.layer), trace.config.d_head // 2)[pair])
     q, k = (rotated_pairs(trace, name, s.layer, s.head, at) for name, at in (("q", s.query), ("k", s.key)))
+    first, changed = first_position(trace), _changes_of_rotation(trace, s.layer)
+    places = {"q": first + s.query, "k": first + s.key}  # where the run counts them as standing
     hands = {"q": (q, s.query), "k": (k, s.key)}
     largest = max(float(np.linalg.norm(found.before[pair])) for found in (q, k)) or 1.0
 
@@ -35,17 +41,16 @@ def rotation(trace: Trace, s: Selection) -> Walk:
         return {"name": name, "x": a / largest, "y": b / largest, "text": f"({number(a)}, {number(b)})"}
 
     def turning(name: str) -> list[dict]:
-        found, at = hands[name]
-        before = found.before[pair].astype(np.float64)
-        scaled = before * scale
-        on_the_way = [{"hands": [hand(name, turned(scaled, angles[p])), faint(name, before)], "position": p,
-                       "angle": number(angles[p])} for p in positions_to(at)[:-1]]  # fmt: skip
-        last = {
-            "hands": [hand(name, found.after[pair]), faint(name, before)],
-            "position": at,
-            "angle": number(angles[at]),
-        }
-        return [*on_the_way, last]
+        (found, at), place = hands[name], places[name]
+        before, angle = found.before[pair].astype(np.float64), float(angles[at])
+        on_the_way = [] if changed else [(p, angle * p / place) for p in positions_to(place)[:-1]]
+        frames = [(turned(before * scale, turn), p, turn) for p, turn in on_the_way] + [
+            (found.after[pair], place, angle)
+        ]
+        return [
+            {"hands": [hand(name, point), faint(name, before)], "position": p, "angle": number(turn)}
+            for point, p, turn in frames
+        ]
 
     def faint(name: str, point: np.ndarray) -> dict:
         return hand(name, point) | {"is_before": True}
@@ -62,26 +67,41 @@ def rotation(trace: Trace, s: Selection) -> Walk:
             "hands", [{"hands": [hand("q", q.before[pair])]}],
         ),
         Segment(
+            _("At position {position} it would be turned, but the rotation is changed in this run: {changes}.",
+              position=places["q"], changes=changed)
+            if changed else
             _("Each position turns it on by the same angle, up to position {position}. Its length stays.",
-              position=s.query) if scale == 1 else
+              position=places["q"]) if scale == 1 else
             _("Each position turns it on by the same angle, up to position {position}. Its length is multiplied by "
-              "{scale}.", position=s.query, scale=number(scale)),
+              "{scale}.", position=places["q"], scale=number(scale)),
             "hands", turning("q"),
         ),
         Segment(
+            _("The same pair of the key of {key}, at position {position}, with the same change.",
+              key=asked, position=places["k"])
+            if changed else
             _("The same pair of the key of {key} is turned to its own position, {position}.",
-              key=asked, position=s.key),
+              key=asked, position=places["k"]),
             "hands", turning("k"),
         ),
         Segment(
+            _("The score sees both as they are now: this pair adds {adds} to it.", adds=number(adds[pair]))
+            if changed else
             _("The score sees both turned: this pair adds {adds} to it. If both moved on by the same number of "
               "positions, the angle between them would stay, and so would the score.", adds=number(adds[pair])),
             "hands", [both],
         ),
     ]  # fmt: skip
     title = _("How position turns pair {pair}: {query} at {at}, {key} at {other}",
-              pair=pair, query=asking, at=s.query, key=asked, other=s.key)  # fmt: skip
+              pair=pair, query=asking, at=places["q"], key=asked, other=places["k"])  # fmt: skip
     return Walk(title, segments)
+
+
+def _changes_of_rotation(trace: Trace, layer: int) -> str:
+    """Name the changes after which a rotation is no longer the one of the token's position; "" where there are none."""
+    taps = (architecture.angles_of(trace.config, layer), *(f"blocks.{layer}.attn.{name}_rot" for name in "qk"))
+    edits = [edit for edit in trace.edits if not isinstance(edit, Shift | Base) and any(map(edit.reaches, taps))]
+    return "; ".join(edit.words(trace.config, as_text(trace)) for edit in edits)
 
 
 def turned(point: np.ndarray, angle: float) -> np.ndarray:

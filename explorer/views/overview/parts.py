@@ -9,6 +9,7 @@ from explorer.analysis.residual import SUBLAYERS
 from explorer.architecture import shifts
 from explorer.architecture.layout import layout
 from explorer.architecture.stream import giver, output_norm, readers, stream_norms
+from explorer.explain.captured.edits import first_position
 from explorer.explain.notation import full
 from explorer.language import N_, _, look_up
 from explorer.state.selection import Selection
@@ -117,9 +118,10 @@ class Parts:
             "token", lambda plan: plan.box(plan.token, plan.beside_stream), "tokens", *told, written=written
         )
         if "position_embed" in self.trace:
+            place = first_position(self.trace) + query
             told = _(
                 "vector of position {position}: {width} numbers, length {length}",
-                position=query,
+                position=place,
                 width=width,
                 length=full(found.positions),
             )
@@ -129,7 +131,7 @@ class Parts:
                 "positions",
                 told,
                 self.adds(found.parts.positions),
-                written=_("position {position}", position=query),
+                written=_("position {position}", position=place),
             )
             told = _("embedding + position: length {length}", length=full(found.stream[0]))
             yield self.part(

@@ -98,19 +98,19 @@ def formula(trace: Trace, selection: Selection) -> str:
     config, query, key = trace.config, selection.query, selection.key
     added = look_up(ADDITIONS[config.position], positions=config.context_length, width=config.d_model)
     token, position, total = lengths(trace)[:, query]
-    found, distance = cosines(trace)[query, key], query - key
+    found, distance, start = cosines(trace)[query, key], query - key, first_position(trace)
     summed = _(
         "{token} ({position}): ‖token + position‖ = {total}, of lengths {own} and {added}",
         token=quoted(trace.tokens[query]),
-        position=query,
+        position=start + query,
         total=number(total),
         own=number(token),
         added=number(position),
     )
     likeness = _(
         "cosine of positions {query} and {key} = p·p′ / (‖p‖ ‖p′‖) = {cosine}",
-        query=query,
-        key=key,
+        query=start + query,
+        key=start + key,
         cosine=number(found),
     )
     if config.position == "sinusoidal":

@@ -6,11 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from explorer import Edit, capture
 from explorer.analysis.residual import residual_norms
 from explorer.explain.notation import number
 from explorer.explain.walks import WALKS, walk_of
 from explorer.state.errors import UserError
 from explorer.state.selection import Selection
+from tests.specimens import tokenizer
 
 AT = Selection(layer=1, head=1, query=5, key=2)
 
@@ -78,6 +80,27 @@ def test_a_rotation_ends_where_the_run_has_it(rotating_trace):
     x, y = (both.frames[0]["hands"][i] for i in (0, 1))
     assert (x["text"], y["text"]) == (q.frames[-1]["hands"][0]["text"], k.frames[-1]["hands"][0]["text"])
     assert len(before.frames) == 1
+
+
+def test_a_rotation_names_the_positions_that_a_shift_has_the_tokens_stand_at(lms, trace_of):
+    shifted = capture(
+        lms["rope"], trace_of("rope").token_ids, [Edit("rope.angles", "shift", 40)], tokenizer=tokenizer()
+    )
+    walk = walk_of("rotation", shifted, AT)
+    assert f"at {40 + AT.query}, " in walk.title and walk.title.endswith(f" at {40 + AT.key}")
+    for segment, position in ((walk.segments[1], 40 + AT.query), (walk.segments[2], 40 + AT.key)):
+        assert f"position {position}" in segment.says or f"position, {position}" in segment.says
+        last, before = segment.frames[-1], segment.frames[-2]
+        assert last["position"] == position
+        ratio = float_of(last["angle"]) / float_of(before["angle"])
+        assert ratio == pytest.approx(position / before["position"], rel=1e-2)  # the same angle a position
+
+
+def test_a_rotation_that_was_changed_tells_the_change(lms, trace_of):
+    still = capture(lms["rope"], trace_of("rope").token_ids, [Edit("rope.angles", "zero")], tokenizer=tokenizer())
+    segments = walk_of("rotation", still, AT).segments
+    assert "rotation off" in segments[1].says and "same angle" not in " ".join(segment.says for segment in segments)
+    assert [frame["angle"] for frame in segments[1].frames] == ["0"]
 
 
 def test_the_way_up_ends_with_what_the_model_says(trace):

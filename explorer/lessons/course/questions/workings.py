@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from explorer.explain.captured.edits import first_position
 from explorer.explain.notation import factor, number, visible
 from explorer.language import _
 from explorer.lessons.course.look import Look
@@ -117,7 +118,7 @@ def rotation(look: Look) -> list[Row]:
     return [
         Row(_("a, the pair’s first number"), a, True),
         Row(_("b, the pair’s second number"), b, True),
-        Row(_("the angle at position {position}, in radians", position=s.query), angle, True),
+        Row(_("the angle at position {position}, in radians", position=first_position(trace) + s.query), angle, True),
         Row("cos", cos),
         Row("sin", sin),
         Row("a · cos − b · sin", a * cos - b * sin),
