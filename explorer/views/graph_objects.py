@@ -67,7 +67,7 @@ class Figure:
         self._layout["meta"] = {**self._layout["meta"], **meta}
         return self
 
-    def changes(self, texts: Sequence, of: str = "edits", adds: bool = True) -> "Figure":
+    def changes(self, texts: Sequence, of: str = "edits", adds: bool = True, looks_from: int | None = None) -> "Figure":
         """Have a click on a point change a run, or take that change back.
 
         Args:
@@ -75,8 +75,9 @@ class Figure:
             of: the field of the page's state with that run's interventions.
             adds: whether the click is one with Shift, or +, and the change is added to others; or else a plain one, or
                 Enter, and the change takes the place of those of its kind.
+            looks_from: the query in A after which what follows of the change is seen; None for the chosen one.
         """
-        return self.note(changes={"texts": texts, "of": of, "adds": adds})
+        return self.note(changes={"texts": texts, "of": of, "adds": adds, "looks_from": looks_from})
 
     def add_shape(self, **shape: Any) -> "Figure":
         return self._add("shapes", shape)

@@ -51,6 +51,18 @@ def test_a_click_on_a_cell_makes_that_patch_the_runs_change_and_another_takes_it
     expect(patcher.page).not_to_have_url(re.compile("patch&|patch$"))
 
 
+def test_a_click_on_an_earlier_position_leaves_the_query_at_the_answer(patcher):
+    """So that the next-token panel tells whether the answer changed; on an estimate, too, which is drawn at once."""
+    plot = patcher.page.locator("#patching-estimate_positions .plot")
+    expect(plot).to_have_attribute("data-draws", re.compile(r"\d"))
+    patcher.evaluate("choosing.pick({ query: 1 })")  # from wherever somebody looks
+    patcher.at_rest()
+    patcher.click_cell(plot, 0, 1)
+    expect(patcher.page).to_have_url(re.compile(r"edits=blocks\.1\.resid_pre%400\*patch"))
+    patcher.expect_selected(query=2, key=0, layer=1)
+    expect(patcher.at_rest().page.locator("#next-token-words")).to_contain_text("(position 2)")
+
+
 @pytest.mark.exhaustive
 def test_what_takes_long_tells_how_far_it_is_and_ends_when_it_is_cancelled(patcher, monkeypatch):
     step, pieces = job_queue._Task.step, []
@@ -80,13 +92,13 @@ def test_of_unequal_prompts_what_has_a_partner_goes_over(visitor, other):
     plot = person.page.locator("#patching-positions_denoise .plot")
     expect(plot).to_contain_text("not patched")
     person.click_cell(plot, 3, 1)
-    expect(person.page).to_have_url(re.compile(r"query=2&.*edits=blocks\.1\.resid_pre%402\*patch"))
+    expect(person.page).to_have_url(re.compile(r"key=2&.*edits=blocks\.1\.resid_pre%402\*patch"))
     person.at_rest()
     plot.focus()  # the keyboard says as much: A's token is at another place in the picture
     plot.press("ArrowLeft")
-    expect(person.page).to_have_url(re.compile("query=1&"))
+    expect(person.page).to_have_url(re.compile("key=1&"))
     plot.press("Enter")
-    expect(person.page).to_have_url(re.compile(r"query=1&.*edits=blocks\.1\.resid_pre%401\*patch"))
+    expect(person.page).to_have_url(re.compile(r"key=1&.*edits=blocks\.1\.resid_pre%401\*patch"))
 
 
 @pytest.mark.exhaustive

@@ -6,13 +6,13 @@ from explorer.analysis.patching import effects, metric_of
 from explorer.analysis.rounding import Check
 from explorer.explain.derivation import Derivation
 from explorer.explain.notation import number
-from explorer.explain.place import as_text
+from explorer.explain.place import as_text, at
 from explorer.explain.source import Source
 from explorer.explain.working import Input, Working
 from explorer.language import _
-from explorer.state.interventions import Intervention
+from explorer.state.interventions import Intervention, parse_edit
 from explorer.tracing.effect_scale import effect, share_of_difference
-from explorer.tracing.patching_question import METRICS, PatchingQuestion, Receiver
+from explorer.tracing.patching_question import BY_POSITION, METRICS, PatchingQuestion, Receiver
 from explorer.tracing.trace import Trace
 
 SYMBOLS = {
@@ -104,13 +104,13 @@ def estimate_of(
             Input(_("gradient of m at the values"), (), shape),
         ),
     )
-    told = _(
-        "{part} of layer {layer}, {place}, m = {metric}",
-        part=part,
-        layer=node[0],
-        place=node[1],
-        metric=metric_words(metric),
-    )
+    layer, column = node
+    if part in BY_POSITION:
+        value = parse_edit(f"blocks.{layer}.{part}*patch").named()
+        value = _("{value}, {token}", value=value, token=at(runs[0], column))
+    else:
+        value = parse_edit(f"blocks.{layer}.{part}.{column}*patch").named()
+    told = _("{value}, m = {metric}", value=value, metric=metric_words(metric))
     source = Source("explorer/tracing/patching/attribution_patching.py", "changes = torch.stack([(step * slope)")
     return Derivation(_("estimated effect"), told, drawn, working, source)
 

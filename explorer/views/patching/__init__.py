@@ -69,7 +69,7 @@ EFFECTS = N_(
 )
 
 
-BY_POSITION = {"x": "query", "y": "layer"}
+BY_POSITION = {"x": "key", "y": "layer"}  # the query stays at the answer
 BY_HEAD = {"x": "head", "y": "layer"}
 
 VIEW = View(
@@ -78,7 +78,8 @@ VIEW = View(
     words=N_(
         "Which values carry the answer? Of two prompts with different answers, each value of one run is put alone into "
         "the other, and it is measured how far that takes the answer along: denoising finds what suffices, noising "
-        "what is needed. Click a cell, and the run takes that value: all tabs show what follows."
+        "what is needed. Click a cell of the maps of effects or estimates, and the run takes that value: all tabs show "
+        "what follows. Paths are measured only."
     ),
     formula=formula,
     compares=True,

@@ -76,7 +76,7 @@ def effect_map(
     if not finite.any():
         say(fig, nothing_to_explain())
     elif texts is not None:
-        fig.changes(texts, two.patched_run(direction), adds=False)
+        fig.changes(texts, two.patched_run(direction), adds=False, looks_from=two.answer_in_a)
     return _of_clean(fig, two, np.isnan(values).all(axis=0) & finite.any()) if by_position else fig
 
 
@@ -93,7 +93,7 @@ def _of_clean(fig: go.Figure, two: TwoPrompts, untouched: np.ndarray) -> go.Figu
 def chosen_cell(two: TwoPrompts, part: str, selection: Selection) -> tuple[int, int] | None:
     """The cell of what is chosen; None where heads share their keys and values, as the chosen one has no cell alone."""
     if part in BY_POSITION:
-        return selection.layer, two.in_clean(selection.query)
+        return selection.layer, two.in_clean(selection.key)
     shared = part in ("attn.k", "attn.v") and two.clean.config.kv_heads != two.clean.config.num_heads
     return None if shared else (selection.layer, selection.head)
 

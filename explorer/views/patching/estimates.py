@@ -11,6 +11,7 @@ from explorer.tracing.patching_question import BY_POSITION
 from explorer.views import graph_objects as go
 from explorer.views.change import say
 from explorer.views.patching.effect_map import DIRECTION, chosen_cell, effect_map, nothing_to_explain
+from explorer.views.patching.exact import patch_texts
 from explorer.views.patching.two_prompts import TwoPrompts, prompts_for
 from explorer.views.style import ATTENTION, FEED_FORWARD, RESIDUAL, figure, positions
 
@@ -20,7 +21,9 @@ def estimated_map(runs: Comparison, selection: Selection, part: str) -> go.Figur
     two = prompts_for(runs, selection, part)
     values = two.question.estimate(selection.patch_direction, part, selection.metric)
     words = _("estimate of {part}, {direction}", part=part, direction=look_up(DIRECTION[selection.patch_direction]))
-    return effect_map(two, part, values, chosen_cell(two, part, selection), words)
+    direction = selection.patch_direction
+    texts = patch_texts(two, part, direction, values.shape)
+    return effect_map(two, part, values, chosen_cell(two, part, selection), words, texts, direction)
 
 
 def beside_exact(runs: Comparison, selection: Selection, part: str) -> go.Figure:

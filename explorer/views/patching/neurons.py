@@ -51,4 +51,4 @@ def strongest_neurons(runs: Comparison, selection: Selection) -> go.Figure:
         say(fig, nothing_to_explain())
         return fig
     texts = [f"blocks.{selection.layer}.ffn.hidden.{neuron}*patch" for neuron in order]
-    return fig.changes(texts, two.patched_run("denoise"), adds=False)
+    return fig.changes(texts, two.patched_run("denoise"), adds=False, looks_from=two.answer_in_a)

@@ -41,10 +41,15 @@ class TwoPrompts:
         """Of the clean prompt."""
         return self.clean.tokens[: len(self.question.clean)]
 
-    def in_clean(self, query: int) -> int:
+    def in_clean(self, position: int) -> int:
         """The position of the clean prompt that stands for one of A, or for the nearest before it."""
-        place = query if self.clean_is == "a" else self.alignment.nearest(query)
+        place = position if self.clean_is == "a" else self.alignment.nearest(position)
         return min(place, len(self.tokens) - 1)
+
+    @property
+    def answer_in_a(self) -> int:
+        """The position in A that the answer comes after."""
+        return len(self.question.clean if self.clean_is == "a" else self.question.corrupted) - 1
 
     @property
     def lone(self) -> tuple[int, ...]:

@@ -93,8 +93,12 @@ export default function figure(element) {
   // Has a run changed by what the point at a place stands for, or no longer; not all stand for something.
   function toggle(place, change) {
     const edit = place.reduce((texts, at) => texts[at], changes.texts);
-    if (edit) toggleEdit(edit, changes, change);
+    if (edit) toggleEdit(edit, changes, { ...change, ...lookingFrom() });
   }
+
+  // Where what follows of a change is seen; a key that is chosen by itself must not be after the query either.
+  const lookingFrom = () => (changes?.looks_from === undefined ? {} : { query: changes.looks_from });
+  const pickHere = (change) => pick({ ...inA(change, of), ...("key" in change && !("query" in change) && lookingFrom()) });
 
   // A click with Shift adds a change to others. Where a click opens another tab or goes to another step, one with Shift
   // stays and tells.
@@ -128,7 +132,7 @@ export default function figure(element) {
   rove(plot, {
     at: () => ({ row: fromTop(chosen().y), column: chosen().x }),
     size: () => ({ rows: selects.y ? rows() : 1, columns: selects.x ? columns() : 1 }),
-    go: (to, from) => pick(inA(to.row === from.row ? { [selects.x]: to.column } : { [selects.y]: fromTop(to.row) }, of)),
+    go: (to, from) => pickHere(to.row === from.row ? { [selects.x]: to.column } : { [selects.y]: fromTop(to.row) }),
   });
   plot.addEventListener("keydown", (event) => {
     const { x, y } = chosen();

@@ -14,7 +14,7 @@ from tests.drawn import Picture, picture_of
 PANEL = {panel.name: panel for panel in VIEW.panels}
 BY_POSITION = ("positions_denoise", "positions_noise", "estimate_positions")
 BY_HEAD = ("heads_denoise", "heads_noise", "estimate", "paths")
-CHOSEN = {"layer": 1, "head": 2, "query": 9, "key": 4, "receiver": "q"}
+CHOSEN = {"layer": 1, "head": 2, "query": 11, "key": 9, "receiver": "q"}
 INTO = {"denoise": "clean into corrupted", "noise": "corrupted into clean"}
 
 

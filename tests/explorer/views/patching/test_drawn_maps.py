@@ -29,7 +29,7 @@ def test_a_cell_of_a_position_says_where_it_is_and_selects_it(two, name, clean_r
     for p in picture.points():
         layer, place = int(p.y), int(p.x)
         assert f"layer {layer}, position {positions(tokens)[place]}\n" in p.told
-        assert tells(p.told, values[layer, place]) and p.change == {"query": place, "layer": layer}
+        assert tells(p.told, values[layer, place]) and p.change == {"key": place, "layer": layer}
     (frame,) = picture.layout["shapes"]
     assert [frame[side] for side in ("x0", "x1", "y0", "y1")] == [8.5, 9.5, 0.5, 1.5]
 

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from explorer import Edit, activation_patching, capture
+from explorer.explain.notation import quoted
 from explorer.explain.point import Point
 from explorer.state.interventions import parse_edit
 from explorer.state.selection import Selection
@@ -50,6 +51,10 @@ CASES = [
     ("heads_denoise", {"patch_head": "attn.k"}, "attn.k", "denoise"),
     ("heads_noise", {"patch_head": "attn.pattern", "metric": "log_probability"}, "attn.pattern", "noise"),
 ]
+ESTIMATES = [
+    ("estimate", {}, "attn.z", "denoise"),
+    ("estimate_positions", {"patch_direction": "noise"}, "resid_pre", "noise"),
+]
 
 
 @pytest.mark.parametrize("clean_run", "ab")
@@ -83,6 +88,34 @@ def test_a_click_makes_the_change_that_the_cell_is_about(lms, style, runs, name,
         changed = capture(lms[style], recipient.token_ids, [edit], tokenizer=tokenizer())
         effect = (metric(changed, two.question, chosen) - base) / (m[two.clean] - m[two.corrupted])
         assert effect == pytest.approx(values[cell], abs=rounding(runs, **chosen))
+
+
+@pytest.mark.parametrize("clean_run", "ab")
+@pytest.mark.parametrize(("name", "chosen", "part", "direction"), [*CASES, *ESTIMATES])
+def test_a_click_takes_the_value_and_leaves_the_query_at_the_answer(
+    lms, style, trace_of, name, chosen, part, direction, clean_run
+):
+    """Also on an estimate, and where text was written after the prompts."""
+    trace = trace_of(style)
+    other = capture(lms[style], (*trace.token_ids[:5], 70, *trace.token_ids[6:]), tokenizer=tokenizer())
+    more = capture(lms[style], (*trace.token_ids, 5, 6), tokenizer=tokenizer())
+    two, panel = replace(Comparison.of(more, other), prompts=(len(trace), len(trace))), PANEL[name]
+    figure = drawn(name, two, clean_run=clean_run, query=11, key=4, layer=1, **chosen)
+    changes = figure.parts[1]["meta"]["changes"]
+    assert changes["texts"][1][1] == (f"blocks.1.{part}@1*patch" if "positions" in name else f"blocks.1.{part}.1*patch")
+    assert changes["looks_from"] == len(trace) - 1 and "query" not in panel.selects.values()
+    if "positions" in name:
+        (frame,) = (shape for shape in figure.parts[1]["shapes"] if shape["type"] == "rect" and "line" in shape)
+        assert (frame["x0"], frame["y0"]) == (3.5, 0.5)
+
+
+def test_a_clicked_estimate_names_its_place(runs):
+    for name, chosen, place in (
+        ("estimate", {}, "head 1 of layer 1, m ="),
+        ("estimate", {"patch_head": "attn.q"}, "head 1 of attn.q of layer 1, m ="),
+        ("estimate_positions", {}, f"resid_pre of layer 1, {quoted(runs.other.tokens[1])} (1), m ="),
+    ):
+        assert PANEL[name].inspect(runs, Selection(**chosen), Point(x=1, y=1)).place.startswith(place)
 
 
 def metric(run, question, chosen) -> float:
