@@ -3,7 +3,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** @param {string} tag @param {string} [className] @param {...Node} children @returns {SVGElement} */
+/** @param {string} tag @param {string} [className] @param {...(string | Node)} children @returns {SVGElement} */
 export function makeSvg(tag, className, ...children) {
   const node = document.createElementNS(SVG, tag);
   if (className) node.setAttribute("class", className);

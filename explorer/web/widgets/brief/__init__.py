@@ -12,8 +12,7 @@ LONGEST = 60  # characters of the text
 
 def template() -> str:
     return with_words(
-        """<button type="button" class="brief" title="{to_prompt}">
-<span class="text" dir="auto"></span><span class="next"></span><span class="probability"></span></button>""",
+        """<button type="button" class="brief" title="{to_prompt}"></button>""",
         to_prompt=_("to the prompt"),
     )
 

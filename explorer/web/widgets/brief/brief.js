@@ -1,17 +1,21 @@
 // @ts-check
 import { onContent } from "../../static/contents.js";
-import { find } from "../../static/dom.js";
-import { _ } from "../../static/language.js";
+import { find, make, span } from "../../static/dom.js";
+import { _, inPieces } from "../../static/language.js";
 import { tokenNodes } from "../../static/token_text.js";
 
 /** @param {HTMLElement} element */
 export default function brief(element) {
-  const line = find(element, ".brief"), [text, next, probability] = line.children;
+  const line = find(element, ".brief");
   line.addEventListener("click", () => find(document, "#prompt textarea").focus());
   onContent(element, (value) => {
-    text.textContent = value.text;
-    next.replaceChildren(...tokenNodes(value.next));
-    probability.textContent = value.probability;
-    line.ariaLabel = _("{text}: next {next}, probability {probability}; to the prompt", value);
+    const values = {
+      text: make("span", { className: "text", dir: "auto" }, value.text),
+      next: span("next", ...tokenNodes(value.next)),
+      probability: span("probability", value.probability),
+    };
+    // What is seen is the name, with words between that are only heard.
+    const pieces = inPieces(_("{text}: next {next}, probability {probability}"), values);
+    line.replaceChildren(...pieces.map((piece) => (typeof piece === "string" ? span("heard", piece) : piece)));
   });
 }

@@ -69,12 +69,13 @@ export function mapOn(sheet, keys, coloured = theme) {
 
   function drawPart(node, { kind, box, value: share, told: about, written }) {
     drawShape(node, kind, box, share);
-    set(node, { class: `part ${kind}`, "aria-label": about.replaceAll("\n", ", ") });
-    const [x, y] = centre(box), rows = written.split("\n");
-    many(node.lastChild, rows.length, () => makeSvg("tspan")).forEach((row, i) => {
-      set(row, { x, y: y + (i - (rows.length - 1) / 2) * LINE });
-      say(row, rows[i]);
-    });
+    const [x, y] = centre(box), rows = written.split("\n"), seen = rows.join(" "), name = about.replaceAll("\n", ", ");
+    // Whoever speaks to the page says what is written on a part.
+    set(node, { class: `part ${kind}`, "aria-label": name.includes(seen) ? name : `${name} (${seen})` });
+    const text = node.lastChild;
+    if (text.textContent !== seen || text.children.length !== rows.length)
+      text.replaceChildren(...rows.flatMap((row, i) => [...(i ? [" "] : []), makeSvg("tspan", "", row)]));
+    Array.from(text.children, (row, i) => set(row, { x, y: y + (i - (rows.length - 1) / 2) * LINE }));
   }
 
   function drawShape(node, kind, box, share) {
