@@ -71,6 +71,17 @@ def test_what_is_written_on_a_button_is_in_its_name(newcomer, width):
 
 
 @pytest.mark.exhaustive
+def test_what_scrolls_can_be_scrolled_by_the_keyboard(newcomer):
+    """A text of many lines among what was written."""
+    lines = "10." * 40 + "67"
+    person = newcomer(viewport=TELEPHONE, reduced_motion="reduce").open("attention", prompt=lines)
+    assert not violations(person, [["#generation"]])
+    expect(person.story).to_have_attribute("tabindex", "0")
+    person.run("B")
+    expect(person.story).not_to_have_attribute("tabindex", "0")  # all of it is seen
+
+
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 @pytest.mark.parametrize("width", ["wide", "narrow"])
 @pytest.mark.parametrize(("views", "bar"), [(FULL, "#views"), (SIMPLE, "#steps")], ids=["full", "simple"])

@@ -1,5 +1,5 @@
 // @ts-check
-// Pictures and tables wider than their place.
+// What is larger than its place, and scrolls there.
 import { _ } from "./language.js";
 
 /** Has the style sheet know what to say of them. */
@@ -20,4 +20,20 @@ export function tellSideways(box, content) {
   const resized = new ResizeObserver(tell);
   resized.observe(box);
   resized.observe(content);
+}
+
+/**
+ * Lets the keyboard come to a box without buttons as long as there is more in it than is seen, and scroll it.
+ * @template {HTMLElement} Box
+ * @param {Box} box
+ * @returns {Box}
+ */
+export function reachWhileScrolling(box) {
+  const follow = () => {
+    if (box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1) box.tabIndex = 0;
+    else box.removeAttribute("tabindex");
+  };
+  new ResizeObserver(follow).observe(box);
+  new MutationObserver(() => requestAnimationFrame(follow)).observe(box, { childList: true, characterData: true, subtree: true });
+  return box;
 }

@@ -2,6 +2,7 @@
 import { make } from "../../static/dom.js";
 import { _ } from "../../static/language.js";
 import { rove, stopAt } from "../../static/roving.js";
+import { reachWhileScrolling } from "../../static/sideways.js";
 import { marked } from "./ask_choice.js";
 
 /** @type {import("./question.js").Ask} */
@@ -18,7 +19,8 @@ export function askCell({ rows, columns, there }, judged, reply) {
       go: ({ row, column }) => { if (there[row][column]) { stopAt(all, cells[row][column]); cells[row][column].focus(); } },
     });
   }
-  return [make("div", { className: "scrolls" }, table)];
+  const box = make("div", { className: "scrolls" }, table);
+  return [judged ? reachWhileScrolling(box) : box]; // or else its buttons are reached
 
   function placeOf(target) {
     const row = cells.findIndex((ones) => ones.includes(target));

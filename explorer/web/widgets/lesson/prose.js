@@ -1,6 +1,7 @@
 // @ts-check
 // A lesson's words, which come as a small tree (lessons/course/words.py), as elements of text.
 import { make } from "../../static/dom.js";
+import { reachWhileScrolling } from "../../static/sideways.js";
 
 /** @typedef {string | { kind: string, text?: string, parts?: Part[] }} Part */
 /** @typedef {{ kind: string, text?: string, parts?: Part[], ordered?: boolean, items?: Part[][], head?: Part[][], rows?: Part[][][] }} Block */
@@ -10,7 +11,7 @@ const BLOCKS = {
   paragraph: ({ parts }) => make("p", {}, ...inline(parts)),
   list: ({ ordered, items }) => make(ordered ? "ol" : "ul", {}, ...items.map((item) => make("li", {}, ...inline(item)))),
   table: ({ head, rows }) => make("table", {}, row("th", head), ...rows.map((cells) => row("td", cells))),
-  code: ({ text }) => make("pre", {}, make("code", {}, text)),
+  code: ({ text }) => reachWhileScrolling(make("pre", {}, make("code", {}, text))),
 };
 const TAGS = /** @type {Record<string, "strong" | "em" | "code" | "b">} */ ({ strong: "strong", emphasis: "em", code: "code", number: "b" });
 

@@ -2,6 +2,7 @@
 // How many of a class replied what: counts alone, beside the question that they are of.
 import { make, span } from "../../static/dom.js";
 import { _, ngettext } from "../../static/language.js";
+import { reachWhileScrolling } from "../../static/sideways.js";
 
 const SHOWN = 8, BETWEEN = "_"; // different replies in words; between the parts of one
 const BINS = 10; // in which numbers are counted (questions/judged.py)
@@ -90,6 +91,6 @@ function table({ rows, columns, counts, right }) {
     return made;
   };
   const head = make("tr", {}, make("td", { className: "none" }), ...columns.map((column) => make("th", { scope: "col" }, make("span", {}, column))));
-  return make("div", { className: "scrolls" }, make("table", { className: "grid-of-counts" }, head,
-    ...rows.map((row, i) => make("tr", {}, make("th", { scope: "row" }, row), ...counts[i].map((count, j) => cell(count, i, j))))));
+  return reachWhileScrolling(make("div", { className: "scrolls" }, make("table", { className: "grid-of-counts" }, head,
+    ...rows.map((row, i) => make("tr", {}, make("th", { scope: "row" }, row), ...counts[i].map((count, j) => cell(count, i, j)))))));
 }

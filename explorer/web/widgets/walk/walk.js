@@ -3,6 +3,7 @@ import { call, Refused } from "../../static/connection.js";
 import { give } from "../../static/contents.js";
 import { countDraw, find, findAll, say } from "../../static/dom.js";
 import { PROBLEM } from "../../static/protocol.js";
+import { reachWhileScrolling } from "../../static/sideways.js";
 import { state } from "../../static/state.js";
 import { beginning, onWalk, pressed } from "../../static/walks.js";
 import { DRAWINGS } from "./drawings.js";
@@ -12,7 +13,7 @@ const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 /** @param {HTMLElement} element */
 export default function walk(element) {
-  const box = find(element, ".walk"), drawing = find(box, ".drawing"), next = /** @type {HTMLButtonElement} */ (find(box, ".next"));
+  const box = find(element, ".walk"), drawing = reachWhileScrolling(find(box, ".drawing")), next = /** @type {HTMLButtonElement} */ (find(box, ".next"));
   const back = /** @type {HTMLButtonElement} */ (find(box, ".back"));
   let title = "", at = { segment: 0, frame: 0 }, timer = null, focused = null;
   /** @type {import("../../static/walks.js").Segment[]} */
