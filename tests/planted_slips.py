@@ -216,6 +216,11 @@ PLANTED = {
         "gate_for_up",
         "blocks.0.ffn.hidden",
     ),
+    "attention counted for a half": Planted(
+        changing(Block, forward=lambda self, x: (lambda y: y + self.ffn(self.ln2(y)))(x + self.attn(self.ln1(x)) / 2)),
+        "another_sum",
+        "blocks.0.resid_mid",
+    ),
     "no final norm": Planted(changing(TransformerLM, forward=no_final_norm), "final_norm_missing", "final_norm"),
     "softmax of the logits": Planted(changing(TransformerLM, forward=probabilities), "logits_softmaxed", "logits"),
 }
@@ -227,10 +232,6 @@ UNEXPLAINED = {  # what no slip is: where it is seen
     "tanh in the feed-forward": (
         changing(SwiGLU, forward=lambda self, x: self.w2(torch.tanh(self.w1(x)) * self.w3(x))),
         "blocks.0.ffn.hidden",
-    ),
-    "attention counted for a half": (
-        changing(Block, forward=lambda self, x: (lambda y: y + self.ffn(self.ln2(y)))(x + self.attn(self.ln1(x)) / 2)),
-        "blocks.0.resid_mid",
     ),
     "norm of absolute values": (
         norm(lambda self, x: x / (x.abs().mean(-1, keepdim=True) + self.eps) * self.weight),

@@ -1,5 +1,6 @@
 """Where a module parts from the reference."""
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from explorer.language import _
+from explorer.language import N_, _
 from explorer.own_module.block import Block
 from explorer.own_module.described import configs, with_context
 from explorer.own_module.formulas import reference as formulas_of
@@ -26,7 +27,7 @@ from explorer.own_module.weights import with_weights
 from explorer.own_module.wiring import check_walked
 from explorer.own_module.words import told
 from explorer.tracing.capture import outputs_of
-from explorer.tracing.diagnosis import Difference, Report, Row
+from explorer.tracing.diagnosis import Cause, Difference, Report, Row
 from model.config import ModelConfig
 from model.transformer_lm import TransformerLM
 
@@ -81,6 +82,8 @@ def diagnose(
     probe(student, found, seen, config)
     with one_thread():
         report = walked(lm, seen)
+    if any(each.cause is None for each in report.differences):
+        report = with_randomness(report, seen, observe(student, found, ids, config.vocab_size))
     notes.append(held_against(config))
     name = type(module).__name__
     return replace(report, seconds=time.monotonic() - began, module=name, spelling=found.spelling, notes=tuple(notes))
@@ -158,15 +161,54 @@ def walked(lm: TransformerLM, seen: Seen) -> Diagnosis:
     entry = walks[0].scope.value("embed", walks[0].formulas)
     known: list[Slip] = []
     hopeless: set[str] = set()
-    for layer in range(config.num_layers):
+    usual = list(range(config.num_layers))
+    order = list(dict.fromkeys(seen.order)) or usual
+    for layer in order:
         block = Block(config, seen, weights, layer, entry)
         walks.append(Walk(block, formulas, known, hopeless))
         entry = block.value(block.leaves, walks[-1].formulas)
-    walks.append(Walk(End(config, seen, weights, entry), formulas, known))
-    rows = [row for walk in walks for row in rows_of(walk, own)]
     apart = Off.of(seen.values["logits"], torch.tensor(own["logits"]))
+    is_reordered = apart.differs and (seen.order or usual) != usual
+    if is_reordered:  # blocks that run twice are seen the first time
+        entry = seen.values.get("final_norm.in", entry)
+    walks.append(Walk(End(config, seen, weights, entry), formulas, known))
+    by_start = {walk.scope.start: rows_of(walk, own) for walk in walks[:-1]}
+    rows = [*by_start[""]]
+    for start in (f"blocks.{layer}." for layer in usual):
+        unseen = (tap for tap in own if tap.startswith(start) and tap.removeprefix(start) in walks[1].scope.taps)
+        rows += by_start.get(start) or [Row(tap, math.nan, math.nan, math.nan) for tap in unseen]
+    rows += rows_of(walks[-1], own)
     differences = together([difference for walk in walks for difference, _slips in walk.differences])
+    if is_reordered:
+        differences.insert(0, reordered(seen.order, usual, apart))
     return Diagnosis(tuple(differences), tuple(rows), apart.largest, apart.scale, seen.token_ids, 0.0)
+
+
+def with_randomness(report: Diagnosis, seen: Seen, again: Seen) -> Diagnosis:
+    """The report with its cause for what is not explained where the module gives something else in a second run."""
+    first = next(each.tap for each in report.differences if each.cause is None)
+    if torch.equal(seen.values["logits"].nan_to_num(), again.values["logits"].nan_to_num()):
+        return report
+    words = N_("it differs from run to run: dropout, or something else that is random, is on")
+    cause = Cause(("random",), (words,), ({},))
+    differences = [
+        replace(each, cause=cause) if each.cause is None and without_layer(each.tap) == without_layer(first) else each
+        for each in report.differences
+    ]
+    return replace(report, differences=tuple(together(differences)))
+
+
+def without_layer(tap: str) -> str:
+    return tap.split(".", 2)[-1] if tap.startswith("blocks.") else tap
+
+
+def reordered(order: Sequence[int], usual: Sequence[int], apart: Off) -> Difference:
+    """That blocks run in another order than that of their names, some several times or never."""
+    first = next(i for i in range(len(usual) + 1) if order[i : i + 1] != usual[i : i + 1])
+    tap = f"blocks.{min(first, len(usual) - 1)}.resid_pre"
+    orders = {"order": ", ".join(map(str, order)), "usual": ", ".join(map(str, usual))}
+    cause = Cause(("order_of_blocks",), (N_("the blocks run in the order {order}, not {usual}"),), (orders,))
+    return Difference(tap, tap, apart.largest, apart.scale, tuple(range(len(apart.by_position))), cause)
 
 
 def rows_of(walk: Walk, own: dict[str, np.ndarray]):

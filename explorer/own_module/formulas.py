@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from explorer.own_module.norms import LAYER_NORM, RMS_NORM, Norm
-from explorer.own_module.wiring import WIRINGS, Wiring
+from explorer.own_module.wiring import WIRINGS, Value, Wiring
 from model.config import ModelConfig
 from model.layers.activations import KERNELS
 from model.layers.attention import attention_pattern, attention_scores, causal_mask
@@ -20,6 +21,7 @@ from model.layers.sinusoidal import SinusoidalPositionalEmbedding
 from model.layers.softcap import softcap
 
 NORMS = "attn_norm", "ffn_norm", "final_norm"
+Use = Callable[[Tensor, Callable[[Tensor], Tensor]], Tensor]
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class Formulas:
 
     Attributes:
         embed: (rows of the tokens, the table of positions or None, config) -> the stream's beginning.
+        table: the module whose weight has the tokens' rows.
         norms: by name.
         wiring: of a block.
         taken: what queries, keys and values give -> the three in the order in which they are used.
@@ -68,7 +71,9 @@ class Formulas:
         pattern: (scores, allowed) -> (H, T, T).
         fetched: (pattern, values) -> (H, T, d).
         hidden: (gate_pre or None, up) -> (T, F).
-        linears: of maps whose product is another, by the tap they give: (x, weight, bias) -> that.
+        linears: of maps whose product is another, by the tap they give: (x, its whole name, all weights) -> that.
+        reads: of maps that read something else, by the tap they give: what they read, see `wiring`.
+        uses: of values that are used as something else, by their taps: (value, its map) -> what is used.
         given: (logits) -> what the module gives.
     """
 
@@ -90,7 +95,10 @@ class Formulas:
     fetched: Callable[[Tensor, Tensor], Tensor]
     hidden: Hidden
     given: Callable[[Tensor], Tensor]
-    linears: Mapping[str, Callable[[Tensor, Tensor, Tensor | None], Tensor]] = field(default_factory=dict)
+    table: str = "token_embedding"
+    linears: Mapping[str, Callable[[Tensor, str, Mapping[str, Tensor]], Tensor]] = field(default_factory=dict)
+    reads: Mapping[str, Value] = field(default_factory=dict)
+    uses: Mapping[str, Use] = field(default_factory=dict)
 
     def but(self, **changed: Any) -> "Formulas":
         return replace(self, **changed)
@@ -126,6 +134,10 @@ def reference(config: ModelConfig) -> Formulas:
     )
 
 
+def linear(x: Tensor, name: str, weights: Mapping[str, Tensor]) -> Tensor:
+    return F.linear(x, weights[f"{name}.weight"], weights.get(f"{name}.bias"))
+
+
 def embed(rows: Tensor, table: Tensor | None, config: ModelConfig) -> Tensor:
     rows = rows * config.embedding_scale
     return rows if table is None else rows + table[: len(rows)]
@@ -150,6 +162,11 @@ def attention(
     formulas: Formulas, config: ModelConfig, q: Tensor, k: Tensor, v: Tensor, rotates: bool
 ) -> dict[str, Tensor]:
     """What the attention makes of the maps' outputs (T, H d): by our taps' names, and "merged", what o_proj reads."""
+
+    def used(name: str, value: Tensor) -> Tensor:
+        use = formulas.uses.get(f"attn.{name}")
+        return value if use is None else use(value, None)
+
     q, k, v = formulas.taken(q, k, v)
     found = {
         "q": formulas.split(q, config.num_heads),
@@ -159,15 +176,15 @@ def attention(
     turned = dict(found)
     if rotates:
         for name, positions in zip("qk", formulas.positions(len(q)), strict=True):
-            turned[name] = formulas.rotate(found[name], *angles(formulas, config, positions))
+            turned[name] = used(f"{name}_rot", formulas.rotate(found[name], *angles(formulas, config, positions)))
         if formulas.turns_values:
-            turned["v"] = formulas.rotate(found["v"], *angles(formulas, config, formulas.positions(len(q))[1]))
+            turned["v"] = formulas.rotate(found["v"], *angles(formulas, config, torch.arange(len(v))))
         found |= {"q_rot": turned["q"], "k_rot": turned["k"]}
     keys, values = (formulas.shared(turned[name], config.num_heads) for name in "kv")
-    found["scores"] = formulas.scores(turned["q"], keys, formulas.divisor(config))
+    found["scores"] = used("scores", formulas.scores(turned["q"], keys, formulas.divisor(config)))
     capped = softcap(found["scores"], config.score_cap)
-    found["pattern"] = formulas.pattern(capped, formulas.allowed(len(q)))
-    found["z"] = formulas.fetched(found["pattern"], values)
+    found["pattern"] = used("pattern", formulas.pattern(capped, formulas.allowed(len(q))))
+    found["z"] = used("z", formulas.fetched(found["pattern"], values))
     found["merged"] = formulas.merge(found["z"])
     return found
 

@@ -5,11 +5,21 @@ from dataclasses import dataclass, fields, is_dataclass
 from itertools import combinations, takewhile
 from typing import Any
 
-from explorer.own_module.formulas import Formulas
+from explorer.own_module.block import Block
+from explorer.own_module.formulas import NORMS, Formulas
 from explorer.own_module.off import Off
-from explorer.own_module.slips import SLIPS
+from explorer.own_module.slips import SLIPS, STEP_SLIPS
+from explorer.own_module.slips.of_norms import epsilon_slip
+from explorer.own_module.slips.of_steps import neighbour_slips
 from explorer.own_module.slips.slip import Slip
 from explorer.own_module.steps import PROBE, Scope
+from explorer.own_module.sums import sum_slip
+
+SIDE_BY_SIDE = {"attn.q", "attn.k", "attn.v", "ffn.gate_pre", "ffn.up"}  # none of which reads another
+ON_THE_WAY = (  # values between a sublayer's maps, in order
+    *(f"attn.{name}" for name in ("q", "k", "v", "q_rot", "k_rot", "scores", "pattern", "z")),
+    *(f"ffn.{name}" for name in ("gate_pre", "up", "gate")),
+)
 
 
 @dataclass(frozen=True)
@@ -31,7 +41,8 @@ class Mender:
         self._of_maps: dict[str, Off] = {}
 
     def off(self, tap: str, formulas: Formulas) -> Off:
-        if tap not in formulas.linears and self.scope.read_by(tap) in self.scope.seen:
+        is_usual = tap not in formulas.linears and tap not in formulas.reads
+        if is_usual and self.scope.read_by(tap) in self.scope.seen:
             if tap not in self._of_maps:  # a product, whatever the formulas around it are
                 self._of_maps[tap] = Off.of(self.scope.seen[tap], self.scope.expected(tap, formulas))
             return self._of_maps[tap]
@@ -44,20 +55,61 @@ class Mender:
     def best(self, tap: str, wrong: list[str]) -> list[Mended]:
         """What mends a tap without harm to any other, and of that what mends most; several where they do as well."""
         reach = self.reach(tap)
-        slips = [slip for slip in SLIPS if slip.of(self.scope.config) and self.shown(slip, reach)]
-        known = [slip for slip in slips if slip in self.found]
+        fits = [slip for slip in (*SLIPS, *STEP_SLIPS) if slip.of(self.scope.config) and self.shown(slip, reach)]
+        slips, steps = [slip for slip in fits if slip in SLIPS], [slip for slip in fits if slip in STEP_SLIPS]
+        known = [slip for slip in fits if slip in self.found]
         mended: list[Mended] = []
-        for candidates in (singly(known), combinations(known, 2), singly(slips), self._pairs(slips, reach)):
+        for candidates in (
+            singly(known),
+            combinations(known, 2),
+            ((slip,) for slip in (*slips, *steps, *self._of_scope(tap, reach))),
+            self._pairs(slips, reach),
+        ):
             mended = mended or list(self.mended(candidates, tap, wrong))
-        mended = list({frozenset(each.slips): each for each in mended}.values())
+        mended = list({frozenset((slip.name, slip.values) for slip in each.slips): each for each in mended}.values())
         least = min((len(each.left) for each in mended), default=0)
-        return [each for each in mended if len(each.left) == least]
+        mended = [each for each in mended if len(each.left) == least]
+        usual = [each for each in mended if set(each.slips) <= set(slips)]
+        return self._likeliest(usual or mended, reach)
+
+    def _of_scope(self, tap: str, reach: Sequence[str]) -> Iterator[Slip]:
+        """Slips that this scope alone can have: of other weights, other sums."""
+        for each in reach:
+            yield from neighbour_slips(self.scope, each)
+        if slip := sum_slip(self.scope, tap, self.formulas):
+            yield slip
+        if reach[0] in NORMS and (slip := epsilon_slip(self.scope, tap, self.formulas)):
+            yield slip
+
+    def _likeliest(self, mended: list[Mended], reach: Sequence[str]) -> list[Mended]:
+        """Of several that do equally well those with which most of the sublayer's own values were seen."""
+        if len(mended) < 2:
+            return mended
+        seen = [self._seen_on_the_way(each.formulas, reach) for each in mended]
+        most = max(map(len, seen))
+        likely = [(each, values) for each, values in zip(mended, seen, strict=True) if len(values) == most]
+        held = [(each.slips[0].place, each) for each, values in likely if each.slips[0].place in values]
+        first = next((tap for tap in ON_THE_WAY if any(place == tap for place, _each in held)), None)
+        return [each for place, each in held if place == first] or [each for each, _values in likely]
+
+    def _seen_on_the_way(self, formulas: Formulas, reach: Sequence[str]) -> set[str]:
+        """The values between a sublayer's maps that the module has where formulas have them."""
+        scope = self.scope
+        ways = {tap.split(".")[0]: scope.on_the_way(tap, formulas) for tap in reach} if isinstance(scope, Block) else {}
+        return {
+            f"{sublayer}.{name}"
+            for sublayer, values in ways.items()
+            for name, value in values.items()
+            if scope.seen_all.holds(scope.layer, value, name == "scores")
+        }
 
     def reach(self, tap: str) -> list[str]:
         """The tap itself, and those right before it that are not seen: what goes wrong in them shows at it."""
         plain = tap.removesuffix(f".{PROBE}")
         taps = [each for each in self.scope.taps if not each.endswith(PROBE)]
-        before = reversed(taps[: taps.index(plain)])
+        before = (
+            tap for tap in reversed(taps[: taps.index(plain)]) if tap not in (SIDE_BY_SIDE & self.scope.seen.keys())
+        )
         return [plain, *takewhile(lambda each: each not in self.scope.seen, before)]
 
     def shown(self, slip: Slip, reach: Sequence[str]) -> str | None:
@@ -70,6 +122,8 @@ class Mender:
         tried again in a later one."""
         if reach[0] in self.hopeless:
             return
+        right = self._seen_on_the_way(self.formulas, reach)
+        slips = [slip for slip in slips if slip.place not in right]
         changes = [(slip, changed(self.formulas, self._with(self.formulas, slip, reach))) for slip in slips]
         for (one, pieces), (other, others) in combinations(changes, 2):
             if not pieces & others:
@@ -85,10 +139,14 @@ class Mender:
             formulas = self.formulas
             for slip in slips:
                 formulas = self._with(formulas, slip, reach)
-            if self.off(tap, formulas).differs:
+            try:
+                if self.off(tap, formulas).differs:
+                    continue
+                left = self.differing(formulas)
+            except RuntimeError:  # its shapes do not fit a model of these sizes
                 continue
-            left = self.differing(formulas)
-            if set(left) < set(wrong) or set(left) - {f"{at}.{PROBE}"} < set(wrong):
+            spared = {f"{at}.{PROBE}"} - set(wrong)  # the norm itself may be right, and what is made of it not
+            if set(left) - spared < set(wrong):
                 yield Mended(tuple(slips), formulas, tuple(left))
 
 

@@ -1,7 +1,7 @@
 """What another's module computes, by the names of our values: its parts hooked while it reads some tokens.
 
-Beside what goes into and comes out of the parts that hold weights, every tensor is noted that the attention makes on
-its way, in which `Seen.holds` finds values that have no part of their own, as scores and pattern.
+Beside what goes into and comes out of the parts that hold weights, every tensor is noted that a sublayer makes on its
+way, in which `Seen.holds` finds values that have no part of their own, as scores and pattern.
 """
 
 import math
@@ -17,10 +17,11 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from explorer.own_module.names import Match, Part
-from explorer.own_module.products import Products
+from explorer.own_module.products import Products, Running
 from explorer.own_module.running import logits_of
 
 PRODUCTS = "matmul", "__matmul__", "bmm", "baddbmm", "einsum", "scaled_dot_product_attention"
+AGAIN = " again"  # after the name of what goes into or comes out of a part the second time that it is run
 MOST_NOTED = 128 << 20  # bytes of tensors on the way
 
 
@@ -32,12 +33,14 @@ class Seen:
         token_ids: that it read.
         values: name -> (T, n) float32. Names are those of a module of ours with ".in" or ".out"; "blocks.3.in" and
             "blocks.3.out" of blocks; "logits".
-        noted: layer -> tensors that its attention made.
+        noted: layer -> tensors that its attention and its feed-forward made.
+        order: layers in the order in which their blocks ran, where these are modules.
     """
 
     token_ids: tuple[int, ...]
     values: dict[str, Tensor] = field(default_factory=dict)
     noted: dict[int, list[Tensor]] = field(default_factory=lambda: defaultdict(list))
+    order: list[int] = field(default_factory=list)
 
     def holds(self, layer: int, wanted: Tensor, causal: bool = False) -> bool:
         """Whether one of the tensors noted is (H, T, n) `wanted`, whatever the order of its axes; but for rounding.
@@ -77,23 +80,30 @@ def observe(module: nn.Module, match: Match, token_ids: Sequence[int], vocab_siz
         UserError: the module fails, or what it gives are no logits.
     """
     seen = Seen(tuple(token_ids))
-    products = Products(match.parts, len(token_ids))
+    running = Running()
+    products = Products(match.parts, len(token_ids), running)
     noting = _Noting(seen, products)
     with ExitStack() as hooks:
         whole = blocks(module, match)
+        running.watch_all(hooks, module)
         for name, path in whole.items():
+            running.watch(hooks, module.get_submodule(path), int(name.split(".")[1]), seen.order)
             _hook(hooks, seen, module.get_submodule(path), name, None)
         for layer, path in attentions(module, match).items():
             noting.watch(hooks, module.get_submodule(path), layer)
         for sublayer in ("attn", "ffn"):
             for name, path in _around(module, match, f".{sublayer}").items():
                 if path not in whole.values():
+                    if sublayer == "ffn":
+                        noting.watch(hooks, module.get_submodule(path), int(name.split(".")[1]))
                     _hook(hooks, seen, module.get_submodule(path), f"{name}.{sublayer}", None)
         for name, part in match.parts.items():
             if part.module:
-                _hook(hooks, seen, module.get_submodule(part.module), name, part)
+                _hook(hooks, seen, module.get_submodule(part.module), name, part, running)
         hooks.enter_context(noting)
         logits = logits_of(module, token_ids, vocab_size)
+    if len(whole) < match.num_layers:  # the others' order is not known
+        seen.order.clear()
     seen.values = products.values | seen.values | {"logits": logits}
     return seen
 
@@ -122,15 +132,20 @@ def _around(module: nn.Module, match: Match, inside: str) -> dict[str, str]:
     return found
 
 
-def _hook(hooks: ExitStack, seen: Seen, module: nn.Module, name: str, part: Part | None) -> None:
+def _hook(
+    hooks: ExitStack, seen: Seen, module: nn.Module, whole: str, part: Part | None, running: Running | None = None
+) -> None:
     length = len(seen.token_ids)
 
     def note(_module: nn.Module, args: tuple, kwargs: dict, output: Any) -> None:
+        name = running.name(whole) if running else whole
         rows = part.rows if part else slice(None)
         for end, found in (("in", first_tensor((*args, *kwargs.values()))), ("out", first_tensor((output,)))):
             value = as_rows(found, length)
-            if value is not None and f"{name}.{end}" not in seen.values:
-                seen.values[f"{name}.{end}"] = value[:, rows] if end == "out" else value
+            key = f"{name}.{end}"
+            key = f"{key}{AGAIN}" if key in seen.values else key
+            if value is not None and key not in seen.values:
+                seen.values[key] = value[:, rows] if end == "out" else value
 
     hooks.callback(module.register_forward_hook(note, with_kwargs=True).remove)
 

@@ -15,7 +15,7 @@ from explorer.own_module.wiring import WIRINGS
 from model.config import ModelConfig
 
 EXAMPLE_TOKENS, SEED = 17, 0
-SHORTER = 1e-9, 1e-13  # mean squares at which other ε count, and none
+SIZES = 1e-9, 1e-13, 1e6  # mean squares at which other ε count, and none, and one beside the reciprocal root
 
 
 def some_ids(found: Match, config: ModelConfig | None) -> list[int]:
@@ -74,7 +74,7 @@ def completed(found: Match, placement: str = "pre", draws: bool = True) -> tuple
 
 @torch.no_grad()
 def probe(student: nn.Module, found: Match, seen: Seen, config: ModelConfig) -> None:
-    """Note what norms make of vectors as short as their ε counts."""
+    """Note what norms make of vectors as short as their ε counts, and of longer ones."""
     for name, part in found.parts.items():
         x = seen.values.get(f"{name}.in")
         if x is None or not part.module or name.split(".")[-1] not in NORMS:
@@ -82,7 +82,7 @@ def probe(student: nn.Module, found: Match, seen: Seen, config: ModelConfig) -> 
         size = x.square().mean().sqrt()
         if not torch.isfinite(size) or size == 0:
             continue
-        short = torch.cat([x * (mean_square**0.5 / size) for mean_square in (config.norm_eps, *SHORTER)])  # (3 T, D)
+        short = torch.cat([x * (mean_square**0.5 / size) for mean_square in (config.norm_eps, *SIZES)])  # (4 T, D)
         try:
             given = student.get_submodule(part.module)(short[None])
         except Exception:  # nothing is known then, and the run itself went well

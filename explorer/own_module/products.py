@@ -3,9 +3,10 @@ that read them."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from explorer.own_module.names import Part
 
@@ -15,11 +16,45 @@ TIMES = "mul", "__mul__", "__rmul__", "multiply"
 WHOLE_NORMS = "layer_norm", "rms_norm"
 
 
+class Running:
+    """Which block is running: a part of another layer that runs in it stands for its own."""
+
+    def __init__(self):
+        self.layers: list[int] = []
+        self.passes = 0
+
+    def watch_all(self, hooks: ExitStack, module: nn.Module) -> None:
+        def begin(*_told):
+            self.passes += 1
+
+        hooks.callback(module.register_forward_pre_hook(begin).remove)
+
+    def watch(self, hooks: ExitStack, block: nn.Module, layer: int, order: list[int]) -> None:
+        """Keep track of a block; note it in the order of the module's first pass."""
+
+        def begin(*_told):
+            self.layers.append(layer)
+            if self.passes <= 1:
+                order.append(layer)
+
+        def end(*_told):
+            self.layers.pop()
+
+        hooks.callback(block.register_forward_pre_hook(begin).remove)
+        hooks.callback(block.register_forward_hook(end).remove)
+
+    def name(self, whole: str) -> str:
+        """The name of the value that a part has, by the block in which it runs."""
+        if not self.layers or not whole.startswith("blocks."):
+            return whole
+        return f"blocks.{self.layers[-1]}.{whole.split('.', 2)[2]}"
+
+
 class Products:
     """`values`: as in `Seen`, of the first function that reads each weight."""
 
-    def __init__(self, parts: Mapping[str, Part], length: int):
-        self.length, self.values = length, {}
+    def __init__(self, parts: Mapping[str, Part], length: int, running: Running):
+        self.length, self.values, self.running = length, {}, running
         self.owners: dict[int, list[tuple[str, Part]]] = defaultdict(list)
         for name, part in parts.items():
             if not name.endswith("embedding"):
@@ -31,7 +66,8 @@ class Products:
             return
         tensors = [each for each in flat((*args, *kwargs.values())) if isinstance(each, Tensor)]
         for tensor in tensors:
-            for name, part in self.owners.get(place_of(tensor), ()):
+            for whole, part in self.owners.get(place_of(tensor), ()):
+                name = self.running.name(whole)
                 if "norm" in name:
                     self._note_norm(name, part, function, tensors, given)
                 elif function in MAPS:

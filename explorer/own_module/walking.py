@@ -5,7 +5,7 @@ from functools import partial
 
 from explorer.own_module.block import Block
 from explorer.own_module.formulas import NORMS, Formulas
-from explorer.own_module.mending import Mended, Mender, singly
+from explorer.own_module.mending import ON_THE_WAY, Mended, Mender, singly
 from explorer.own_module.off import Off
 from explorer.own_module.slips import SLIPS
 from explorer.own_module.slips.of_precision import reduced
@@ -13,9 +13,8 @@ from explorer.own_module.slips.slip import Slip
 from explorer.own_module.steps import PROBE, Scope
 from explorer.tracing.diagnosis import Cause, Difference
 
-ON_THE_WAY = "q", "k", "v", "q_rot", "k_rot", "scores", "pattern", "z"
 WITHIN = {  # taps of ours that a module's parts do not show, before that at which they do
-    "attn.z": tuple(f"attn.{name}" for name in ON_THE_WAY[3:]),
+    "attn.z": ON_THE_WAY[3:8],
     "ffn.hidden": ("ffn.gate", "ffn.hidden"),
 }
 
@@ -31,6 +30,7 @@ class Walk(Mender):
 
     def __init__(self, scope: Scope, formulas: Formulas, found: list[Slip] | None = None, hopeless: set | None = None):
         super().__init__(scope, formulas, found, hopeless)
+        scope.choose(formulas)
         self.first_off = {tap: self.off(tap, formulas) for tap in scope.taps if tap in scope.seen}
         self.differences = list(self._explained())
 
@@ -49,6 +49,8 @@ class Walk(Mender):
                 yield self._unexplained(tap, off), ()
                 continue
             self.formulas = best[0].formulas
+            if f"{tap}.{PROBE}" not in wrong:  # the norm itself is right, and what is made of it is not
+                given_up.add(f"{tap}.{PROBE}")
             self.found += [slip for each in best for slip in each.slips if slip not in self.found]
             for slips in self._in_order(best, tap):
                 yield self._difference(slips, tap, off), slips
@@ -85,15 +87,19 @@ class Walk(Mender):
     def _difference(self, slips: tuple[Slip, ...], tap: str, off: Off) -> Difference:
         at = tap.removesuffix(f".{PROBE}")
         whole = f"{self.scope.start}{at}"
-        cause = Cause(tuple(slip.name for slip in slips), tuple(slip.words for slip in slips))
+        names, words = tuple(slip.name for slip in slips), tuple(slip.words for slip in slips)
+        cause = Cause(names, words, tuple(dict(slip.values) for slip in slips))
         reach = self.reach(tap)
         place = min((self._place(slip, self.shown(slip, reach) or at) for slip in slips), key=self._order)
-        return Difference(place, whole, *self._numbers(off), cause, probed=self._shortened(tap))
+        return Difference(place, whole, *self._numbers(off), cause, probed=self._shortened(tap, off))
 
     def _place(self, slip: Slip, shown: str) -> str:
         """The whole name of the first tap that a slip changes."""
         taps = {role: tap for tap, role in self.scope.roles.items()}
-        return f"{self.scope.start}{taps.get(slip.place, slip.place) or shown}"
+        place = taps.get(slip.place, slip.place) or shown
+        if place == "ffn.gate" and not self.scope.config.is_gated:
+            place = "ffn.hidden"
+        return f"{self.scope.start}{place}"
 
     def _order(self, whole: str) -> int:
         """Where a tap stands in its scope."""
@@ -105,7 +111,7 @@ class Walk(Mender):
         at = tap.removesuffix(f".{PROBE}")
         whole = f"{self.scope.start}{at}"
         return Difference(
-            whole, whole, *self._numbers(off), equal_to=self._last_equal(tap), probed=self._shortened(tap)
+            whole, whole, *self._numbers(off), equal_to=self._last_equal(tap), probed=self._shortened(tap, off)
         )
 
     def _numbers(self, off: Off) -> tuple[float, float, tuple[int, ...]]:
@@ -114,13 +120,15 @@ class Walk(Mender):
         )  # vectors may come thrice
         return off.largest, off.scale, tuple(places.unique().tolist())
 
-    def _shortened(self, tap: str) -> float:
-        """How many times shorter the vectors are on which a norm differs, where it does not in the run."""
+    def _shortened(self, tap: str, off: Off) -> float:
+        """How many times shorter the vectors are on which a norm differs most, where it does not in the run."""
         if not tap.endswith(PROBE):
             return 0.0
         name = f"{self.scope.start}{tap.removesuffix(f'.{PROBE}')}"
         run, short = (self.scope.seen_all.values[f"{name}.{which}"] for which in ("in", f"{PROBE}.in"))
-        return (run.norm() / short[: len(run)].norm()).item()
+        sizes = short.view(-1, *run.shape)
+        worst = int(off.by_position.nan_to_num(0.0).view(len(sizes), -1).amax(-1).argmax())
+        return (run.norm() / sizes[worst].norm()).item()
 
     def _last_equal(self, tap: str) -> str:
         """Of values on the way of an attention, the last that the module has; else the tap before."""

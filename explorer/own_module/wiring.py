@@ -15,19 +15,28 @@ class Around(Protocol):
     """The values around a block's sublayers.
 
     Attributes:
+        before: the stream that leaves the block before, or the embedding.
         x: the stream that enters.
         a: what attention gives out.
         f: what feed-forward gives out.
         m: what the second norm reads.
+        positions: the vectors added for positions.
         n1, n2: the norms.
+        attend, feed, again, active: the sublayers, the block and the activation, of whatever they are given.
     """
 
+    before: Tensor
     x: Tensor
     a: Tensor
     f: Tensor
     m: Tensor
+    positions: Tensor
     n1: Callable[[Tensor], Tensor]
     n2: Callable[[Tensor], Tensor]
+    attend: Callable[[Tensor], Tensor]
+    feed: Callable[[Tensor], Tensor]
+    again: Callable[[Tensor], Tensor]
+    active: Callable[[Tensor], Tensor]
 
 
 Value = Callable[[Around], Tensor]
@@ -43,6 +52,7 @@ class Wiring:
         middle: what the second norm reads.
         then: what the feed-forward reads.
         leaves: what leaves the block.
+        enters: what enters it.
     """
 
     reads: Value
@@ -50,6 +60,7 @@ class Wiring:
     middle: Value
     then: Value
     leaves: Value
+    enters: Value = lambda b: b.before
 
 
 PRE = Wiring(
@@ -84,7 +95,13 @@ WIRINGS = {"pre": PRE, "post": POST, "output": OUTPUT, "parallel": PARALLEL}  # 
 
 # Which of our values each is; what has no value of ours is not walked.
 ROLES: dict[str, dict[str, str]] = {
-    "pre": {"reads": "attn_norm", "middle": "resid_mid", "then": "ffn_norm", "leaves": "resid_post"},
+    "pre": {
+        "enters": "resid_pre",
+        "reads": "attn_norm",
+        "middle": "resid_mid",
+        "then": "ffn_norm",
+        "leaves": "resid_post",
+    },
     "post": {
         "reads": "resid_pre",
         "first": "resid_mid",
@@ -93,15 +110,15 @@ ROLES: dict[str, dict[str, str]] = {
         "leaves": "ffn_norm",
     },
     "output": {"reads": "resid_pre", "then": "resid_mid", "leaves": "resid_post"},
-    "parallel": {"reads": "attn_norm", "then": "ffn_norm", "leaves": "resid_post"},
+    "parallel": {"enters": "resid_pre", "reads": "attn_norm", "then": "ffn_norm", "leaves": "resid_post"},
 }
 ATTENTION = "attn.q", "attn.k", "attn.v", "attn.z", "attn.out"
 FEED_FORWARD = "ffn.gate_pre", "ffn.up", "ffn.hidden", "ffn.out"
 ORDER = {  # values of a block, or what they are around the sublayers
-    "pre": ("reads", *ATTENTION, "middle", "then", *FEED_FORWARD, "leaves"),
+    "pre": ("enters", "reads", *ATTENTION, "middle", "then", *FEED_FORWARD, "leaves"),
     "post": ("reads", *ATTENTION, "first", "then", *FEED_FORWARD, "middle", "leaves"),
     "output": ("reads", *ATTENTION, "attn_norm", "then", *FEED_FORWARD, "ffn_norm", "leaves"),
-    "parallel": ("reads", *ATTENTION, "then", *FEED_FORWARD, "leaves"),
+    "parallel": ("enters", "reads", *ATTENTION, "then", *FEED_FORWARD, "leaves"),
 }
 
 

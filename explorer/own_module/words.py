@@ -58,10 +58,16 @@ def of_difference(difference: Difference) -> str:
         positions=of_positions(difference.positions),
     )
     if difference.probed:
-        told = _(
-            "It does not show on these tokens, but on the same vectors {times} times shorter.",
-            times=number(difference.probed),
-        )
+        if difference.probed >= 1:
+            told = _(
+                "It does not show on these tokens, but on the same vectors {times} times shorter.",
+                times=number(difference.probed),
+            )
+        else:
+            told = _(
+                "It does not show on these tokens, but on the same vectors {times} times longer.",
+                times=number(1 / difference.probed),
+            )
         where = f"{where} {told}"
     if difference.also:
         told = _("The same at {places}.", places=listed(difference.also))
@@ -78,7 +84,9 @@ def of_cause(difference: Difference) -> str:
 
 
 def in_words(cause: Cause) -> str:
-    words = [look_up(each) for each in cause.words]
+    words = [
+        look_up(each, **{name: look_up(value) for name, value in values.items()}) for each, values in cause.filled()
+    ]
     if cause.is_clear:
         return words[0]
     return _("{count} slips explain it equally well: {slips}", count=len(words), slips="; ".join(words))

@@ -17,10 +17,12 @@ class Cause:
     Attributes:
         slips: names of the slips that explain it, each by itself and equally well; one, where it is clear.
         words: what each is.
+        values: of each what is filled into its words.
     """
 
     slips: tuple[str, ...]
     words: tuple[str, ...]
+    values: tuple[Mapping[str, str], ...] = ()
 
     @property
     def name(self) -> str:
@@ -32,7 +34,11 @@ class Cause:
         return len(self.slips) == 1
 
     def __str__(self) -> str:
-        return " / ".join(self.words)
+        return " / ".join(words.format(**values) for words, values in self.filled())
+
+    def filled(self) -> list[tuple[str, Mapping[str, str]]]:
+        """The words of each slip with what is filled into them."""
+        return list(zip(self.words, self.values or ({},) * len(self.words), strict=True))
 
 
 @dataclass(frozen=True)
@@ -48,8 +54,8 @@ class Difference:
         cause: what explains it; None where nothing that is known here does.
         also: the other places where the same is found.
         equal_to: of what nothing explains, the last value before it that the module has as the reference; "" for none.
-        probed: whether it does not show in the run, but on shorter vectors that the norm was given, so many times;
-            0 where it shows.
+        probed: whether it does not show in the run, but on shorter vectors that the norm was given, so many times
+            (less than 1: on longer ones); 0 where it shows.
     """
 
     tap: str

@@ -8,6 +8,7 @@ from explorer.own_module.slips.of_heads import head_slips
 from explorer.own_module.slips.of_maps import map_slips
 from explorer.own_module.slips.of_norms import norm_slips
 from explorer.own_module.slips.of_rotation import rotation_slips
+from explorer.own_module.slips.of_steps import step_slips
 from explorer.own_module.slips.slip import Slip
 
 SLIPS: tuple[Slip, ...] = (
@@ -20,4 +21,5 @@ SLIPS: tuple[Slip, ...] = (
     *feed_forward_slips(),
     *map_slips(),
 )
+STEP_SLIPS: tuple[Slip, ...] = tuple(step_slips())
 SLIP_NAMED = {slip.name: slip for slip in SLIPS}

@@ -51,6 +51,57 @@ WIRED: tuple[tuple[str, str, str, Mapping[str, Value], tuple[str, ...]], ...] = 
         ("pre", "parallel"),
     ),
     (
+        "attention_norm_of_output",
+        N_("what the attention gives out is normalised, not what it reads"),
+        "reads",
+        {"reads": lambda b: b.x, "middle": lambda b: b.x + b.n1(b.a)},
+        PRE_ONLY,
+    ),
+    (
+        "attention_norm_of_sum",
+        N_("the attention’s norm comes after the addition, not before the sublayer"),
+        "reads",
+        {"reads": lambda b: b.x, "middle": lambda b: b.n1(b.x + b.a)},
+        PRE_ONLY,
+    ),
+    (
+        "feed_forward_norm_of_output",
+        N_("what the feed-forward gives out is normalised, not what it reads"),
+        "then",
+        {"middle": lambda b: b.f, "then": lambda b: b.x + b.a, "leaves": lambda b: b.x + b.a + b.n2(b.f)},
+        PRE_ONLY,
+    ),
+    (
+        "feed_forward_norm_of_sum",
+        N_("the feed-forward’s norm comes after the addition, not before the sublayer"),
+        "then",
+        {"middle": lambda b: b.x + b.a + b.f, "then": lambda b: b.x + b.a, "leaves": lambda b: b.n2(b.x + b.a + b.f)},
+        PRE_ONLY,
+    ),
+    (
+        "feed_forward_of_sum",
+        N_("the stream is added to what the feed-forward reads, not to what it gives out"),
+        "then",
+        {"then": lambda b: b.n2(b.m) + b.m, "leaves": lambda b: b.f},
+        PRE_ONLY,
+    ),
+    (
+        "attention_twice",
+        N_("the attention is applied twice"),
+        "middle",
+        {"middle": lambda b: b.x + b.attend(b.a)},
+        PRE_ONLY,
+    ),
+    (
+        "feed_forward_twice",
+        N_("the feed-forward is applied twice"),
+        "leaves",
+        {"leaves": lambda b: b.m + b.feed(b.f)},
+        PRE_ONLY,
+    ),
+    ("block_twice", N_("the block is applied twice"), "leaves", {"leaves": lambda b: b.again(b.m + b.f)}, PRE_ONLY),
+    ("block_flipped", N_("the sign of the block is flipped"), "leaves", {"leaves": lambda b: -(b.m + b.f)}, PRE_ONLY),
+    (
         "norm_before",
         N_("the norms come before the sublayers, not after the additions"),
         "reads",
@@ -194,5 +245,5 @@ def block_slips() -> Iterator[Slip]:
         def of(config: ModelConfig, placements=placements) -> bool:
             return config.norm_placement in placements
 
-        shows = (place, "then") if place == "middle" else (place,)
+        shows = ("middle", "then") if place in ("middle", "then") else (place,)
         yield Slip(name, words, place, shows, change, of)

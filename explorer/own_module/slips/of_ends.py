@@ -27,6 +27,15 @@ def end_slips() -> Iterator[Slip]:
 
         return formulas.but(embed=embed)
 
+    def in_halves(formulas, tap):
+        """Sines first, then cosines, where they should alternate."""
+
+        def embed(rows, table, config):
+            halves = None if table is None else torch.cat((table[:, 0::2], table[:, 1::2]), -1)
+            return formulas.embed(rows, halves, config)
+
+        return formulas.but(embed=embed)
+
     def no_final_norm(formulas, tap):
         return formulas.with_norm(
             "final_norm", Norm(as_it_is, lambda y, gain, shift: y, root=lambda mean, eps: torch.ones_like(mean))
@@ -41,6 +50,8 @@ def end_slips() -> Iterator[Slip]:
     )
     yield Slip("positions_left_out", N_("positions are not added"), "", ("embed",), without_positions)
     yield Slip("added_positions_off_by_one", N_("positions count from 1, not from 0"), "", ("embed",), moved)
+    words = N_("positions are all sines and then all cosines, which should alternate")
+    yield Slip("positions_in_halves", words, "", ("embed",), in_halves, lambda config: config.position == "sinusoidal")
     yield Slip("final_norm_missing", N_("the final norm is missing"), "", ("final_norm",), no_final_norm)
     for name, words, given in (
         ("logits_softmaxed", N_("a softmax makes probabilities of the logits"), lambda x: torch.softmax(x, -1)),

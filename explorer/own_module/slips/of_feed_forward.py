@@ -23,7 +23,7 @@ GATED = (  # name, words, place, changed pieces
         {"taken": lambda gate, up: (up, gate)},
     ),
     ("gate_for_up", N_("the gate multiplies itself: W₃ x is not used"), "hidden", {"taken": lambda g, u: (g, g)}),
-    ("up_for_gate", N_("W₃ x is its own gate: W₁ x is not used"), "gate", {"taken": lambda g, u: (u, u)}),
+    ("up_for_gate", N_("W₃ x is its own gate: W₁ x is not used"), "gate_pre", {"taken": lambda g, u: (u, u)}),
     ("silu_of_both", N_("SiLU is taken of gate and up"), "hidden", {"taken": lambda g, u: (g, F.silu(u))}),
     ("silu_left_out", N_("SiLU is left out"), "gate", {"activation": lambda x: x}),
     ("sigmoid_for_silu", N_("the gate is a sigmoid, not SiLU"), "gate", {"activation": torch.sigmoid}),

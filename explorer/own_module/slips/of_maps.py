@@ -10,13 +10,13 @@ from explorer.own_module.slips.slip import Slip
 MAPS = "attn.q", "attn.k", "attn.v", "attn.out", "ffn.gate_pre", "ffn.up", "ffn.out", "logits"
 
 
-def transposed(x, weight, bias):
+def transposed(x, name, weights):
     """x W in the place of x Wᵀ, which only square maps have."""
-    return F.linear(x, weight.T, bias) if weight.shape[0] == weight.shape[1] else F.linear(x, weight, bias)
+    return F.linear(x, weights[f"{name}.weight"].T, weights.get(f"{name}.bias"))
 
 
-def without_bias(x, weight, bias):
-    return F.linear(x, weight)
+def without_bias(x, name, weights):
+    return F.linear(x, weights[f"{name}.weight"])
 
 
 def map_slips() -> Iterator[Slip]:

@@ -6,10 +6,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from explorer.explain.notation import number
 from explorer.language import N_
 from explorer.own_module.formulas import Formulas
-from explorer.own_module.norms import as_it_is, centred
+from explorer.own_module.norms import as_it_is, centred, with_gain
 from explorer.own_module.slips.slip import Slip
+from explorer.own_module.steps import PROBE, Scope
 
 TAPS = "attn_norm", "ffn_norm", "final_norm"
 
@@ -92,10 +94,56 @@ NORM_SLIPS: tuple[tuple[str, str, Mapping[str, Any]], ...] = (  # name, words, c
         N_("the mean is taken over tokens and dimensions together"),
         {"centre": as_it_is, "mean": lambda squares: squares.mean()},
     ),
+    (
+        "division_left_out",
+        N_("the division by the root is left out"),
+        {"root": lambda mean, eps: torch.ones_like(mean)},
+    ),
+    (
+        "norm_flipped",
+        N_("the sign of the norm is flipped"),
+        {"applied": lambda y, gain, shift: -with_gain(y, gain, shift)},
+    ),
+    ("norm_twice", N_("the norm is applied twice"), {"times": 2}),
+    ("epsilon_subtracted", N_("ε is subtracted, not added"), {"epsilon": lambda eps, width: -eps}),
+    (
+        "epsilon_of_reciprocal",
+        N_("ε is added to the reciprocal root"),
+        {"root": lambda mean, eps: 1 / (mean.rsqrt() + eps)},
+    ),
+    (
+        "epsilon_as_least",
+        N_("ε is the least that the mean may be, and is not added"),
+        {"root": lambda mean, eps: mean.clamp_min(eps).sqrt()},
+    ),
+    ("root_twice", N_("the root is taken twice"), {"root": lambda mean, eps: (mean + eps).sqrt().sqrt()}),
+    (
+        "multiplied_by_root",
+        N_("it is multiplied by the root, not divided"),
+        {"root": lambda mean, eps: (mean + eps).rsqrt()},
+    ),
+    (
+        "gain_flipped",
+        N_("the sign of the gain is flipped"),
+        {"applied": lambda y, gain, shift: with_gain(y, -gain, shift)},
+    ),
+    ("gain_twice", N_("the gain is applied twice"), {"applied": lambda y, gain, shift: with_gain(y, gain**2, shift)}),
+    (
+        "gain_first",
+        N_("the gain comes before the division"),
+        {"scaled": lambda x, gain: x * gain, "applied": without_gain},
+    ),
+    ("shift_subtracted", N_("the shift β is subtracted"), {"applied": lambda y, gain, shift: y * gain - shift}),
+    ("shift_twice", N_("the shift β is added twice"), {"applied": lambda y, gain, shift: y * gain + 2 * shift}),
+    ("shift_first", N_("the shift β comes before the gain"), {"applied": lambda y, gain, shift: (y + shift) * gain}),
+    ("mean_added", N_("the mean is added, not subtracted"), {"centre": lambda x: x + x.mean(-1, keepdim=True)}),
     ("norm_left_out", N_("the norm is left out"), {**DIVIDED_BY_NOTHING, "applied": alone}),
     ("only_gain", N_("the norm only multiplies by its gain"), DIVIDED_BY_NOTHING),
 )
-OF_LAYERNORM = "mean_kept", "shift_left_out", "gain_and_shift_left_out"
+OF_LAYERNORM = (
+    *("mean_kept", "mean_added", "division_left_out", "gain_flipped", "gain_and_shift_left_out"),
+    *("shift_left_out", "shift_subtracted", "shift_twice", "shift_first"),
+)
 OF_RMSNORM = (
     "mean_subtracted",
     "mean_subtracted_above",
@@ -129,3 +177,21 @@ def changing(pieces: Mapping[str, Any]):
         return formulas.with_norm(name, formulas.norms[name].but(**pieces))
 
     return change
+
+
+def epsilon_slip(scope: Scope, tap: str, formulas: Formulas) -> Slip | None:
+    """The slip that a norm has another ε, worked out from what it makes of short vectors; None where it has none."""
+    at = tap.removesuffix(f".{PROBE}")
+    whole = f"{scope.start}{at}"
+    x, y = (scope.seen_all.values.get(f"{whole}.{PROBE}.{end}") for end in ("in", "out"))
+    gain, shift = scope.weights.get(f"{whole}.weight"), scope.weights.get(f"{whole}.bias")
+    if x is None or gain is None or y.shape != x.shape:
+        return None
+    squares = formulas.norms[at].centre(x.double()).square().mean(-1)
+    quotients = ((y.double() - (0 if shift is None else shift)) / gain).square().mean(-1)
+    found = (squares / quotients - squares)[(quotients > 0.01) & (quotients < 0.99)]
+    if not len(found) or not found.median() > 0:
+        return None
+    eps = float(f"{found.median().item():.2e}")
+    change = changing({"epsilon": lambda _eps, _width: eps})
+    return Slip(f"epsilon_{eps:.2e}", N_("ε is {epsilon}"), "", (at,), change, values=(("epsilon", number(eps)),))

@@ -56,7 +56,8 @@ def across_heads(formulas, tap):
         return config.rope_theta ** -(torch.arange(0, width, 2, dtype=torch.float64) / width)
 
     def rotate(x, cos, sin):
-        own = (each.unflatten(-1, (len(x), -1)).transpose(0, 1) for each in (cos, sin))  # (H, T, d/2)
+        pairs = len(x) * x.shape[-1] // 2  # of keys fewer, where several queries share one
+        own = (each[:, :pairs].unflatten(-1, (len(x), -1)).transpose(0, 1) for each in (cos, sin))  # (H, T, d/2)
         return formulas.rotate(x, *own)
 
     return formulas.but(frequencies=frequencies, rotate=rotate)
@@ -104,7 +105,7 @@ def other_theta(theta: float):
 
 HAS = {
     "rotation_torn": lambda config: config.rope_layout == "adjacent",
-    "rotation_before_heads": lambda config: config.rope_layout == "adjacent" and config.kv_heads == config.num_heads,
+    "rotation_before_heads": lambda config: config.rope_layout == "adjacent",
 }
 
 

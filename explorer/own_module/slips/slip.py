@@ -14,6 +14,7 @@ class Slip:
     Attributes:
         name: of it, in one word.
         words: what it is, looked up when they are said.
+        values: what is filled into the words, looked up likewise.
         place: the first tap that it changes, without its layer, or what it is around the sublayers (see `wiring`); ""
             for that at which it is looked for, of norms.
         shows: at which taps it shows first, of those that a module's parts give; or what these are around the
@@ -28,3 +29,4 @@ class Slip:
     shows: tuple[str, ...]
     change: Callable[[Formulas, str], Formulas]
     of: Callable[[ModelConfig], bool] = lambda config: True
+    values: tuple[tuple[str, str], ...] = ()
