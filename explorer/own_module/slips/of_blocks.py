@@ -100,7 +100,6 @@ WIRED: tuple[tuple[str, str, str, Mapping[str, Value], tuple[str, ...]], ...] = 
         PRE_ONLY,
     ),
     ("block_twice", N_("the block is applied twice"), "leaves", {"leaves": lambda b: b.again(b.m + b.f)}, PRE_ONLY),
-    ("block_flipped", N_("the sign of the block is flipped"), "leaves", {"leaves": lambda b: -(b.m + b.f)}, PRE_ONLY),
     (
         "norm_before",
         N_("the norms come before the sublayers, not after the additions"),

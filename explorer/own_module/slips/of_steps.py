@@ -187,12 +187,6 @@ def feed_forward_step_slips() -> Iterator[Slip]:
             lambda h: h.but(activation=twice(h.activation)),
         ),
         (
-            "activation_argument_flipped",
-            N_("the sign of the activation’s argument is flipped"),
-            "ffn.gate",
-            lambda h: h.but(activation=lambda x: h.activation(-x)),
-        ),
-        (
             "activation_flipped",
             N_("the sign of what the activation gives is flipped"),
             "ffn.gate",
