@@ -122,7 +122,7 @@ class Mender:
         tried again in a later one."""
         if reach[0] in self.hopeless:
             return
-        right = self._seen_on_the_way(self.formulas, reach)
+        right = self._seen_on_the_way(self.formulas, reach) - SIDE_BY_SIDE  # these are seen before heads are split, too
         slips = [slip for slip in slips if slip.place not in right]
         changes = [(slip, changed(self.formulas, self._with(self.formulas, slip, reach))) for slip in slips]
         for (one, pieces), (other, others) in combinations(changes, 2):

@@ -131,16 +131,10 @@ class Walk(Mender):
         return (run.norm() / sizes[worst].norm()).item()
 
     def _last_equal(self, tap: str) -> str:
-        """Of values on the way of an attention, the last that the module has; else the tap before."""
-        if tap == "attn.z" and isinstance(self.scope, Block):
-            found = self.scope.attention(self.formulas)
-            held = [
-                name
-                for name in ON_THE_WAY
-                if name in found and self.scope.seen_all.holds(self.scope.layer, found[name], causal=name == "scores")
-            ]
-            if held:
-                return f"{self.scope.start}attn.{held[-1]}"
+        """Of values on the way of a sublayer, the last that the module has; else the tap before."""
+        seen = self._seen_on_the_way(self.formulas, [tap])
+        if held := [name for name in ON_THE_WAY if name in seen]:
+            return f"{self.scope.start}{held[-1]}"
         before = [name for name in self.scope.taps[: self.scope.taps.index(tap)] if not name.endswith(PROBE)]
         return f"{self.scope.start}{before[-1]}" if before else ""
 
