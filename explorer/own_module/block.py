@@ -151,7 +151,6 @@ class Block(Scope):
         return formulas.but(wiring=replace(formulas.wiring, **{self.roles[tap]: value}))
 
     def on_the_way(self, tap: str, formulas: Formulas) -> dict[str, Tensor]:
-        """What the formulas make right before a tap, each (H, T, n), of which the module's values can be seen."""
         if tap == "attn.z":
             return {name: value for name, value in self.attention(formulas).items() if name != "merged"}
         if tap != "ffn.hidden":

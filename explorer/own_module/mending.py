@@ -5,15 +5,12 @@ from dataclasses import dataclass, fields, is_dataclass
 from itertools import combinations, takewhile
 from typing import Any
 
-from explorer.own_module.block import Block
+from explorer.own_module.candidates import epsilon_slip, neighbour_slips, sum_slip
 from explorer.own_module.formulas import NORMS, Formulas
 from explorer.own_module.off import Off
 from explorer.own_module.slips import SLIPS, STEP_SLIPS
-from explorer.own_module.slips.of_norms import epsilon_slip
-from explorer.own_module.slips.of_steps import neighbour_slips
 from explorer.own_module.slips.slip import Slip
 from explorer.own_module.steps import PROBE, Scope
-from explorer.own_module.sums import sum_slip
 
 SIDE_BY_SIDE = {"attn.q", "attn.k", "attn.v", "ffn.gate_pre", "ffn.up"}  # none of which reads another
 ON_THE_WAY = (  # values between a sublayer's maps, in order
@@ -95,7 +92,7 @@ class Mender:
     def _seen_on_the_way(self, formulas: Formulas, reach: Sequence[str]) -> set[str]:
         """The values between a sublayer's maps that the module has where formulas have them."""
         scope = self.scope
-        ways = {tap.split(".")[0]: scope.on_the_way(tap, formulas) for tap in reach} if isinstance(scope, Block) else {}
+        ways = {tap.split(".")[0]: scope.on_the_way(tap, formulas) for tap in reach}
         return {
             f"{sublayer}.{name}"
             for sublayer, values in ways.items()

@@ -87,6 +87,10 @@ class Scope:
         """What the map that gives a tap reads."""
         return self.value(self.read_by(tap), formulas)
 
+    def on_the_way(self, tap: str, formulas: Formulas) -> dict[str, Tensor]:
+        """What the formulas make right before a tap, each (H, T, n), of which the module's values can be seen."""
+        return {}
+
     def place_of_factor(self, terms: Mapping[str, float]) -> str:
         """The tap at which one of the terms already has its factor, "" where it gets that in the sum."""
         return ""

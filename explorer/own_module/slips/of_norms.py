@@ -6,12 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from explorer.explain.notation import number
 from explorer.language import N_
 from explorer.own_module.formulas import Formulas
 from explorer.own_module.norms import as_it_is, centred, with_gain
 from explorer.own_module.slips.slip import Slip
-from explorer.own_module.steps import PROBE, Scope
 
 TAPS = "attn_norm", "ffn_norm", "final_norm"
 
@@ -177,21 +175,3 @@ def changing(pieces: Mapping[str, Any]):
         return formulas.with_norm(name, formulas.norms[name].but(**pieces))
 
     return change
-
-
-def epsilon_slip(scope: Scope, tap: str, formulas: Formulas) -> Slip | None:
-    """The slip that a norm has another ε, worked out from what it makes of short vectors; None where it has none."""
-    at = tap.removesuffix(f".{PROBE}")
-    whole = f"{scope.start}{at}"
-    x, y = (scope.seen_all.values.get(f"{whole}.{PROBE}.{end}") for end in ("in", "out"))
-    gain, shift = scope.weights.get(f"{whole}.weight"), scope.weights.get(f"{whole}.bias")
-    if x is None or gain is None or y.shape != x.shape:
-        return None
-    squares = formulas.norms[at].centre(x.double()).square().mean(-1)
-    quotients = ((y.double() - (0 if shift is None else shift)) / gain).square().mean(-1)
-    found = (squares / quotients - squares)[(quotients > 0.01) & (quotients < 0.99)]
-    if not len(found) or not found.median() > 0:
-        return None
-    eps = float(f"{found.median().item():.2e}")
-    change = changing({"epsilon": lambda _eps, _width: eps})
-    return Slip(f"epsilon_{eps:.2e}", N_("ε is {epsilon}"), "", (at,), change, values=(("epsilon", number(eps)),))

@@ -7,10 +7,9 @@ import torch
 from torch import Tensor
 
 from explorer.language import N_
-from explorer.own_module.formulas import NORMS, Formulas, linear, masked
+from explorer.own_module.formulas import Formulas, linear, masked
 from explorer.own_module.slips.of_maps import MAPS
 from explorer.own_module.slips.slip import Slip
-from explorer.own_module.steps import Scope
 from explorer.own_module.wiring import Value
 
 MAP_NAMES = {
@@ -233,44 +232,3 @@ def feed_forward_step_slips() -> Iterator[Slip]:
     for place, gated in (("ffn.gate_pre", True), ("ffn.up", False)):
         of = lambda config, gated=gated: config.is_gated == gated  # noqa: E731
         yield Slip("activation_before_maps", words, place, ("then",), before_maps, of)
-
-
-def neighbour_slips(scope: Scope, tap: str) -> Iterator[Slip]:
-    """A map or norm that has another's weight: of all that have its shape in the same layer, and of its own kind in
-    the others."""
-    own = scope.owner(tap)
-    weight = scope.weights.get(f"{own}.weight")
-    if weight is None:
-        return
-    for name, other in scope.weights.items():
-        stem, _dot, kind = name.rpartition(".")
-        if kind != "weight" or stem == own or other.shape != weight.shape or not is_near(own, stem):
-            continue
-        words = N_("the weight of {other} is used, not its own")
-        if own.endswith(NORMS):
-            piece = own.split(".")[-1]
-
-            def change(formulas, _tap, piece=piece, stem=stem):
-                return formulas.with_norm(piece, formulas.norms[piece].but(weights=lambda _name: stem))
-
-        elif tap == "embed":
-
-            def change(formulas, _tap, stem=stem):
-                return formulas.but(table=stem)
-
-        else:
-            change = with_linear(tap, lambda x, _name, weights, stem=stem: linear(x, stem, weights))
-        yield Slip(
-            "anothers_weight", words, "" if own.endswith(NORMS) else tap, (tap,), change, values=(("other", stem),)
-        )
-
-
-def is_near(one: str, other: str) -> bool:
-    """Whether two modules are in the same layer, or the same in two layers, or both outside of layers."""
-    parts, others = one.split("."), other.split(".")
-    outside = {"final_norm", "token_embedding", "lm_head"}
-    return (
-        parts[0] == others[0] == "blocks"
-        and (parts[1] == others[1] or parts[2:] == others[2:])
-        or (bool({one, other} & outside))
-    )
