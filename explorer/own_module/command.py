@@ -12,8 +12,9 @@ from typing import Any
 from torch import nn
 
 from explorer.language import _
+from explorer.own_module.constructor import SIZE_OF
 from explorer.own_module.diagnosing import config_of, diagnose
-from explorer.own_module.loading import load
+from explorer.own_module.loading import load_own_module
 from explorer.own_module.names import Table
 from explorer.own_module.words import told
 from explorer.state.errors import UserError
@@ -55,8 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         given, names = settings(options.config), table(options.names)
-        module = load(options.module, options.weights, given)
-        report = diagnose(module, reference_of(module, given, names), names)
+        own = load_own_module(options.module, options.weights, given)
+        report = diagnose(own.module, reference_of(own.module, own.sizes | given, names), names)
+        report = replace(report, notes=(*report.notes, *own.notes))
     except (UserError, ModelError) as error:
         print(_("error: {why}", why=error), file=sys.stderr)
         return FAILED
@@ -67,8 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def reference_of(module: nn.Module, given: Mapping[str, Any], names: Table | None) -> ModelConfig:
     """What the module is to be: what its weights and attributes say, and above all what is given."""
     known = {field.name for field in fields(ModelConfig)}
-    said = {name: value for name, value in given.items() if name in known}
-    return replace(config_of(module, names), **said)
+    said = {SIZE_OF.get(name, name): value for name, value in given.items()}
+    said |= given
+    return config_of(module, names, {name: value for name, value in said.items() if name in known})
 
 
 def settings(pairs: Sequence[str]) -> dict[str, Any]:

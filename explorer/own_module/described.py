@@ -1,6 +1,6 @@
 """The config of a model that has a module's weights: sizes by their shapes, the rest by what its attributes say."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -13,8 +13,18 @@ from explorer.state.errors import UserError
 from model.config import ModelConfig
 from model.errors import ModelError
 
-HEADS = "num_heads", "n_heads", "n_head", "num_attention_heads", "nhead", "heads"
-CONTEXT = "context_length", "block_size", "max_position_embeddings", "max_seq_len", "n_positions", "seq_len"
+HEADS = (
+    *("num_heads", "n_heads", "n_head", "num_attention_heads", "nhead", "heads", "num_q_heads", "n_q_heads"),
+    *("attn_heads", "num_attn_heads", "n_attn_heads", "num_query_heads"),
+)
+KV_HEADS = (
+    *("num_kv_heads", "n_kv_heads", "n_kv_head", "num_key_value_heads", "kv_heads", "n_query_groups", "num_kv_groups"),
+    *("n_kv", "n_kv_groups", "num_query_groups"),
+)
+CONTEXT = (
+    *("context_length", "block_size", "max_position_embeddings", "max_seq_len", "n_positions", "seq_len", "n_ctx"),
+    *("max_seq_length", "seq_length", "context_size", "ctx_len", "context_len"),
+)
 EPSILON = "eps", "variance_epsilon", "epsilon", "norm_eps"
 THETA = "rope_theta", "theta", "base", "rope_base"
 ACTIVATIONS = {"relu": "relu", "gelutanh": "gelu_tanh", "newgelu": "gelu_tanh", "gelu": "gelu"}
@@ -22,29 +32,42 @@ DEFAULT_CONTEXT = 256
 WIDTHS = 32, 64, 16, 128, 8, 4, 2, 256
 
 
-def configs(module: nn.Module, match: Match) -> Iterator[ModelConfig]:
+def configs(module: nn.Module, match: Match, given: Mapping[str, Any] | None = None) -> Iterator[ModelConfig]:
     """What the module may be, the likeliest first.
+
+    Args:
+        given: fields of the config that are known.
 
     Raises:
         UserError: its weights are not those of a decoder-only transformer.
     """
-    found = _from_shapes(module, match)
-    heads = attribute(module, HEADS)
-    known = match.parts["blocks.0.attn.q_proj"].weight.shape[0]
-    counts = [heads] if heads else [known // width for width in WIDTHS if known % width == 0 and known >= width]
+    given = dict(given or {})
+    found = _from_shapes(module, match) | given
+    heads = given.get("num_heads") or attribute(module, HEADS)
+    q_rows, k_rows = (match.parts[f"blocks.0.attn.{name}_proj"].weight.shape[0] for name in "qk")
+    counts = [heads] if heads else [q_rows // width for width in _widths(q_rows)]
     layouts = ("half_split", "adjacent") if match.spelling in ("llama", "order") else ("adjacent", "half_split")
     gated = found["ffn"] == "swiglu"
     activations = ("swiglu", "geglu") if gated else (found["ffn"], *{"gelu", "gelu_tanh", "relu"} - {found["ffn"]})
+    if "ffn" in given:
+        activations = (given["ffn"],)
     positions = ("rope", "sinusoidal", "none")
-    if found["position"] == "learned":
-        positions = ("learned",)
+    if found["position"] == "learned" or "position" in given:
+        positions = (found["position"],)
     elif found["norm"] == "layernorm" and not gated:
         positions = ("sinusoidal", "rope", "none")
     for count, position, ffn, layout in product(counts, positions, activations, layouts):
         if position != "rope" and layout != layouts[0]:
             continue
+        sizes = {"num_heads": count, "position": position, "ffn": ffn, "rope_layout": layout}
+        if k_rows != q_rows:
+            sizes["num_kv_heads"] = max(1, k_rows * count // q_rows)
+            if not heads and k_rows * count % q_rows:
+                continue
+        if q_rows != found["d_model"] and q_rows % count == 0:
+            sizes["head_dim"] = q_rows // count
         try:
-            yield ModelConfig(**found | {"num_heads": count, "position": position, "ffn": ffn, "rope_layout": layout})
+            yield ModelConfig(**found | sizes | given)
         except ModelError as error:
             if heads:
                 raise UserError(_("The module’s sizes make no model: {why}", why=error)) from None
@@ -64,8 +87,6 @@ def _from_shapes(module: nn.Module, match: Match) -> dict[str, Any]:
             )
     vocab_size, d_model = parts["token_embedding"].weight.shape
     positions = parts.get("position_embedding")
-    heads = attribute(module, HEADS)
-    q_rows, k_rows = (parts[f"blocks.0.attn.{name}_proj"].weight.shape[0] for name in "qk")
     norm = _norm_module(module, match)
     is_layernorm = norm is not None and ("layernorm" in type(norm).__name__.lower()) and not _is_rms(norm)
     if any(part.bias is not None for name, part in parts.items() if "norm" in name):
@@ -88,12 +109,13 @@ def _from_shapes(module: nn.Module, match: Match) -> dict[str, Any]:
         "qk_norm": "blocks.0.attn.q_norm" in parts,
     }
     config["unbiased_qkv"] = config["bias"] and not config["qkv_bias"]
-    if q_rows != d_model and heads:
-        config["head_dim"] = q_rows // heads
-    if k_rows != q_rows:
-        width = config.get("head_dim") or (d_model // heads if heads else k_rows)
-        config["num_kv_heads"] = max(1, k_rows // width)
     return config
+
+
+def _widths(rows: int) -> list[int]:
+    """How wide heads may be, the usual widths first."""
+    divisors = [width for width in range(rows, 0, -1) if rows % width == 0]
+    return sorted(divisors, key=lambda width: WIDTHS.index(width) if width in WIDTHS else len(WIDTHS))
 
 
 def _context(module: nn.Module, positions: Part | None) -> int:

@@ -2,9 +2,10 @@
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,6 +27,7 @@ from explorer.own_module.walking import Walk
 from explorer.own_module.weights import with_weights
 from explorer.own_module.wiring import check_walked
 from explorer.own_module.words import told
+from explorer.state.errors import UserError
 from explorer.tracing.capture import outputs_of
 from explorer.tracing.diagnosis import Cause, Difference, Report, Row
 from model.config import ModelConfig
@@ -89,24 +91,36 @@ def diagnose(
     return replace(report, seconds=time.monotonic() - began, module=name, spelling=found.spelling, notes=tuple(notes))
 
 
-def config_of(module: nn.Module, names: Table | None = None) -> ModelConfig:
-    """What a module was to be, as far as its weights and attributes say; errors are those of `diagnose`."""
+def config_of(module: nn.Module, names: Table | None = None, given: Mapping[str, Any] | None = None) -> ModelConfig:
+    """What a module was to be, as far as its weights and attributes say; errors are those of `diagnose`.
+
+    Args:
+        given: fields of the config that are known.
+    """
     student = own_copy(module)
     found, _notes = completed(match(student, names))
     with one_thread():
-        return likeliest(student, found, some_ids(found, None))
+        return likeliest(student, found, some_ids(found, None), given)
 
 
-def likeliest(student: nn.Module, found: Match, ids: Sequence[int]) -> ModelConfig:
+def likeliest(
+    student: nn.Module, found: Match, ids: Sequence[int], given: Mapping[str, Any] | None = None
+) -> ModelConfig:
     """What the module was to be: of the configs that its weights and attributes tell of the first. Where they do not
     say how many heads there are, or names are nobody's, that of several with which the logits are equal, or else the
     fewest differences are left."""
-    first = next(configs(student, found))
+    every = list(configs(student, found, given))
+    if not every:
+        raise UserError(_("Nothing says how many heads the module has: give config= (--config num_heads=…)."))
+    first = every[0]
+
+    def without_heads(config: ModelConfig) -> dict[str, Any]:
+        return vars(config) | dict.fromkeys(("num_heads", "num_kv_heads", "head_dim"))
+
     tried = [
         config
-        for config in configs(student, found)
-        if (found.spelling == "order" and config.position != "none")
-        or config == replace(first, num_heads=config.num_heads)
+        for config in every
+        if (found.spelling == "order" and config.position != "none") or without_heads(config) == without_heads(first)
     ]
     if len(tried) == 1:
         return first

@@ -15,7 +15,10 @@ from explorer.own_module.by_order import by_order
 from explorer.own_module.spellings import SPELLINGS
 from explorer.state.errors import UserError
 
-WRAPPERS = re.compile(r"^(?:_orig_mod\.|module\.)+")  # of torch.compile and of data-parallel training
+# Of torch.compile, of training in parallel, of activation checkpointing: anywhere in a name, as often as they like.
+WRAPPERS = re.compile(
+    r"(?:(?<=\.)|^)(?:_orig_mod|module|_checkpoint_wrapped_module|_fsdp_wrapped_module|_forward_module|_fpw_module)\."
+)
 NUMBER = r"(\d+)"
 Table = Mapping[str, str | tuple[str, ...]]
 
@@ -161,18 +164,45 @@ def _heights(weight: Tensor, count: int) -> list[int]:
     return [weight.shape[1]] + [shared] * (count - 1)
 
 
+def unwrapped(name: str) -> str:
+    """The name of a weight without what wraps its module."""
+    return WRAPPERS.sub("", name)
+
+
 def sizes_in(state: Mapping[str, Tensor]) -> dict[str, int]:
-    """What weights tell of sizes, by their names and shapes, as far as a spelling has them."""
+    """What weights tell of sizes, by their names and shapes, as far as a spelling has them, or their order tells.
+
+    Besides sizes by our names: "q_rows" and "k_rows", of the first layer's maps of queries and keys.
+    """
     stems = {name: _stem(name) for name in state}
     found = max((dict(_placed(stems, table)) for table in SPELLINGS.values()), key=len)
-    shapes = {each: tuple(state[name].shape) for name, ours in found.items() for each in ours if "bias" not in name}
-    sizes = {
-        "num_layers": 1 + max((int(name.split(".")[1]) for name in shapes if name.startswith("blocks.")), default=-1)
+    if len(found) < len(state) / 2:
+        found = by_order({name: weight for name, weight in state.items() if weight.ndim <= 2}) or found
+    places = {
+        ours: (name, place, len(all_ours))
+        for name, all_ours in found.items()
+        if not name.endswith("bias")
+        for place, ours in enumerate(all_ours)
     }
-    if "token_embedding" in shapes:
-        sizes["vocab_size"], sizes["d_model"] = shapes["token_embedding"]
-    if "position_embedding" in shapes:
-        sizes["context_length"] = shapes["position_embedding"][0]
-    if "blocks.0.ffn.up_proj" in shapes:
-        sizes["d_ff"] = shapes["blocks.0.ffn.up_proj"][0]
-    return {name: size for name, size in sizes.items() if size}
+    layers = [int(ours.split(".")[1]) for ours in places if ours.startswith("blocks.")]
+    sizes = {"num_layers": 1 + max(layers, default=-1)}
+
+    def shape(ours: str) -> tuple[int, ...]:
+        name, place, count = places.get(ours, ("", 0, 0))
+        if not name:
+            return (0, 0)
+        weight = state[name]
+        rows = _heights(weight, count)[place] if weight.ndim == 2 else weight.shape[0]
+        return (rows, *weight.shape[1:])
+
+    if "token_embedding" in places:
+        sizes["vocab_size"], sizes["d_model"] = shape("token_embedding")
+    width = sizes.get("d_model", 0)
+    sizes["context_length"] = shape("position_embedding")[0]
+    ups, queries, keys = (shape(f"blocks.0.{name}") for name in ("ffn.up_proj", "attn.q_proj", "attn.k_proj"))
+    sizes["d_ff"] = ups[1] if ups[0] == width != ups[1] else ups[0]
+    sizes["q_rows"], sizes["k_rows"] = (map_[1] if map_[0] == width != map_[1] else map_[0] for map_ in (queries, keys))
+    per_head = shape("blocks.0.attn.q_norm")[0]
+    if per_head and per_head < sizes["q_rows"] and sizes["q_rows"] % per_head == 0:
+        sizes["num_heads"] = sizes["q_rows"] // per_head
+    return {name: int(size) for name, size in sizes.items() if size}

@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import re
 import traceback
 from collections.abc import Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from explorer.language import _
 from explorer.state.errors import UserError
 
+TERMINAL_CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 LIBRARY = Path(contextlib.__file__).parent  # of Python itself
 
 
@@ -92,4 +94,5 @@ def place_of(error: BaseException) -> str:
 
 
 def first_line(error: Any) -> str:
-    return (str(error).strip().splitlines() or [""])[0][:200]
+    """Return the first line of a text, without the codes that colour it on a terminal."""
+    return (TERMINAL_CODES.sub("", str(error)).strip().splitlines() or [""])[0][:200]

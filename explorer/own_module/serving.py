@@ -8,6 +8,7 @@ import atexit
 import logging
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -15,7 +16,7 @@ import torch
 from explorer.language import _
 from explorer.own_module.command import reference_of, settings, table
 from explorer.own_module.diagnosing import diagnose
-from explorer.own_module.loading import load
+from explorer.own_module.loading import load_own_module
 from explorer.own_module.names import match
 from explorer.own_module.preparing import completed
 from explorer.own_module.running import own_copy
@@ -44,10 +45,11 @@ def opened(options: argparse.Namespace, library: Library) -> str:
     given, names = settings(options.config), table(options.names)
     if not options.weights:
         given.setdefault("vocab_size", load_checkpoint(options.checkpoint)[1].vocab_size)
-    module = load(options.module, options.weights, given)
-    config = reference_of(module, given, names)
+    own = load_own_module(options.module, options.weights, given)
+    module, config = own.module, reference_of(own.module, own.sizes | given, names)
     tokenizer = tokenizer_for(config, options.checkpoint)
     report = diagnose(module, config, names)
+    report = replace(report, notes=(*report.notes, *own.notes))
     lm = with_weights(config, completed(match(own_copy(module), names), config.norm_placement, draws=False)[0])
     folder = Path(tempfile.mkdtemp(prefix="own-module-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
