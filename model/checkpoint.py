@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -106,6 +107,7 @@ def load_checkpoint(
     *,
     device_map: str | Mapping[str, Device] | None = None,
     max_memory: Mapping[Device, int | str] | None = None,
+    tokenizer: Any = None,
 ) -> tuple[TransformerLM, Tokenizer | PretrainedTokenizer]:
     """The model, in eval mode on `device`, and its tokenizer; its `notes` are logged.
 
@@ -117,6 +119,7 @@ def load_checkpoint(
         device_map: "auto", or which part is where, of a model that is to be spread over several devices, in place of
             `device` (see `model.offloading.Spread`); takes the package accelerate.
         max_memory: how much each of them may take, as in {"cpu": "2GiB"}.
+        tokenizer: in place of that of a folder of ours; None: that.
 
     Raises:
         CheckpointError: it does not exist, or a file of it is missing, damaged, does not fit the others, or says what
@@ -138,7 +141,7 @@ def load_checkpoint(
         elif is_of_transformers(folder):
             lm, tokenizer = load_hugging_face(folder, dtype, placement)
         else:
-            lm, tokenizer = read_checkpoint(folder, dtype or torch.float32, placement)
+            lm, tokenizer = read_checkpoint(folder, dtype or torch.float32, placement, tokenizer)
     except (OSError, ValueError, TypeError, OverflowError, RuntimeError, MemoryError, SafetensorError) as error:
         raise CheckpointError("checkpoint {name!r} cannot be loaded: {why}", name=folder.name, why=error) from error
     for note in lm.notes:

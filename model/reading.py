@@ -23,12 +23,17 @@ MOST_CONFIG_BYTES, MOST_TOKENIZER_BYTES = 1 << 20, 1 << 26
 
 
 def read_checkpoint(
-    folder: Path, dtype: torch.dtype = torch.float32, placement: Placement | None = None
+    folder: Path,
+    dtype: torch.dtype = torch.float32,
+    placement: Placement | None = None,
+    tokenizer: Tokenizer | None = None,
 ) -> tuple[TransformerLM, Tokenizer]:
-    """The model and tokenizer of a folder; whatever is wrong with its files raises the error that met it."""
+    """The model and tokenizer of a folder, or another tokenizer; whatever is wrong with its files raises the error that
+    met it."""
     config = read_config(readable(folder / "config.json", MOST_CONFIG_BYTES))
-    shared = is_missing(folder / TOKENIZER) and not is_missing(folder.parent / TOKENIZER)
-    tokenizer = Tokenizer.load(readable((folder.parent if shared else folder) / TOKENIZER, MOST_TOKENIZER_BYTES))
+    if tokenizer is None:
+        shared = is_missing(folder / TOKENIZER) and not is_missing(folder.parent / TOKENIZER)
+        tokenizer = Tokenizer.load(readable((folder.parent if shared else folder) / TOKENIZER, MOST_TOKENIZER_BYTES))
     if tokenizer.vocab_size != config.vocab_size:
         raise ModelError(
             "the tokenizer has {tokens} tokens, the model {known}", tokens=tokenizer.vocab_size, known=config.vocab_size

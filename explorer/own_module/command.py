@@ -4,7 +4,7 @@ import argparse
 import ast
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from explorer.own_module.constructor import SIZE_OF
 from explorer.own_module.diagnosing import config_of, diagnose
 from explorer.own_module.loading import load_own_module
 from explorer.own_module.names import Table
+from explorer.own_module.vocabulary import read_vocabulary
 from explorer.own_module.words import told
 from explorer.state.errors import UserError
 from model.config import ModelConfig
@@ -26,7 +27,19 @@ EQUAL, APART, FAILED = 0, 1, 2  # what the command ends with
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Those that say what is loaded besides "file.py:Class" itself."""
-    parser.add_argument("--weights", metavar="FILE", help=_("its weights, written by torch.save or as safetensors"))
+    parser.add_argument(
+        "--weights",
+        metavar="FILE",
+        help=_("its weights: a file or folder that torch.save or safetensors wrote, as training left it"),
+    )
+    parser.add_argument(
+        "--tokenizer",
+        metavar="PATH",
+        help=_(
+            "its vocabulary: vocab.json with merges.txt beside it, tokenizer.json, tokenizer.model, a tiktoken file, "
+            "nanoGPT’s meta.pkl, a text or JSON list of tokens; or an encoding of tiktoken, such as gpt2"
+        ),
+    )
     parser.add_argument(
         "--config",
         metavar="NAME=VALUE",
@@ -57,13 +70,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         given, names = settings(options.config), table(options.names)
         own = load_own_module(options.module, options.weights, given)
-        report = diagnose(own.module, reference_of(own.module, own.sizes | given, names), names)
-        report = replace(report, notes=(*report.notes, *own.notes))
+        config = reference_of(own.module, own.sizes | given, names)
+        tokenizer = read_vocabulary(options.tokenizer, config.vocab_size) if options.tokenizer else None
+        report = diagnose(own.module, config, names)
+        report = replace(report, notes=(*report.notes, *own.notes, *_texts(report.token_ids, tokenizer)))
     except (UserError, ModelError) as error:
         print(_("error: {why}", why=error), file=sys.stderr)
         return FAILED
     print(told(report))
     return EQUAL if report.is_equal else APART
+
+
+def _texts(token_ids: Sequence[int], tokenizer: Any) -> Iterator[str]:
+    """What the tokens that were read are in the module's own vocabulary."""
+    if tokenizer is not None:
+        texts = " ".join(repr(tokenizer.token_text(token_id)) for token_id in token_ids)
+        yield _("The tokens that both read, by the vocabulary: {texts}.", texts=texts)
 
 
 def reference_of(module: nn.Module, given: Mapping[str, Any], names: Table | None) -> ModelConfig:

@@ -98,7 +98,9 @@ class Library:
             takes, _left = check_room(checkpoint, bytes_of_weights(place), self.device)
             LOG.info("loading %s: its weights take up to %.0f MB of memory", checkpoint, takes / 1e6)
         try:
-            lm, tokenizer = load_checkpoint(place, device, device_map=self.device_map, max_memory=self.max_memory)
+            tokenizer = self.offered.own_tokenizer if checkpoint == self.offered.own_module else None
+            spread = {"device_map": self.device_map, "max_memory": self.max_memory}
+            lm, tokenizer = load_checkpoint(place, device, tokenizer=tokenizer, **spread)
         finally:
             if version(place) != as_asked:
                 told = _("checkpoint {name!r} is being written: ask again in a moment", name=checkpoint)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from explorer.language import _
 from model.checkpoint import CheckpointError, is_checkpoint, list_checkpoints
+from model.notes import Note
 from model.pretrained.hub import folder_of, is_hub_name, on_disk
 
 
@@ -25,12 +26,15 @@ class OfferedModels:
 
     Attributes:
         own_module: the name of what was made of the owner's own module; "" where none was.
+        own_tokenizer: in place of that in its folder.
+        own_vocabulary: what users should know of its vocabulary; None for nothing.
     """
 
     def __init__(self, hub_names: Collection[str] | _AnyName = ()):
         self.hub_names = hub_names
         self._opened: dict[str, Path] = {}
-        self.own_module = ""
+        self.own_module, self.own_tokenizer = "", None
+        self.own_vocabulary: Note | None = None
 
     @property
     def names(self) -> list[str]:

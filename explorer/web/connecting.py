@@ -17,7 +17,7 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Generati
     """Say which of Gradio's events asks what."""
     quiet = {"show_progress": "hidden", "api_visibility": "private"}
     settings, buttons = list(layout.sampling.settings.values()), layout.buttons
-    model = [layout.facts, layout.picker, layout.sampling.top_k]
+    model = [layout.facts, layout.vocabulary, layout.picker, layout.sampling.top_k]
 
     tabs = [layout.steps, layout.tabs]
     first = [layout.update, *model, layout.prompt, *tabs, *settings]

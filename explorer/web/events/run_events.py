@@ -62,6 +62,16 @@ class Events:
         self.layout, self.opening, self.checkpoint, self.lessons = layout, opening, checkpoint, lessons
         self.prompts = prompts or PromptsAMinute()
 
+    @property
+    def first_prompt(self) -> str:
+        """The first example, or what the tokens of somebody's own vocabulary can spell."""
+        _lm, tokenizer = self.opening.runs.model(self.checkpoint)
+        try:
+            tokenizer.encode(FIRST_PROMPT)
+        except UserError:
+            return tokenizer.example
+        return FIRST_PROMPT
+
     @telling
     def on_load(self, state: dict, request: gr.Request) -> dict:
         """What a visitor sees first: what the URL says, or else the first example in the tab that the state names."""
@@ -76,7 +86,7 @@ class Events:
 
     def opened(self, query: dict[str, str]) -> PageState:
         """What a URL asks; what of it makes no sense is told and left out, and the rest is kept."""
-        first = {"checkpoint": self.checkpoint, "text": FIRST_PROMPT}
+        first = {"checkpoint": self.checkpoint, "text": self.first_prompt}
         if unknown := unknown_view(query.get("view")):
             warn(UserError(unknown))
         if unknown := ", ".join(sorted(name for name in query if name.startswith(OF_OTHER) and name not in OTHER)):
@@ -198,9 +208,11 @@ class Events:
 
     def show_model(self, checkpoint: str, top_k: int) -> dict:
         lm, _tokenizer = self.opening.runs.model(checkpoint)
-        most = lm.config.vocab_size
+        most, offered = lm.config.vocab_size, self.opening.runs.library.offered
+        note = offered.own_vocabulary if checkpoint == offered.own_module else None
         return {
             self.layout.facts: facts(lm),
+            self.layout.vocabulary: look_up(note.template, **note.values) + "." if note else "",
             self.layout.picker: checkpoint,
             self.layout.sampling.top_k: gr.Slider(value=min(top_k, most), maximum=most),
         }

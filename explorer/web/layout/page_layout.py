@@ -147,6 +147,7 @@ class Layout:
                 ]
         TokenStrip(elem_id=STRIP)
         TokenStrip(run="b", elem_id=STRIP_B)
+        self.vocabulary = Words(elem_id="vocabulary")
         Words(
             _("The fuller a token’s colour, the more it surprised the model; · is a space, ↵ a line break."),
             elem_id="legend",
