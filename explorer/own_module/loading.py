@@ -8,6 +8,7 @@ import contextlib
 import importlib.util
 import io
 import logging
+import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -212,16 +213,15 @@ class Maker:
 
 
 class MemoryLimit(TorchDispatchMode):
-    """Stops what is made from nothing at a number of bytes."""
+    """Stops tensors from being made of nothing, such as random ones, beyond a number of bytes in all."""
 
     def __init__(self, limit: int):
         super().__init__()
         self.left = self.limit = limit
 
     def __torch_dispatch__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        made = func(*args, **(kwargs or {}))
-        if isinstance(made, Tensor) and not any(isinstance(each, Tensor) for each in args):
-            self.left -= made.nbytes
+        if args and isinstance(args[0], list | tuple) and all(isinstance(each, int) for each in args[0]):
+            self.left -= 4 * math.prod(args[0])
             if self.left < 0:
                 raise UserError(
                     _(
@@ -230,7 +230,7 @@ class MemoryLimit(TorchDispatchMode):
                         size=in_bytes(self.limit),
                     )
                 )
-        return made
+        return func(*args, **(kwargs or {}))
 
 
 def _limit(state: State) -> int:
@@ -368,11 +368,7 @@ def _notes(file: WeightsFile, fits: list[Fit]) -> Iterator[str]:
             taken=fit.state.label,
             file=file.name,
         )
-    for size, where in dict(fit.settings.sources_used).items():
+    for size, where in fit.settings.sources_used:
         if size == "num_heads":
-            yield _(
-                "There are {count} heads, as {where} in {file} says.",
-                count=fit.settings.used[size],
-                where=where,
-                file=file.name,
-            )
+            yield _("There are {count} heads, by {where}.", count=fit.settings.used[size], where=where)
+            return

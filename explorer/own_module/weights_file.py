@@ -5,10 +5,12 @@ Others hold settings. Where they stand is up to whoever wrote the training: they
 """
 
 import json
+import pickle
 import pickletools
 import re
 import zipfile
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -67,6 +69,25 @@ class StandIn(dict):
         return "_modules" in self and "_parameters" in self
 
 
+class StandInWithItems:
+    """Makes the same of a dictionary's subclass: torch puts items into an OrderedDict alone."""
+
+    full_name = ""
+
+    def __new__(cls, *_arguments: Any) -> OrderedDict:
+        made = OrderedDict()
+        made.stands_in_for = cls.full_name
+        return made
+
+
+def _as_stand_in(value: Any) -> Any:
+    if isinstance(value, OrderedDict) and hasattr(value, "stands_in_for"):
+        made = type("StandIn", (StandIn,), {"full_name": value.stands_in_for})()
+        made.update(vars(value) | value)
+        return made
+    return value
+
+
 @dataclass(frozen=True)
 class State:
     """A set of weights.
@@ -122,7 +143,7 @@ def read_weights_file(path: Path) -> WeightsFile:
     if not states:
         raise UserError(_explain_no_weights(path.name, tree))
     settings = sorted(_find_settings(tree), key=lambda each: _rank_settings(each[0]))
-    found = [(".".join(where) or path.name, values) for where, values in settings]
+    found = [(": ".join(filter(None, (path.name, ".".join(where)))), values) for where, values in settings]
     for name in (f"{path.stem}.json", *SETTINGS_FILES):
         found += [(name, values) for _where, values in _find_settings(_read_json(beside / name))]
     return WeightsFile(path.name, states, tuple(found))
@@ -167,8 +188,9 @@ def _read_shards(index: Path) -> dict[str, Any]:
     for name in sorted(set(map(str, places.values()))):
         if not (index.parent / name).is_file():
             raise UserError(_("there is no file {path!r}", path=str(index.parent / name)))
-        shards |= _read_file(index.parent / name)
-    return shards
+        tree = _read_file(index.parent / name)
+        shards |= tree["weights"] if name.endswith(".safetensors") else tree
+    return {"weights": shards}
 
 
 def _read_file(path: Path) -> Any:
@@ -197,19 +219,31 @@ def _read_file(path: Path) -> Any:
             _(
                 "{file} holds no weights that can be read: {why}. Save them with {way_out}.",
                 file=path.name,
-                why=_explain(error),
+                why=_explain(error, head),
                 way_out=WAY_OUT,
             )
         ) from error
 
 
-def _explain(error: Exception) -> str:
+def _explain(error: Exception, head: bytes) -> str:
     text = str(error)
     if blocked := re.search(r"GLOBAL (\S+) whose module", text):
         return _("it asks for {name} to be run", name=blocked[1])
-    if "TorchScript" in text or "torchscript" in text:
+    if head.startswith(b"GGUF"):
+        return _("it is a GGUF file")
+    if "Unsupported operand" in text and head.startswith(b"PK"):
+        return _("it was saved with a pickle_protocol other than 2")
+    if "torchscript" in text.lower():
         return _("it is a TorchScript archive")
-    return first_line(text.removeprefix("Weights only load failed. ")).rstrip(".") or type(error).__name__
+    if unpickler := re.search(r"WeightsUnpickler error: (.*)", text):
+        text = unpickler[1]
+    elif head.startswith((b"PK", b"\x80")):
+        return _("it is cut short, or torch.save did not write it")
+    if not head:
+        return _("it is empty")
+    if "Unsupported operand" in text or "weights_only" in text:
+        return _("torch.save did not write it")
+    return first_line(text).rstrip(".") or type(error).__name__
 
 
 def _read_safetensors(path: Path) -> dict[str, Any]:
@@ -225,9 +259,16 @@ def _read_safetensors(path: Path) -> dict[str, Any]:
 
 def _read_torch(path: Path) -> Any:
     """What torch.save wrote, with data in the place of objects whose classes torch does not know."""
-    stand_ins = [(type("StandIn", (StandIn,), {"full_name": name}), name) for name in _unknown_names(path)]
-    with torch.serialization.safe_globals([*_numpy_names(), *stand_ins]):
-        return torch.load(path, map_location="cpu", weights_only=True)
+    names = _unknown_names(path)
+    for kind in (StandIn, StandInWithItems):
+        stand_ins = [(type(kind.__name__, (kind,), {"full_name": name}), name) for name in names]
+        try:
+            with torch.serialization.safe_globals([*_numpy_names(), *stand_ins]):
+                return torch.load(path, map_location="cpu", weights_only=True)
+        except pickle.UnpicklingError as error:
+            if "Can only SETITEM" not in str(error) or kind is StandInWithItems:
+                raise
+    raise AssertionError("the second way returns or raises")
 
 
 def _numpy_names() -> list[tuple[Any, str]]:
@@ -280,7 +321,7 @@ def _walk(
     tree: Any, path: tuple[str, ...] = (), seen: set[int] | None = None
 ) -> Iterator[tuple[tuple[str, ...], Mapping]]:
     """Every mapping with its path; whole modules are told, and not walked into."""
-    seen = set() if seen is None else seen
+    seen, tree = set() if seen is None else seen, _as_stand_in(tree)
     if not isinstance(tree, Mapping) or id(tree) in seen or len(path) > MAX_DEPTH:
         return
     seen.add(id(tree))
@@ -322,6 +363,7 @@ def _find_settings(tree: Any) -> Iterator[tuple[tuple[str, ...], Mapping[str, An
 
 def _plain_value(value: Any) -> Any:
     """A number, a text, None, or several of them; NOT_PLAIN for anything else."""
+    value = _as_stand_in(value)
     if isinstance(value, StandIn) and "_val" in value:  # a node of OmegaConf
         value = value["_val"]
     if isinstance(value, Tensor | np.generic | np.ndarray) and value.ndim == 0:
