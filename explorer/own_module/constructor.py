@@ -141,7 +141,7 @@ class AnyConfig(dict):
     def __init__(self, settings: Settings):
         super().__init__()
         object.__setattr__(self, "_settings", settings)
-        templates = [*(values for _where, values in settings.sources), settings.defaults]
+        templates = [settings.given, *(values for _where, values in settings.sources), settings.defaults]
         for name in next((values for values in templates if count_sizes(values) > 1), ()):
             self[name]  # what is handed on as **config has to be there
 

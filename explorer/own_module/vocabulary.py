@@ -319,11 +319,20 @@ def _pairs(
         else:
             choices = [tuple(map(to_bytes, merge))]
         fitting = [pair for pair in choices if len(pair) == 2 and all(pair) and {*pair, b"".join(pair)} <= known]
+        if not fitting and "\N{REPLACEMENT CHARACTER}" in str(merge):
+            raise UserError(
+                _(
+                    "Merge {number} beside {file} has lost its bytes: they are no whole character. Save tokens as "
+                    "lists of bytes, or in GPT-2’s alphabet.",
+                    number=number,
+                    file=name,
+                )
+            )
         if not fitting:
             raise UserError(
                 _(
-                    "Merge {number} beside {file}, {merge!r}, is not of two tokens that make a third: save the merges "
-                    "as JSON, a list of pairs.",
+                    "Merge {number} beside {file}, {merge!r}, is not of two tokens that make a third: save the "
+                    "merges as JSON, a list of pairs.",
                     number=number,
                     file=name,
                     merge=merge,

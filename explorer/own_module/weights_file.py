@@ -8,6 +8,7 @@ import json
 import pickle
 import pickletools
 import re
+import warnings
 import zipfile
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from collections import OrderedDict
@@ -241,7 +242,7 @@ def _explain(error: Exception, head: bytes) -> str:
         return _("it is cut short, or torch.save did not write it")
     if not head:
         return _("it is empty")
-    if "Unsupported operand" in text or "weights_only" in text:
+    if not text or "Unsupported operand" in text or "weights_only" in text:
         return _("torch.save did not write it")
     return first_line(text).rstrip(".") or type(error).__name__
 
@@ -263,7 +264,8 @@ def _read_torch(path: Path) -> Any:
     for kind in (StandIn, StandInWithItems):
         stand_ins = [(type(kind.__name__, (kind,), {"full_name": name}), name) for name in names]
         try:
-            with torch.serialization.safe_globals([*_numpy_names(), *stand_ins]):
+            with torch.serialization.safe_globals([*_numpy_names(), *stand_ins]), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of what is refused in a sentence
                 return torch.load(path, map_location="cpu", weights_only=True)
         except pickle.UnpicklingError as error:
             if "Can only SETITEM" not in str(error) or kind is StandInWithItems:

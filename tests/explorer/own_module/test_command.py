@@ -87,6 +87,48 @@ def test_settings_of_the_reference_can_be_given(capsys):
     assert "ε is 0.00001" in capsys.readouterr().out
 
 
+GROUPED = """
+import torch
+from course import *
+
+class Grouped(Attention):
+    def __init__(self, d_model, num_heads, rope):
+        super().__init__(d_model, num_heads, rope)
+        self.k_proj, self.v_proj = Linear(d_model, d_model // 2), Linear(d_model, d_model // 2)
+        self.h, self.g = num_heads, num_heads // 2
+        del self.num_heads
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = (p(x).view(b, t, -1, d // self.h).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
+        q, k = self.rotated(q, k, self.positions(x))
+        k, v = (y.repeat_interleave(2, 1) for y in (k, v))
+        z = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.output_proj(z.transpose(1, 2).reshape(b, t, d))
+
+class Mine(TransformerLM):
+    def __init__(self, heads_=6):
+        super().__init__(50, 20, 48, 2, heads_, 48)
+        for layer in self.layers:
+            layer.attn = Grouped(48, heads_, layer.attn.rope)
+"""
+
+
+@pytest.mark.parametrize("given", [[], ["--config", "num_heads=6"], ["--config", "n_head=6", "num_kv_heads=3"]])
+def test_heads_that_no_attribute_says_are_given_or_found(folder, capsys, given):
+    (folder / "grouped.py").write_text(GROUPED)
+    assert main([f"{folder}/grouped.py:Mine", *given]) == 0
+    assert "num_heads=6" in capsys.readouterr().out
+
+
+def test_the_tokens_that_were_read_are_told_by_the_vocabulary(folder, capsys):
+    (folder / "chars.txt").write_text("".join(map(chr, range(65, 115))))
+    place = f"{folder}/mine.py:make"
+    assert main([place, "--tokenizer", str(folder / "chars.txt")]) == 0
+    told = capsys.readouterr().out.splitlines()[-1]
+    assert told.startswith("The tokens that both read, by the vocabulary: '") and told.count("'") == 34
+
+
 def test_names_are_read_from_a_file(tmp_path, capsys):
     table = tmp_path / "names.json"
     table.write_text(json.dumps({"layers.*.ln1": "blocks.*.ffn_norm", "layers.*.ln2": "blocks.*.attn_norm"}))

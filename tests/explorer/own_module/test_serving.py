@@ -132,8 +132,8 @@ def test_a_difference_without_bounds_is_drawn(file):
 
 @pytest.mark.exhaustive
 def test_what_cannot_be_shown_is_a_sentence(file):
-    with pytest.raises(UserError, match="too small for any text"):
-        opened(parse_arguments(["--module", f"{file}:Mine", "--config", "vocab_size=99"]), Library("cpu"))
+    with pytest.raises(UserError, match="there is no file 'nowhere.json'"):
+        opened(parse_arguments(["--module", f"{file}:Mine", "--tokenizer", "nowhere.json"]), Library("cpu"))
     (file.parent / "llama.py").write_text(
         "from course import TransformerLM as Named\nglobals()['llama-fables'] = Named\n"
     )
@@ -141,9 +141,37 @@ def test_what_cannot_be_shown_is_a_sentence(file):
         opened(parse_arguments(["--module", f"{file.parent}/llama.py:llama-fables"]), Library("cpu"))
 
 
-@pytest.mark.exhaustive
-def test_a_vocabulary_of_its_own_is_read_by_bytes(file):
+def first_page(arguments):
+    """What a page on a module shows first: its prompt, and the line about its vocabulary."""
     library = Library("cpu")
-    opened(parse_arguments(["--module", f"{file}:Mine", "--config", "vocab_size=300"]), library)
-    _lm, tokenizer = library.model("Mine")
-    assert tokenizer.vocab_size == 300 and tokenizer.decode(tokenizer.encode("é <299>")) == "é <299>"
+    page = Page(library, opened(parse_arguments(arguments), library))
+    page.build()
+    events, checkpoint = page.events, page.checkpoint
+    line = events.show_model(checkpoint, 40)[page.layout.vocabulary]
+    return library.model(checkpoint)[1], events.opened({}).run.prompt, line
+
+
+@pytest.mark.exhaustive
+def test_a_vocabulary_of_its_own_is_read_by_bytes_and_the_page_says_so(file):
+    tokenizer, ids, line = first_page(["--module", f"{file}:Mine", "--config", "vocab_size=300"])
+    assert tokenizer.vocab_size == 300 and tokenizer.decode(ids).encode() == bytes(ids)
+    assert line == "No vocabulary was given (--tokenizer): tokens are bytes, and ids beyond 255 have no text."
+
+
+@pytest.mark.exhaustive
+def test_a_text_is_read_with_the_vocabulary_that_is_given(file, tmp_path):
+    characters = sorted(set("Once upon a time there was a fox who wanted the moon."))
+    (tmp_path / "chars.json").write_text(json.dumps(characters))
+    size = ["--config", f"vocab_size={len(characters)}"]
+    arguments = ["--module", f"{file}:Mine", "--tokenizer", str(tmp_path / "chars.json"), *size]
+    _tokenizer, ids, line = first_page(arguments)
+    assert "".join(characters[each] for each in ids) == "Once upon a time there was a fox who wanted the moon."
+    assert line == ""
+
+
+@pytest.mark.exhaustive
+def test_the_page_begins_with_what_a_small_vocabulary_can_spell(file):
+    tokenizer, ids, line = first_page(["--module", f"{file}:Mine", "--config", "vocab_size=50"])
+    assert tokenizer.decode(ids) == "01" and "its 50 tokens are read as bytes" in line
+    with pytest.raises(UserError, match="has no token for 'O'"):
+        tokenizer.encode("Once")
