@@ -1,6 +1,5 @@
 """Read the vocabulary that somebody's module was trained with, in whichever form it was saved; no pickle is run."""
 
-import ast
 import base64
 import binascii
 import io
@@ -19,6 +18,7 @@ import tokenizers
 from explorer.language import _
 from explorer.own_module.own_tokenizer import BYTES, OwnTokenizer, longest_first
 from explorer.own_module.running import first_line
+from explorer.own_module.token_texts import SPECIAL, read_pairs, read_tokens
 from explorer.state.errors import UserError
 from model.checkpoint import is_checkpoint, load_checkpoint
 from model.errors import ModelError
@@ -26,17 +26,14 @@ from model.merges import MergeRules
 from model.notes import Note
 from model.pretrained import llama2c
 from model.pretrained.tokenizer import (
-    BYTE_OF,
     PretrainedTokenizer,
     in_visible_bytes,
-    of_visible_bytes,
     read_tokenizer_json,
 )
 from model.tokenizer import Tokenizer
 
 MAX_FILE_BYTES = 1 << 26
 FILES = "tokenizer.json", "vocab.json", "vocab.pkl", "tokenizer.model", "tokenizer.tiktoken", "meta.pkl", "vocab.txt"
-SPECIAL = re.compile(r"<\|[^|]*\|>|<(?:s|/s|pad|unk|bos|eos)>|\[(?:PAD|UNK|BOS|EOS|CLS|SEP|MASK)\]")
 PATTERNS = {100256: "cl100k_base", 199998: "o200k_base", 128000: ""}  # tokens of files that other patterns go with
 SENTENCEPIECE_BPE, NORMAL, BYTE_PIECE = 2, 1, 6
 
@@ -213,7 +210,8 @@ def _from_data(found: Any, path: Path, vocab_size: int) -> OwnTokenizer:
             merges = _read_merges(other)
         elif _is_pieces(written):
             raise _lacks(path, "merges.txt")
-    tokens, to_bytes = _as_bytes(written)
+    read = read_tokens(written)
+    tokens = read.tokens
     specials = {each for each, token in enumerate(tokens) if SPECIAL.fullmatch(token.decode(errors="replace"))}
     _check_size(path.name, tokens, specials, vocab_size)
     if merges is None:
@@ -224,8 +222,15 @@ def _from_data(found: Any, path: Path, vocab_size: int) -> OwnTokenizer:
                 "{file} has no merges: a text is cut from the left, into the longest tokens", file=path.name
             )
         return made
-    pairs = _pairs(merges, to_bytes, tokens, path.name)
-    return _byte_pair_encoding(tokens, pairs, specials, vocab_size)
+    pairs, lost = read_pairs(merges, read, path.name)
+    made = _byte_pair_encoding(tokens, pairs, specials, vocab_size, is_ascii=bool(lost))
+    if lost:
+        made.note = Note(
+            "{count} merges of {file} lost their bytes, which are no whole characters: only ASCII text can be read",
+            file=path.name,
+            count=lost,
+        )
+    return made
 
 
 def _table(found: Any, name: str) -> dict[int, Any]:
@@ -253,93 +258,11 @@ def _is_pieces(written: Sequence[Any]) -> bool:
     return any(not isinstance(token, str) or "Ġ" in token for token in written if len(token) > 1)
 
 
-def _as_bytes(written: Sequence[Any]) -> tuple[list[bytes], Callable[[Any], bytes]]:
-    """The bytes of tokens, and the way from how they are written."""
-    texts = [text for text in written if isinstance(text, str) and not SPECIAL.fullmatch(text)]
-    characters = {character for text in texts for character in text}
-    single = {text for text in texts if len(text) == 1}
-    if texts and all(re.fullmatch(r"b(['\"]).*\1", text, re.DOTALL) for text in texts):
-
-        def of_text(text: str) -> bytes:
-            return ast.literal_eval(text)
-    elif characters <= BYTE_OF.keys() and ("Ġ" in characters or single >= BYTE_OF.keys()):
-        of_text = of_visible_bytes
-    elif {chr(byte) for byte in range(BYTES)} <= single and all(ord(each) < BYTES for each in characters):
-
-        def of_text(text: str) -> bytes:
-            return text.encode("latin-1")
-    else:
-
-        def of_text(text: str) -> bytes:
-            return text.encode("utf-8", "surrogateescape")
-
-    def to_bytes(token: Any) -> bytes:
-        if isinstance(token, str):
-            return token.encode() if SPECIAL.fullmatch(token) else of_text(token)
-        return bytes(token)
-
-    tokens = list(map(to_bytes, written))
-    first = written.index("a") - ord("a") if "a" in written else -1
-    if first >= 0 and written[first + 32 : first + 127] == list(map(chr, range(32, 127))):
-        for byte in range(128, BYTES):  # which are no characters, and were written after they were decoded
-            tokens[first + byte : first + byte + 1] = [bytes([byte])]
-    return [b"" if "\N{REPLACEMENT CHARACTER}".encode() in token else token for token in tokens], to_bytes
-
-
 def _read_merges(path: Path) -> Any:
     if path.suffix in (".pkl", ".pickle"):
         return unpickle_data(path.read_bytes())
     text = path.read_text(encoding="utf-8")
-    return json.loads(text) if path.suffix == ".json" else re.split(r"\r?\n", text)
-
-
-def _pairs(
-    merges: Iterable[Any], to_bytes: Callable[[Any], bytes], tokens: Sequence[bytes], name: str
-) -> list[tuple[bytes, bytes]]:
-    """The two tokens of each merge, in the order in which they are made.
-
-    Raises:
-        UserError: one is not of two tokens that make a third.
-    """
-    found, known = [], set(tokens)
-    for number, merge in enumerate(merges, 1):
-        if isinstance(merge, str):
-            if not merge or merge.startswith("#version"):
-                continue
-            if re.fullmatch(r"\(?b['\"].*['\"]\)?", merge):  # as Python prints them
-                parts = re.findall(r"b'(?:[^'\\]|\\.)*'|b\"(?:[^\"\\]|\\.)*\"", merge)
-                choices = [tuple(map(ast.literal_eval, parts))]
-            else:
-                cuts = [cut for cut, character in enumerate(merge) if character in " \t"]
-                choices = [
-                    (to_bytes(merge[:cut]), to_bytes(merge[cut + 1 :])) for cut in cuts if 0 < cut < len(merge) - 1
-                ]
-        elif all(isinstance(each, int) for each in merge):  # ids
-            choices = [tuple(tokens[each] for each in merge if each < len(tokens))]
-        else:
-            choices = [tuple(map(to_bytes, merge))]
-        fitting = [pair for pair in choices if len(pair) == 2 and all(pair) and {*pair, b"".join(pair)} <= known]
-        if not fitting and "\N{REPLACEMENT CHARACTER}" in str(merge):
-            raise UserError(
-                _(
-                    "Merge {number} beside {file} has lost its bytes: they are no whole character. Save tokens as "
-                    "lists of bytes, or in GPT-2’s alphabet.",
-                    number=number,
-                    file=name,
-                )
-            )
-        if not fitting:
-            raise UserError(
-                _(
-                    "Merge {number} beside {file}, {merge!r}, is not of two tokens that make a third: save the "
-                    "merges as JSON, a list of pairs.",
-                    number=number,
-                    file=name,
-                    merge=merge,
-                )
-            )
-        found.append(fitting[0])
-    return found
+    return json.loads(text) if path.suffix == ".json" else text
 
 
 def _from_minbpe(lines: Sequence[str], path: Path, vocab_size: int) -> OwnTokenizer:
@@ -364,9 +287,14 @@ def _byte_pair_encoding(
     specials: Collection[int],
     vocab_size: int,
     pattern: str | None = None,
+    is_ascii: bool = False,
 ) -> OwnTokenizer:
-    """Make a byte-pair encoding that cuts texts by a pattern: None for GPT-2's, which the course and nanoGPT have, ""
-    for none."""
+    """Make a byte-pair encoding.
+
+    Args:
+        pattern: that cuts texts; None for GPT-2's, which the course and nanoGPT have, "" for none.
+        is_ascii: whether merges of other characters are not known.
+    """
     ids = {token: each for each, token in reversed(list(enumerate(tokens))) if token and each not in specials}
     visible = {in_visible_bytes(token): token_id for token, token_id in ids.items()}
     merges = [(in_visible_bytes(left), in_visible_bytes(right)) for left, right in pairs]
@@ -377,7 +305,8 @@ def _byte_pair_encoding(
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Sequence(cuts)
 
     def encode(text: str) -> list[int]:
-        return tokenizer.encode(text, add_special_tokens=False).ids
+        ids = tokenizer.encode(text, add_special_tokens=False).ids
+        return ids if text.isascii() or not is_ascii else []
 
     rules = MergeRules(ids, {pair: rank for rank, pair in reversed(list(enumerate(pairs)))})
     return OwnTokenizer(tokens, encode, vocab_size, _below(specials, vocab_size), rules)

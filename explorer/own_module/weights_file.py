@@ -350,8 +350,8 @@ def _as_tensor(value: Any) -> Tensor | None:
 
 def _rank_state(state: State) -> tuple:
     last = state.path[-1] if state.path else ""
-    usual = USUAL_KEYS.index(last) if last in USUAL_KEYS else len(USUAL_KEYS)
-    return any(map(NOT_OF_THE_MODEL.search, state.path)), state.is_average, -len(state.tensors), usual
+    usual = USUAL_KEYS.index(last.lower()) if last.lower() in USUAL_KEYS else len(USUAL_KEYS)
+    return any(NOT_OF_THE_MODEL.search(key.lower()) for key in state.path), state.is_average, -len(state.tensors), usual
 
 
 def _find_settings(tree: Any) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:

@@ -84,6 +84,15 @@ SAVED = {
         {token(p).decode("latin-1"): i for i, p in enumerate(pieces)},
         [[token(each).decode("latin-1") for each in pair] for pair in merges],
     ),
+    "escaped": lambda folder, pieces, merges: save(
+        folder,
+        "vocab.json",
+        {i: token(p).decode(errors="backslashreplace") for i, p in enumerate(pieces)},
+        "\n".join(" ".join(token(each).decode(errors="backslashreplace") for each in pair) for pair in merges),
+    ),
+    "hexadecimal, with merges in GPT-2's alphabet": lambda folder, pieces, merges: save(
+        folder, "vocab.json", {i: token(p).hex() for i, p in enumerate(pieces)}, "\n".join(map(" ".join, merges))
+    ),
     "pickles": lambda folder, pieces, merges: save(
         folder, "vocab.pkl", {i: token(p) for i, p in enumerate(pieces)}, [(token(a), token(b)) for a, b in merges]
     ),
@@ -113,20 +122,23 @@ def test_ids_are_those_of_the_reference(tmp_path, reference, alphabet, padding):
         read_vocabulary(tmp_path, 200)
 
 
-def test_plain_text_is_read_unless_it_lost_bytes(tmp_path, reference):
-    """A part of a character has no text of its own: bytes are told by their places, merges of them by nothing."""
-
-    def save_plain(pieces, merges):
-        pairs = "\n".join(f"{plain(left)} {plain(right)}" for left, right in merges)
-        save(tmp_path, "vocab.json", {i: plain(piece) for i, piece in enumerate(pieces)}, pairs)
-
-    theirs, pieces, merges = made_reference(TRAINED_ON.replace("é", "e"))
-    save_plain(pieces, merges)
-    ours = read_vocabulary(tmp_path, len(pieces))
-    assert [ours.encode(text) for text in TEXTS] == [theirs.encode(text).ids for text in TEXTS]
-    save_plain(*reference[1:])
-    with pytest.raises(UserError, match=r"has lost its bytes: .* or in GPT-2’s alphabet"):
-        read_vocabulary(tmp_path, 301)
+@pytest.mark.parametrize("errors", ["replace", "ignore"])
+def test_of_plain_text_that_lost_bytes_ascii_alone_is_read(tmp_path, reference, errors):
+    """A part of a character has no text: its bytes are told by their places, its merges by nothing."""
+    theirs, pieces, merges = reference
+    written = [token(piece).decode(errors=errors) for piece in pieces]
+    lines = [" ".join(token(each).decode(errors=errors) for each in pair) for pair in merges]
+    save(tmp_path, "tokenizer_vocab.json", dict(enumerate(written)))
+    (tmp_path / "tokenizer_merges.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    ours = read_vocabulary(tmp_path / "tokenizer_vocab.json", len(pieces))
+    for text in filter(str.isascii, (*TEXTS, "two\n\nlines\n", TRAINED_ON.replace("é", "e"))):
+        assert ours.encode(text) == theirs.encode(text).ids
+    assert "1 merges of tokenizer_vocab.json lost their bytes" in str(ours.note)
+    with pytest.raises(UserError, match="no token for 'é'"):
+        ours.encode("é")
+    (tmp_path / "tokenizer_merges.txt").write_text("\n".join(lines[5:]), encoding="utf-8")
+    with pytest.raises(UserError, match="The merges of tokenizer_vocab.json are not"):
+        read_vocabulary(tmp_path / "tokenizer_vocab.json", len(pieces))
 
 
 def test_a_tokenizer_json_and_a_file_of_tiktoken(tmp_path, reference):
