@@ -353,8 +353,8 @@ def fill(module: nn.Module, fit: Fit) -> None:
 
 def _notes(file: WeightsFile, fits: list[Fit]) -> Iterator[str]:
     """Which of several sets of weights was taken, and where it was read how many heads there are."""
-    fit = fits[0]
-    others = [each.state.label for each in fits[1:]]
+    fit, own = fits[0], set(map(id, fits[0].state.tensors.values()))
+    others = [each.state.label for each in fits[1:] if own.isdisjoint(map(id, each.state.tensors.values()))]
     if others:
         yield _(
             "{file} has several sets of weights that fit: {taken} was taken, not {others}.",

@@ -183,6 +183,31 @@ def test_the_weights_are_found_by_what_they_are(tmp_path, trained, state, spelli
     assert torch.equal(logits(load(COURSE, tmp_path / "x.pt", {"num_heads": 4})), logits(trained))
 
 
+class Around(torch.nn.Module):
+    def __init__(self, num_heads):
+        super().__init__()
+        self.model = TransformerLM(**SIZES | {"num_heads": num_heads})
+
+
+def test_of_several_sets_of_weights_it_is_told_which_was_taken(tmp_path, state):
+    def notes(found, place=COURSE):
+        torch.save(found, tmp_path / "x.pt")
+        return load_own_module(place, tmp_path / "x.pt", {"num_heads": 4}).notes
+
+    average = {name: weight + 1 for name, weight in state.items()}
+    assert notes({"ema": average, "net": state}) == (
+        "x.pt has several sets of weights that fit: net was taken, not ema.",
+    )
+    assert notes(prefixed(average, "ema_model.") | prefixed(state, "online_model.")) == (
+        "x.pt has several sets of weights that fit: online_model was taken, not ema_model.",
+    )
+    assert notes({"ema": {"shadow": average}}) == (
+        "The weights are a running average of those of training: ema.shadow of x.pt.",
+    )
+    for whole in (state, prefixed(state, "model.")):
+        assert notes(whole, f"{__file__}:Around") == ()
+
+
 SETTINGS = {
     "model_args": {"model_args": SIZES, "config": {"num_heads": 8}},
     "nested": {"config": {"train": {"num_heads": 8, "steps": 3}, "model": SIZES}},
