@@ -7,7 +7,6 @@ those of the file is it made in earnest.
 import contextlib
 import importlib.util
 import io
-import logging
 import math
 import sys
 from collections import Counter
@@ -39,7 +38,6 @@ SMALL = {
 }  # √d, √D, √H all differ
 MAX_PREFIXES = 4
 SPARE_BYTES = 256 << 20  # that a module may take besides its weights, for masks and tables
-LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from explorer.own_module.command import reference_of, settings, table
+from explorer.own_module.constructor import SIZE_OF
 from explorer.own_module.diagnosing import diagnose
 from explorer.own_module.loading import load_own_module
 from explorer.own_module.names import match
@@ -44,9 +45,10 @@ def opened(options: argparse.Namespace, library: Library) -> str:
         CheckpointError: a checkpoint has the name already.
     """
     given, names = settings(options.config), table(options.names)
-    if not options.weights:
-        given.setdefault("vocab_size", load_checkpoint(options.checkpoint)[1].vocab_size)
-    own = load_own_module(options.module, options.weights, given)
+    made_with = dict(given)
+    if not options.weights and "vocab_size" not in map(SIZE_OF.get, given):
+        made_with["vocab_size"] = load_checkpoint(options.checkpoint)[1].vocab_size
+    own = load_own_module(options.module, options.weights, made_with)
     module, config = own.module, reference_of(own.module, own.sizes | given, names)
     tokenizer = tokenizer_for(config, options.checkpoint, options.tokenizer)
     note = _note_on(tokenizer, options)

@@ -195,8 +195,8 @@ def test_of_several_sets_of_weights_it_is_told_which_was_taken(tmp_path, state):
         return load_own_module(place, tmp_path / "x.pt", {"num_heads": 4}).notes
 
     average = {name: weight + 1 for name, weight in state.items()}
-    assert notes({"ema": average, "net": state}) == (
-        "x.pt has several sets of weights that fit: net was taken, not ema.",
+    assert notes({"ema": average, "trained": state}) == (
+        "x.pt has several sets of weights that fit: trained was taken, not ema.",
     )
     assert notes(prefixed(average, "ema_model.") | prefixed(state, "online_model.")) == (
         "x.pt has several sets of weights that fit: online_model was taken, not ema_model.",
