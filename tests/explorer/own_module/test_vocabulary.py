@@ -133,6 +133,7 @@ def test_of_plain_text_that_lost_bytes_ascii_alone_is_read(tmp_path, reference, 
     ours = read_vocabulary(tmp_path / "tokenizer_vocab.json", len(pieces))
     for text in filter(str.isascii, (*TEXTS, "two\n\nlines\n", TRAINED_ON.replace("é", "e"))):
         assert ours.encode(text) == theirs.encode(text).ids
+    assert [ours.token_bytes(1 + byte) for byte in range(256)] == [bytes([byte]) for byte in range(256)]
     assert "1 merges of tokenizer_vocab.json lost their bytes" in str(ours.note)
     with pytest.raises(UserError, match="no token for 'é'"):
         ours.encode("é")
