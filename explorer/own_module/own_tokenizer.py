@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import ClassVar
 
-from explorer.language import _
+from explorer.language import N_, _
 from explorer.state.errors import UserError
 from model.merges import MergeRules
 from model.notes import Note
@@ -130,12 +130,12 @@ def bytes_tokenizer(vocab_size: int) -> OwnTokenizer:
     made = OwnTokenizer(tokens, longest_first(tokens), vocab_size)
     if vocab_size > BYTES:
         made.note = Note(
-            "No vocabulary was given (--tokenizer): tokens are bytes, and ids beyond {last} have no text",
+            N_("No vocabulary was given (--tokenizer): tokens are bytes, and ids beyond {last} have no text"),
             last=BYTES - 1,
         )
     else:
         made.note = Note(
-            "No vocabulary was given (--tokenizer): its {count} tokens are read as bytes, and have no other text",
+            N_("No vocabulary was given (--tokenizer): its {count} tokens are read as bytes, and have no other text"),
             count=vocab_size,
         )
     return made

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from explorer.language import N_
 from explorer.own_module.command import reference_of, settings, table
 from explorer.own_module.constructor import SIZE_OF
 from explorer.own_module.diagnosing import diagnose
@@ -94,6 +95,6 @@ def _note_on(tokenizer: Any, options: argparse.Namespace) -> Note | None:
     """What users should know of the vocabulary that they read."""
     if options.weights and not options.tokenizer and isinstance(tokenizer, Tokenizer):
         return Note(
-            "No vocabulary was given (--tokenizer): text is read with that of a model here that has as many tokens"
+            N_("No vocabulary was given (--tokenizer): text is read with that of a model here that has as many tokens")
         )
     return getattr(tokenizer, "note", None)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import tiktoken
 import tokenizers
 
-from explorer.language import _
+from explorer.language import N_, _
 from explorer.own_module.own_tokenizer import BYTES, OwnTokenizer, longest_first
 from explorer.own_module.running import first_line
 from explorer.own_module.token_texts import SPECIAL, read_pairs, read_tokens
@@ -219,14 +219,14 @@ def _from_data(found: Any, path: Path, vocab_size: int) -> OwnTokenizer:
         made = OwnTokenizer(tokens, longest_first(ordinary), vocab_size, _below(specials, vocab_size))
         if any(len(token.decode(errors="replace")) > 1 for token in ordinary):
             made.note = Note(
-                "{file} has no merges: a text is cut from the left, into the longest tokens", file=path.name
+                N_("{file} has no merges: a text is cut from the left, into the longest tokens"), file=path.name
             )
         return made
     pairs, lost = read_pairs(merges, read, path.name)
     made = _byte_pair_encoding(tokens, pairs, specials, vocab_size, is_ascii=bool(lost))
     if lost:
         made.note = Note(
-            "{count} merges of {file} lost their bytes, which are no whole characters: only ASCII text can be read",
+            N_("{count} merges of {file} lost their bytes, which are no whole characters: only ASCII text can be read"),
             file=path.name,
             count=lost,
         )
