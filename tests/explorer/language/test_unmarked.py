@@ -32,6 +32,9 @@ EXCEPTIONS = {
     "lessons/prompt_pairs.py": {
         text: "the model reads it" for pair in PROMPT_PAIRS for text in (pair.clean, pair.corrupted)
     },
+    "own_module/weights_file.py": dict.fromkeys(
+        (r"GLOBAL (\S+) whose module", "Unsupported operand", "WeightsUnpickler error: (.*)"), "torch's words"
+    ),
     "state/prompt_lists.py": {
         text: "the model reads it" for each in PROMPT_LISTS for text in (*each.prompts, *each.others, *each.examples)
     },
