@@ -145,7 +145,10 @@ def variations(kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
     fields = declared(kind)
     for name in sorted({*fields, *DEFAULTS[kind], *ALIASES.get(kind, {})} - WITHOUT_EFFECT):
         others = values(fields[name]) if name in fields else VALUES.get(name, [])
-        if "head" not in name or name not in base:  # of as many as large models have, none is as wide as an even number
+        unsaid = DEFAULTS[kind].get(name)
+        if not (isinstance(unsaid, int) and unsaid > 256) and (
+            "head" not in name or name not in base
+        ):  # not for a large one
             yield name, {other: value for other, value in base.items() if other != name}
         for value in [None, *others]:
             yield name, base | {name: value}
