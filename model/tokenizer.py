@@ -2,11 +2,12 @@
 
 import base64
 import binascii
+import itertools
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import tiktoken
 
@@ -20,6 +21,37 @@ WORD_PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|
 
 # No word goes on from another character to a space or newline; nor does what follows change how the text before is cut.
 BETWEEN_WORDS = re.compile(r"\S(?=[ \n])")
+
+# White space in a row is cut before its last character, as WORD_PATTERN does: `tiktoken` panics at a million of them.
+WHITE_SPACE = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+LONG_SPACE = re.compile(f"(?<![{WHITE_SPACE}])[{WHITE_SPACE}]{{100000,}}(?=[^{WHITE_SPACE}])")
+
+
+def replace_surrogates(text: str) -> str:
+    """Return the text with U+FFFD for each lone half of a surrogate pair, and the character for two halves.
+
+    JSON can hold halves, UTF-8 cannot.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def call_library(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Return what a function of a tokenizer library returns.
+
+    Raises:
+        ModelError: it cannot encode the text, or panics at it, as code in Rust does where it expected no error.
+    """
+    try:
+        return function(*arguments, **options)
+    except BaseException as error:
+        # `tokenizers` raises nothing narrower than Exception, `tiktoken` ValueErrors, and a panic is no Exception.
+        if type(error) not in (Exception, ValueError) and type(error).__name__ != "PanicException":
+            raise
+        raise ModelError("the tokenizer cannot encode this text: {why}", why=str(error)) from error
 
 
 class Tokenizer:
@@ -68,12 +100,19 @@ class Tokenizer:
 
         Raises:
             ValueError: one of `special` is no special token.
+            ModelError: see `call_library`.
         """
         if unknown := sorted(set(special) - self.special_tokens.keys()):
             raise ValueError(f"the special tokens are {', '.join(self.special_tokens)}, got {unknown[0]!r}")
-        if not special:
-            return self.encoding.encode_ordinary(text)
-        return self.encoding.encode(text, allowed_special=set(special), disallowed_special=())
+        text = replace_surrogates(text)
+        if special:
+            allowed = {"allowed_special": set(special), "disallowed_special": ()}
+            return call_library(self.encoding.encode, text, **allowed)
+        places = [match.end() - 1 for match in LONG_SPACE.finditer(text)]
+        ids = []
+        for start, end in itertools.pairwise((0, *places, len(text))):
+            ids += call_library(self.encoding.encode_ordinary, text[start:end])
+        return ids
 
     def encode_continuation(self, text: str) -> list[int]:
         """The ids of a text that goes on from another."""
@@ -102,8 +141,8 @@ class Tokenizer:
         """
         return b"".join(map(self.token_bytes, ids)).decode("utf-8", errors="replace")
 
-    def decode_continuation(self, ids: Sequence[int]) -> str:
-        """The text of ids that go on from others; errors as `decode`."""
+    def decode_continuation(self, ids: Sequence[int], before: Sequence[int] = ()) -> str:
+        """Return the text that ids add to that of the ids `before`; errors as `decode`."""
         return self.decode(ids)
 
     def token_bytes(self, token_id: int) -> bytes:

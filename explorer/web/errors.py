@@ -5,11 +5,10 @@ import secrets
 
 from explorer.language import _, look_up
 from explorer.state.errors import UserError
-from model.checkpoint import CheckpointError
 from model.errors import ModelError
 
 LOG = logging.getLogger(__name__)
-VISITORS = (UserError, CheckpointError)  # mistakes that say in their own words what the visitor can do about them
+VISITORS = (UserError, ModelError)  # mistakes that say in their own words what the visitor can do about them
 
 NO_MEMORY = "can't allocate memory", "out of memory"  # as torch says it of the CPU and of other devices
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from model.tokenizer import Tokenizer
+from model.tokenizer import Tokenizer, replace_surrogates
 
 
 class StopStrings:
@@ -21,7 +21,7 @@ class StopStrings:
 
     def __init__(self, strings: str | Collection[str], tokenizer: Tokenizer | None):
         strings = [strings] if isinstance(strings, str) else strings
-        self.strings = {string.encode(): string for string in strings if string}
+        self.strings = {string.encode(): string for string in map(replace_surrogates, strings) if string}
         if self.strings and tokenizer is None:
             raise ValueError("stop strings are found in the tokens' bytes: pass the model's tokenizer, too")
         self.tokenizer = tokenizer
@@ -39,5 +39,6 @@ class StopStrings:
 
 
 def up_to_stop(text: str, stopped_by: str | None) -> str:
-    """A generated text up to the end of the stop string it was stopped by."""
-    return text if stopped_by is None else text[: text.index(stopped_by) + len(stopped_by)]
+    """A generated text up to the end of the stop string it was stopped by; all of it where its decoder left out a space
+    of that at an end."""
+    return text if stopped_by is None or stopped_by not in text else text[: text.index(stopped_by) + len(stopped_by)]

@@ -1,11 +1,13 @@
 import base64
 import itertools
 import random
+import re
 import tracemalloc
 
 import pytest
 
-from model.tokenizer import END_OF_TEXT, Tokenizer
+from model.errors import ModelError
+from model.tokenizer import END_OF_TEXT, LONG_SPACE, Tokenizer, call_library
 from tests.byte_pairs import merge
 
 NASTY_TEXTS = {
@@ -23,6 +25,7 @@ NASTY_TEXTS = {
     "contractions": "I'll say it's they've 'S",
     "100 kB": "the owl said “é” 12345 " * 4000,
     "100 kB without a space": "a" * 100_000,
+    "a million spaces": "the  " + " " * 1_000_000 + "fox \n" + "\n" * 150_000 + "\t\u3000\x1c",
 }
 
 
@@ -135,6 +138,21 @@ def test_a_token_that_no_merge_makes_is_told(tiny_tokenizer):
 @pytest.mark.parametrize(("text", "read"), [("a\ud800b", "a\ufffdb"), ("\ud83d\ude00", "😀")])
 def test_lone_surrogates_are_replaced_and_pairs_joined(tiny_tokenizer, text, read):
     assert tiny_tokenizer.decode(tiny_tokenizer.encode(text)) == read
+
+
+def test_white_space_in_a_row_is_cut_as_gpt_2_cuts_it(tiny_tokenizer, monkeypatch):
+    """However long it is: `tiktoken` panics at a million."""
+    texts = ["a      b", "      b", "a      ", "a\n\n\n\n\n\nb c", "a\u3000\x85 \t \r\nb", "a    \x1c    b"]
+    expected = [tiny_tokenizer.encode(text) for text in texts]
+    monkeypatch.setattr("model.tokenizer.LONG_SPACE", re.compile(LONG_SPACE.pattern.replace("100000", "3")))
+    assert [tiny_tokenizer.encode(text) for text in texts] == expected
+
+
+def test_an_error_or_a_panic_is_told_as_what_cannot_be_encoded(chatty):
+    with pytest.raises(ModelError, match="the tokenizer cannot encode this text: .*stack size"):
+        chatty.encode(" " * 1_000_000 + "x", special=["<|user|>"])
+    with pytest.raises(ModelError, match="the tokenizer cannot encode this text: .*StackOverflow"):
+        call_library(chatty.encoding.encode_ordinary, " " * 1_000_000 + "x")
 
 
 def test_merges_shorten_the_text_they_were_learnt_from(tiny_tokenizer):
