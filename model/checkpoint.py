@@ -18,7 +18,8 @@ from model.placement import OnDevice, Placement
 from model.pretrained.hub import folder_of, is_hub_name
 from model.pretrained.hugging_face import INDEX, SINGLE, is_of_transformers, load_hugging_face
 from model.pretrained.llama2c import load_llama2c
-from model.pretrained.tokenizer import TOKENIZER_JSON, PretrainedTokenizer
+from model.pretrained.tokenizer import PretrainedTokenizer
+from model.pretrained.tokenizer_files import TOKENIZER_FILES
 from model.reading import TOKENIZER, is_missing, read_checkpoint, stored_weights
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
@@ -61,7 +62,7 @@ def files_of(name_or_path: str | Path) -> list[Path]:
     path = checkpoint_folder(name_or_path)
     if is_llama2c(path):
         return [path]
-    names = "config.json", SINGLE, INDEX, TOKENIZER, TOKENIZER_JSON
+    names = "config.json", SINGLE, INDEX, TOKENIZER, *TOKENIZER_FILES
     return [*(path / name for name in names), path.parent / TOKENIZER]
 
 

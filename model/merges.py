@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 
 @dataclass(frozen=True, eq=False)
@@ -13,11 +14,20 @@ class MergeRules:
         ranks: two pieces -> the rank of their merge; None where any two are joined that make a piece together, whose
             id is the rank, as `tiktoken` does.
         of_characters: whether a text is cut into characters first, as by SentencePiece, and not into bytes.
+        word_start: stands at the start of a word, one with its first character; "" where no mark does.
+        word_end: the same of its end.
     """
 
     ids: Mapping[bytes, int]
     ranks: Mapping[tuple[bytes, bytes], int] | None = None
     of_characters: bool = False
+    word_start: bytes = b""
+    word_end: bytes = b""
+
+    @cached_property
+    def pieces(self) -> dict[int, bytes]:
+        """The bytes of each id."""
+        return {token_id: piece for piece, token_id in self.ids.items()}
 
     def rank(self, left: bytes, right: bytes) -> int | None:
         """Of two neighbours' merge: the lowest is made first; None where they stay apart."""
@@ -26,10 +36,16 @@ class MergeRules:
     def begun(self, text: bytes) -> tuple[bytes, ...]:
         """The pieces before any merge."""
         if self.of_characters:
+            start = self.word_start if text.startswith(self.word_start) else b""
+            end = self.word_end if text.endswith(self.word_end) else b""
             try:
-                return tuple(character.encode() for character in text.decode())
+                characters = [character.encode() for character in text[len(start) : len(text) - len(end)].decode()]
             except UnicodeDecodeError:  # part of a character, which no merge has
-                pass
+                characters = []
+            if characters:
+                characters[0] = start + characters[0]
+                characters[-1] += end
+                return tuple(characters)
         return tuple(bytes([byte]) for byte in text)
 
 

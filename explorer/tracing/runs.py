@@ -89,7 +89,7 @@ class Runs:
         ):  # the same ids, even where it would cut the text otherwise
             return replace(other, prompt=run.prompt, generated=run.generated, dropped=run.dropped)
         prompt = translated(run.prompt, tokenizer, other_tokenizer)
-        generated = translated(run.generated, tokenizer, other_tokenizer, goes_on=True)
+        generated = translated(run.generated, tokenizer, other_tokenizer, goes_on=True, before=run.prompt)
         if not prompt:
             raise UserError(_("The prompt is empty. Type a few words for the model to continue."))
         return replace(other, prompt=prompt, generated=generated)
@@ -104,7 +104,7 @@ class Runs:
     def text(self, run: Run) -> tuple[str, str]:
         """The prompt and the generated text."""
         _lm, tokenizer = self.model(run.checkpoint)
-        return tokenizer.decode(run.prompt), tokenizer.decode_continuation(run.generated)
+        return tokenizer.decode(run.prompt), tokenizer.decode_continuation(run.generated, run.prompt)
 
     def contents(self, checkpoint: str) -> str:
         """What a checkpoint's files say and where it runs: the same in every process that has the same."""

@@ -27,6 +27,7 @@ from model.merges import MergeRules
 
 FORMAT = "a run of TransformerLM Explorer, 1"
 UNCHANGED = "unchanged/"  # before the names of values of a changed run's baseline
+MARKS = "word_start", "word_end"  # of `MergeRules`
 SAMPLED = 16  # rows of each weight, and as many numbers of each, by which the model is known again
 
 
@@ -195,7 +196,8 @@ def rules_as_text(rules: MergeRules | None) -> dict[str, Any] | None:
         return None
     ranks = rules.ranks and [[as_text(left), as_text(right), rank] for (left, right), rank in rules.ranks.items()]
     ids = [[as_text(piece), number] for piece, number in rules.ids.items()]
-    return {"ids": ids, "ranks": ranks, "of_characters": rules.of_characters}
+    marks = {name: as_text(getattr(rules, name)) for name in MARKS}
+    return {"ids": ids, "ranks": ranks, "of_characters": rules.of_characters} | marks
 
 
 def rules_of(text: Mapping[str, Any] | None) -> MergeRules | None:
@@ -204,6 +206,6 @@ def rules_of(text: Mapping[str, Any] | None) -> MergeRules | None:
     ranks = text["ranks"]
     if ranks is not None:
         ranks = {(as_bytes(left), as_bytes(right)): int(rank) for left, right, rank in ranks}
-    return MergeRules(
-        {as_bytes(piece): int(number) for piece, number in text["ids"]}, ranks, bool(text["of_characters"])
-    )
+    ids = {as_bytes(piece): int(number) for piece, number in text["ids"]}
+    marks = {name: as_bytes(text.get(name, "")) for name in MARKS}  # which runs saved before had not
+    return MergeRules(ids, ranks, bool(text["of_characters"]), **marks)

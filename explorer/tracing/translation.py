@@ -16,7 +16,9 @@ def without_beginning(token_ids: Sequence[int], tokenizer: Tokenizer) -> tuple[i
     return tuple(token_ids[len(tokenizer.beginning) :] if is_begun(token_ids, tokenizer) else token_ids)
 
 
-def translated(token_ids: Sequence[int], old: Tokenizer, new: Tokenizer, goes_on: bool = False) -> tuple[int, ...]:
+def translated(
+    token_ids: Sequence[int], old: Tokenizer, new: Tokenizer, goes_on: bool = False, before: Sequence[int] = ()
+) -> tuple[int, ...]:
     """The same text in another tokenizer's ids, up to where it is no text (part of a character) or too long to keep.
 
     The end of a text stays one where both have such a token; other special tokens are left out.
@@ -24,38 +26,46 @@ def translated(token_ids: Sequence[int], old: Tokenizer, new: Tokenizer, goes_on
     Args:
         goes_on: whether the ids follow others; else what the model expects before a text stands before it here if it
             did there.
+        before: the ids that they follow.
     """
     ids = [*new.beginning] if not goes_on and is_begun(token_ids, old) else []
-    texts = texts_of(token_ids if goes_on else without_beginning(token_ids, old), old)
-    for count, data in enumerate(texts):
+    parts = split_at_ends(token_ids if goes_on else without_beginning(token_ids, old), old)
+    for count, part in enumerate(parts):
         if count:
             if new.end_of_text is None:
                 break
             ids.append(new.end_of_text)
         starts = bool(count) or not goes_on
-        if starts and old.adds_space:
-            data = data.removeprefix(b" ")
-        text = beginning(data)
+        text, is_whole = read_text(part, old, None if starts else before)
         ids += new.encode(text) if starts else new.encode_continuation(text)
-        if text.encode() != data:
+        if not is_whole:
             break
     return tuple(ids[:MOST_TOKENS])
 
 
-def texts_of(token_ids: Sequence[int], tokenizer: Tokenizer) -> list[bytes]:
-    """The bytes before, between and after the ends of texts."""
-    texts, specials = [b""], {*tokenizer.special_tokens.values()}
+def split_at_ends(token_ids: Sequence[int], tokenizer: Tokenizer) -> list[list[int]]:
+    """Return the ids before, between and after the ends of texts, without special tokens."""
+    parts, specials = [[]], {*tokenizer.special_tokens.values()}
     for token_id in token_ids:
         if token_id == tokenizer.end_of_text:
-            texts.append(b"")
+            parts.append([])
         elif token_id not in specials:
-            texts[-1] += tokenizer.token_bytes(token_id)
-    return texts
+            parts[-1].append(token_id)
+    return parts
 
 
-def beginning(data: bytes) -> str:
-    """As much as is text."""
+def read_text(token_ids: Sequence[int], tokenizer: Tokenizer, before: Sequence[int] | None) -> tuple[str, bool]:
+    """Return as much of the ids as is text, and whether that is all.
+
+    Args:
+        before: ids that they follow; None of those that begin a text.
+    """
+    data = b"".join(map(tokenizer.token_bytes, token_ids))
     try:
-        return data.decode()
+        data.decode()
     except UnicodeDecodeError as error:
-        return data[: error.start].decode()
+        text = data[: error.start].decode()
+        return text.removeprefix(" " if before is None and tokenizer.adds_space else ""), False
+    if before is None:
+        return tokenizer.decode(token_ids), True
+    return tokenizer.decode_continuation(token_ids, before), True

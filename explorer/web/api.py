@@ -93,7 +93,7 @@ class Api:
                 break
         ids = [step.token_id for step in steps if step.token_id not in tokenizer.ends]
         return {
-            "text": up_to_stop(tokenizer.decode_continuation(ids), steps[-1].stopped_by),
+            "text": up_to_stop(tokenizer.decode_continuation(ids, run.prompt), steps[-1].stopped_by),
             "tokens": [
                 {"token": tokenizer.vocabulary[s.token_id], "id": s.token_id, "probability": s.probability}
                 for s in steps

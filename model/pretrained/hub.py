@@ -20,12 +20,12 @@ from tqdm import tqdm
 from model.errors import ModelError
 from model.pretrained.hugging_face import INDEX, PICKLED, SINGLE, files_of
 from model.pretrained.self_check import KNOWN_LOGITS
-from model.pretrained.tokenizer import MERGES, SETTINGS, TOKENIZER_JSON, VOCAB
+from model.pretrained.tokenizer_files import TOKENIZER_FILES
 
 ENDPOINT: str | None = None  # where the hub is, other than where HF_ENDPOINT says
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9._-]{1,96}")
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
-BESIDE = ("config.json", "generation_config.json", TOKENIZER_JSON, VOCAB, MERGES, SETTINGS, KNOWN_LOGITS)
+BESIDE = ("config.json", "generation_config.json", *TOKENIZER_FILES, KNOWN_LOGITS)
 UNGATED = {  # owner -> a model like theirs that needs no licence to be accepted
     "meta-llama": "HuggingFaceTB/SmolLM2-135M",
     "google": "HuggingFaceTB/SmolLM2-135M",

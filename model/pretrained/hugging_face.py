@@ -31,7 +31,8 @@ from model.pretrained import (
 )
 from model.pretrained.rotation import limit_context
 from model.pretrained.settings import Settings
-from model.pretrained.tokenizer import PretrainedTokenizer, read_tokenizer
+from model.pretrained.tokenizer import PretrainedTokenizer
+from model.pretrained.tokenizer_files import read_tokenizer
 from model.reading import checked, converted, read_json, readable
 from model.transformer_lm import TransformerLM
 
@@ -84,8 +85,9 @@ def load_hugging_face(
 
     weights = ((name, converted(name, weight, of_type(name, weight))) for name, weight in found)
     lm = model_of(config, weights, dtype, placement)
-    lm.notes += settings.notes()
-    return lm, read_tokenizer(folder, config.vocab_size, ends_of(folder, fields))
+    tokenizer = read_tokenizer(folder, config.vocab_size, ends_of(folder, fields))
+    lm.notes += (*settings.notes(), *tokenizer.notes)
+    return lm, tokenizer
 
 
 def stored_dtype(folder: Path, family: ModuleType, config: ModelConfig) -> torch.dtype:

@@ -13,7 +13,7 @@ from torch import Tensor
 from model.config import ModelConfig
 from model.errors import ModelError
 from model.placement import Placement, model_of
-from model.pretrained.tokenizer import SPACE, PretrainedTokenizer, of_marked_spaces
+from model.pretrained.tokenizer import SPACE, PretrainedTokenizer
 from model.reading import readable, weight_shapes
 from model.transformer_lm import TransformerLM
 
@@ -145,4 +145,4 @@ def read_tokenizer(path: Path, vocab_size: int) -> PretrainedTokenizer:
     tokenizer.decoder = decoders.Sequence(list(pieces_to_text))
     tokenizer.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in SPECIALS])
     tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
-    return PretrainedTokenizer(tokenizer, of_marked_spaces, range(len(SPECIALS)), beginning=[1], ends=[2])
+    return PretrainedTokenizer(tokenizer, range(len(SPECIALS)), beginning=[1], ends=[2])

@@ -17,7 +17,8 @@ from model.pretrained import gpt2, llama
 from model.pretrained.hugging_face import SINGLE
 from model.pretrained.self_check import save_known_logits
 from model.pretrained.settings import Settings
-from model.pretrained.tokenizer import TOKENIZER_JSON, PretrainedTokenizer
+from model.pretrained.tokenizer import PretrainedTokenizer
+from model.pretrained.tokenizer_files import TOKENIZER_JSON
 from model.pretrained.tokenizer_json import tokenizer_json
 from model.reading import stored_weights
 from model.tokenizer import Tokenizer

@@ -3,7 +3,7 @@
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
 
-from model.pretrained.tokenizer import PretrainedTokenizer, in_visible_bytes
+from model.pretrained.tokenizer import PretrainedTokenizer, write_visible_bytes
 from model.tokenizer import Tokenizer
 
 
@@ -16,8 +16,8 @@ def tokenizer_json(tokenizer: Tokenizer | PretrainedTokenizer) -> str:
     if isinstance(tokenizer, PretrainedTokenizer):
         return tokenizer.to_json()
     ordinary = [token for token in tokenizer.bytes_of_ids if token is not None]
-    ids = {in_visible_bytes(token): token_id for token_id, token in enumerate(ordinary)}
-    merges = [(in_visible_bytes(left), in_visible_bytes(right)) for left, right in tokenizer.merges]
+    ids = {write_visible_bytes(token): token_id for token_id, token in enumerate(ordinary)}
+    merges = [(write_visible_bytes(left), write_visible_bytes(right)) for left, right in tokenizer.merges]
     found = tokenizers.Tokenizer(models.BPE(vocab=ids, merges=merges))
     found.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)  # with GPT-2's pattern, which is ours
     found.decoder = decoders.ByteLevel()

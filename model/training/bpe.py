@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import tokenizers
 from tokenizers import models, pre_tokenizers, trainers
 
-from model.pretrained.tokenizer import of_visible_bytes
+from model.pretrained.tokenizer import read_visible_bytes
 from model.tokenizer import Tokenizer
 
 
@@ -29,7 +29,7 @@ def train_bpe(documents: Iterable[str], vocab_size: int) -> Tokenizer:
     )
     learner.train_from_iterator(documents, trainer)
     merges = json.loads(learner.to_str())["model"]["merges"]
-    made = (of_visible_bytes(left) + of_visible_bytes(right) for left, right in merges)
+    made = (read_visible_bytes(left) + read_visible_bytes(right) for left, right in merges)
     vocabulary = list(dict.fromkeys([*(bytes([byte]) for byte in range(256)), *made]))  # two merges may make the same
     if len(vocabulary) < vocab_size - 1:
         raise ValueError(f"the text has only {len(vocabulary) + 1} tokens to learn, fewer than {vocab_size}")

@@ -61,8 +61,9 @@ def built(box: Box) -> str:
 
 def steps_to(trace: Trace, token_id: int) -> list[MergeStep]:
     """The merges that make a token; none of one that no merges make."""
-    text = bytes_of(trace, token_id)
-    steps = merge_steps(text, trace.merge_rules) if text and trace.merge_rules else []
+    known = trace.merge_rules and bytes_of(trace, token_id)
+    text = trace.merge_rules.pieces.get(token_id) if known else None
+    steps = merge_steps(text, trace.merge_rules) if text else []
     return steps if steps and steps[-1].pieces == (text,) else []
 
 
@@ -70,7 +71,8 @@ def tree(trace: Trace, query: int) -> go.Figure:
     """How byte-pair encoding built the token: its bytes, or characters, in a row, and below them its pieces after each
     merge."""
     token_id = trace.token_ids[query]
-    text, steps = bytes_of(trace, token_id) or b"", steps_to(trace, token_id)
+    steps = steps_to(trace, token_id)
+    text = steps[-1].pieces[0] if steps else bytes_of(trace, token_id) or b""
     shown = list(boxes(trace.merge_rules.begun(text) if steps else (text,) * bool(text), steps))
     rows = [box.row for box in shown]
     first = _("characters") if steps and trace.merge_rules.of_characters else _("bytes")

@@ -24,7 +24,7 @@ def read_by(opening: Opening, checkpoint: str, prompt: str, asked: PageState, ow
         run = replace(asked.run, checkpoint=checkpoint)
     else:
         run = opening.run_of(checkpoint, prompt, begun=is_begun(asked.run.prompt, old))
-        generated = translated(asked.run.generated, old, new, goes_on=True)
+        generated = translated(asked.run.generated, old, new, goes_on=True, before=asked.run.prompt)
         run = replace(run, generated=generated, edits=asked.run.edits)
     return replace(asked, run=run, branches=(), began=len(run.generated))
 

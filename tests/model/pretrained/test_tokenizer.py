@@ -1,11 +1,16 @@
 """Tokenizers of folders that transformers saved."""
 
 import json
+from pathlib import Path
 
 import pytest
 import tokenizers
 
 from model.checkpoint import CheckpointError, load_checkpoint
+from model.errors import ModelError
+from model.pretrained.tokenizer_files import read_tokenizer, read_tokenizer_json
+from tests.hugging_face import transformers
+from tests.model.pretrained.tokenizer_kinds import TEXT, tokenizer_of
 
 
 @pytest.mark.parametrize("text", ["the fox", " the fox\n", "é 猫 \t", "<|end|> as text", ""])
@@ -42,7 +47,7 @@ def test_where_there_is_no_tokenizer_json_gpt_2s_two_files_do(saved, begins):
     ids["<|end|>"] = 0
     (folder / "vocab.json").write_text(json.dumps(ids))
     end = {"content": "<|end|>", "special": True}
-    said = {"bos_token": end, "eos_token": "<|end|>", "add_bos_token": begins}
+    said = {"bos_token": end, "eos_token": "<|end|>", "unk_token": None, "add_bos_token": begins}
     (folder / "tokenizer_config.json").write_text(json.dumps(said))
     expected = load_checkpoint(folder)[1]
     (folder / "tokenizer.json").unlink()
@@ -54,12 +59,241 @@ def test_where_there_is_no_tokenizer_json_gpt_2s_two_files_do(saved, begins):
         assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
-def test_half_of_the_two_files_is_told(saved):
+@pytest.fixture
+def two_files(tmp_path):
+    """A folder with `vocab.json` and `merges.txt`, and files that say more -> its tokenizer, and transformers'."""
+    known = tokenizers.Tokenizer.from_str(tokenizer_of("byte-level, Qwen"))
+    known.model.save(str(tmp_path))
+    ids = json.loads((tmp_path / "vocab.json").read_text())
+    del ids["<|end|>"]
+    ids = {piece: token_id - 1 for piece, token_id in ids.items()}
+    (tmp_path / "vocab.json").write_text(json.dumps(ids))
+
+    def read(rows: int = 10, **files: dict):
+        for name, content in files.items():
+            (tmp_path / f"{name}.json").write_text(json.dumps(content))
+        theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+        return read_tokenizer(tmp_path, len(ids) + rows, [len(ids)]), theirs, len(ids)
+
+    return read
+
+
+TWO_FILES = {
+    "Qwen 2.5": lambda n: {
+        "config": {"model_type": "qwen2"},
+        "tokenizer_config": {
+            "tokenizer_class": "Qwen2Tokenizer",
+            "add_bos_token": False,
+            "add_prefix_space": False,
+            "added_tokens_decoder": {
+                str(n + i): {"content": text, "special": i < 2, "normalized": False}
+                for i, text in enumerate(["<|endoftext|>", "<|im_start|>", "<tool_call>"])
+            },
+            "bos_token": None,
+            "eos_token": "<|endoftext|>",
+            "pad_token": "<|endoftext|>",
+            "unk_token": None,
+        },
+    },
+    "Qwen without any more": lambda n: {"config": {"model_type": "qwen2"}},
+    "Qwen 2, added_tokens.json": lambda n: {
+        "config": {"model_type": "qwen2"},
+        "tokenizer_config": {"tokenizer_class": "Qwen2TokenizerFast"},
+        "added_tokens": {"<|endoftext|>": n, "<|im_end|>": n + 1, "<extra>": n + 2},
+        "special_tokens_map": {"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"},
+    },
+    "OPT": lambda n: {
+        "config": {"model_type": "opt"},
+        "tokenizer_config": {
+            "tokenizer_class": "GPT2Tokenizer",
+            "errors": "replace",
+            "add_prefix_space": False,
+            "add_bos_token": True,
+            **dict.fromkeys(("unk_token", "bos_token", "eos_token"), {"content": "</s>", "__type": "AddedToken"}),
+            "pad_token": {"content": "<pad>", "lstrip": False, "__type": "AddedToken"},
+        },
+        "special_tokens_map": {
+            **dict.fromkeys(("unk_token", "bos_token", "eos_token"), {"content": "</s>", "lstrip": False}),
+            "pad_token": {"content": "<pad>", "lstrip": False},
+        },
+    },
+    "GPT-2 without any more": lambda n: {"config": {"model_type": "gpt2"}},
+    "GPT-2, a space before": lambda n: {
+        "config": {"model_type": "gpt2"},
+        "tokenizer_config": {"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": True, "add_bos_token": True},
+    },
+    "GPT-Neo, a [PAD] of its own": lambda n: {
+        "config": {"model_type": "gpt_neo"},
+        "tokenizer_config": {"tokenizer_class": "GPT2Tokenizer", "model_max_length": 2048},
+        "special_tokens_map": {"pad_token": "[PAD]"},
+        "added_tokens": {"[PAD]": n},
+    },
+    "Phi": lambda n: {
+        "config": {"model_type": "phi"},
+        "tokenizer_config": {"tokenizer_class": "CodeGenTokenizer", "add_prefix_space": False},
+        "added_tokens": {"<|endoftext|>": n, "  ": n + 1, "\t\t": n + 2},
+    },
+    "GPT-NeoX": lambda n: {
+        "config": {"model_type": "gpt_neox"},
+        "tokenizer_config": {"tokenizer_class": "GPTNeoXTokenizer", "add_prefix_space": False},
+    },
+}
+
+
+@pytest.mark.parametrize("name", TWO_FILES)
+def test_the_two_files_are_read_as_their_class_reads_them(two_files, name):
+    size = two_files(config={"model_type": "gpt2"})[-1]
+    ours, theirs, _size = two_files(**TWO_FILES[name](size))
+    texts = [
+        "said: no.\n\nThe fox (who",
+        "\tx = f(x);\n",
+        "Once  upon a time",
+        "cafe\u0301 1234",
+        " \t\tthe  ",
+        "DON'T, I'll",
+    ]
+    for text in texts:
+        assert [*ours.beginning, *ours.encode(text)] == theirs(text).input_ids, text
+        assert ours.decode(ours.encode(text)) == theirs.decode(ours.encode(text), clean_up_tokenization_spaces=False)
+    assert ours.special_tokens == {
+        token.content: token_id for token_id, token in theirs.added_tokens_decoder.items() if token.special
+    }
+    for token, token_id in theirs.get_added_vocab().items():
+        assert ours.token_text(token_id) == token and set(ours.encode(token)).isdisjoint(ours.special_tokens.values())
+    few, _theirs, _size = two_files(1)
+    assert max(few.special_tokens.values(), default=0) <= size == few.vocab_size - 1 and few.ends == (size,)
+
+
+@pytest.mark.parametrize("kind", ["RobertaTokenizer", "CLIPTokenizer", "PreTrainedTokenizerFast", "LlamaTokenizer"])
+def test_the_two_files_of_another_class_are_refused_by_its_name(saved, kind):
     _model, folder = saved("GPT-2")
-    (folder / "vocab.json").write_text("{}")
+    tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json")).model.save(str(folder))
     (folder / "tokenizer.json").unlink()
-    with pytest.raises(CheckpointError, match=r"its merges.txt cannot be read: No such file"):
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": kind}))
+    with pytest.raises(
+        CheckpointError, match=rf"vocab.json, merges.txt are a {kind}’s, .*GPT2Tokenizer.*save_pretrained"
+    ):
         load_checkpoint(folder)
+
+
+def test_two_files_that_are_damaged_are_told(saved):
+    _model, folder = saved("GPT-2")
+    (folder / "tokenizer.json").unlink()
     (folder / "merges.txt").write_text("a b\n")
-    with pytest.raises(CheckpointError, match=r"its vocab.json, merges.txt cannot be read"):
+    for content in ("{}", "[1]", "", '{"a": "b"}', '{"a": -1}'):
+        (folder / "vocab.json").write_text(content)
+        with pytest.raises(CheckpointError, match=r"its vocab.json, merges.txt cannot be read"):
+            load_checkpoint(folder)
+    known = {"a": 0, "b": 1, "ab": 2}
+    (folder / "vocab.json").write_text(json.dumps(known))
+    for said in ({"added_tokens_decoder": {"x": {"content": "y"}}}, {"added_tokens_decoder": {"3": "y"}}):
+        (folder / "tokenizer_config.json").write_text(json.dumps(said))
+        with pytest.raises(CheckpointError, match=r"its vocab.json, merges.txt cannot be read"):
+            load_checkpoint(folder)
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ([], "there is –"),
+        (["tokenizer.model", "tokenizer_config.json"], "there is tokenizer.model, tokenizer_config.json"),
+        (["vocab.txt"], "there is vocab.txt"),
+        (["vocab.json"], "there is vocab.json"),
+        (["qwen.tiktoken", "merges.txt", "spiece.model"], "there is merges.txt, qwen.tiktoken, spiece.model"),
+    ],
+)
+def test_a_folder_without_a_tokenizer_we_read_says_what_is_there_and_the_way_out(saved, files, told):
+    _model, folder = saved("GPT-2")
+    (folder / "tokenizer.json").unlink()
+    for name in files:
+        (folder / name).write_text("{}")
+    wanted = rf"is read from tokenizer.json, or else from vocab.json \+ merges.txt, and {told}: .*save_pretrained"
+    with pytest.raises(CheckpointError, match=wanted):
         load_checkpoint(folder)
+
+
+def changed(kind: str, path: Path, **changes) -> tokenizers.Tokenizer:
+    """One of the kinds with parts of its `tokenizer.json` changed, as it was written to the path."""
+    described = json.loads(tokenizer_of(kind))
+    for name, value in changes.items():
+        described[name] = described[name] | value if isinstance(value, dict) and described[name] else value
+    path.write_text(json.dumps(described))
+    return tokenizers.Tokenizer.from_file(str(path))
+
+
+@pytest.mark.parametrize(
+    "kind", ["byte-level", "WordLevel", "WordPiece, BERT", "Unigram", "Llama 2", "BPE, </w>", "BPE, ## goes on"]
+)
+@pytest.mark.parametrize("stray", [0, 1, 5])
+def test_ids_without_a_row_are_never_read_from_a_text(tmp_path, kind, stray):
+    """As of Gemma 3's <image_soft_token>, a [PAD] that was added, or a vocabulary that grew by some pieces."""
+    known = tokenizers.Tokenizer.from_str(tokenizer_of(kind))
+    size = known.get_vocab_size() - stray
+    known.add_special_tokens(["<image_soft_token>"])
+    known.add_tokens(["the fox"])
+    known.save(str(tmp_path / "tokenizer.json"))
+    ours = read_tokenizer_json(tmp_path / "tokenizer.json", size, [1, size, size + 9])
+    assert ours.ends == (1,) and ours.vocab_size == len(ours.vocabulary) == size
+    assert f"{stray + 2} tokens" in str(ours.notes[0]) and "<image_soft_token>" in str(ours.notes[0]) or stray > 3
+    text = f"{TEXT} the fox <image_soft_token>"
+    assert max(ours.encode(text)) < size
+    assert not stray or max(known.encode(text).ids) >= size
+    within = tokenizers.Tokenizer.from_str(tokenizer_of(kind))
+    if not stray:
+        within.encode_special_tokens = True
+        assert ours.encode(text) == within.encode(text, add_special_tokens=False).ids and not ours.ends[1:]
+    assert [ours.token_bytes(i) for i in range(size)] == [
+        *read_tokenizer_json(tmp_path / "tokenizer.json", size + stray + 2, [])._all_bytes[:size]
+    ]
+    with pytest.raises(ValueError, match=f"from 0 to {size - 1}"):
+        ours.decode([size])
+
+
+def test_a_tokenizer_of_another_model_is_refused(tmp_path):
+    known = tokenizers.Tokenizer.from_str(tokenizer_of("byte-level"))
+    known.save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(ModelError, match="the tokenizer has 365 tokens, the model 300"):
+        read_tokenizer_json(tmp_path / "tokenizer.json", 300, [])
+
+
+def test_rows_without_a_token_are_shown_by_their_number(tmp_path):
+    """As of an embedding that was padded to a multiple of 64."""
+    known = changed("WordLevel", tmp_path / "tokenizer.json")
+    size = known.get_vocab_size()
+    ours = read_tokenizer_json(tmp_path / "tokenizer.json", 64 * (size // 64 + 1), [])
+    assert ours.vocabulary[size:] == tuple(f"<{i}>" for i in range(size, ours.vocab_size)) and not ours.notes
+    assert ours.decode([size, *ours.encode("the fox"), size + 1]) == "the fox"
+    assert ours.token_bytes(size) == b"" and ours.bytes_of_ids[size] == b""
+
+
+def test_an_encoding_is_neither_cut_nor_filled_nor_drawn(tmp_path):
+    path = tmp_path / "tokenizer.json"
+    length = {"direction": "Right", "max_length": 3, "strategy": "LongestFirst", "stride": 0}
+    fill = {"strategy": {"Fixed": 64}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 2, "pad_type_id": 0}
+    fill |= {"pad_token": "[PAD]"}
+    changed("BPE of words", path, truncation=length, padding=fill, model={"dropout": 0.9})
+    ours = read_tokenizer_json(path, 300, [])
+    whole = tokenizers.Tokenizer.from_str(tokenizer_of("BPE of words")).encode(TEXT).ids
+    assert all(ours.encode(TEXT) == whole for _ in range(3))
+
+
+@pytest.mark.parametrize("kind", ["byte-level", "WordLevel", "Llama 2"])
+def test_half_a_surrogate_pair_reads_as_the_replacement_sign(tmp_path, kind):
+    changed(kind, tmp_path / "tokenizer.json")
+    ours = read_tokenizer_json(tmp_path / "tokenizer.json", 500, [])
+    for text, read in {"ok \ud83d bad": "ok \ufffd bad", "\udc80": "\ufffd", "\ud83d\udc4d": "👍"}.items():
+        assert ours.encode(text) == ours.encode(read) and ours.encode_continuation(text) == ours.encode_continuation(
+            read
+        )
+
+
+def test_a_text_that_the_vocabulary_cannot_say_is_refused_in_a_sentence(tmp_path):
+    """Of digits alone, without a token for what is unknown."""
+    known = tokenizers.Tokenizer(tokenizers.models.WordLevel({digit: i for i, digit in enumerate("0123456789+=")}))
+    known.pre_tokenizer = tokenizers.pre_tokenizers.Split("", "isolated")
+    known.post_processor = tokenizers.processors.TemplateProcessing(single="= $A", special_tokens=[("=", 11)])
+    known.save(str(tmp_path / "tokenizer.json"))
+    ours = read_tokenizer_json(tmp_path / "tokenizer.json", 12, [])
+    assert ours.encode("1+1=2") == [1, 10, 1, 11, 2] and ours.beginning == (11,) and not ours.adds_space
+    with pytest.raises(ModelError, match="the tokenizer cannot encode this text: .*UNK"):
+        ours.encode("one")
