@@ -1,11 +1,16 @@
 """The same text, read by another model."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from explorer.state.run import MOST_TOKENS
+from explorer.state.run import MOST_TOKENS, Run
+from explorer.tracing.runs import Runs
 from explorer.tracing.translation import translated
 from model.checkpoint import load_checkpoint
+from model.pretrained.tokenizer_files import read_tokenizer_json
 from model.tokenizer import Tokenizer
+from tests.model.pretrained.tokenizer_kinds import tokenizer_of
 from tests.specimens import STORIES
 
 
@@ -68,3 +73,25 @@ def test_special_tokens_that_end_no_text_are_left_out(tiny_tokenizer, marked):
     unknown = marked.special_tokens["<unk>"]
     ids = (*marked.encode("A fox"), unknown, *marked.encode_continuation(" ran"))
     assert list(translated(ids, marked, tiny_tokenizer)) == tiny_tokenizer.encode("A fox ran")
+
+
+@pytest.fixture(
+    scope="module", params=["BPE of words", "BPE, </w>", "WordPiece", "Llama 2", "byte-level, a space before"]
+)
+def of_words(request, tmp_path_factory):
+    """One whose decoder puts spaces between tokens, or takes one away at an end."""
+    path = tmp_path_factory.mktemp("of_words") / "tokenizer.json"
+    path.write_text(tokenizer_of(request.param))
+    return read_tokenizer_json(path, 500, [])
+
+
+def test_what_goes_on_from_a_text_is_joined_to_it(of_words, of_bytes):
+    whole = of_words.encode("there was a fox who wanted the moon")
+    for cut in range(1, len(whole)):
+        prompt, generated = whole[:cut], whole[cut:]
+        runs = Runs(SimpleNamespace(model=lambda name: (None, of_words)))
+        texts = runs.text(Run("of words", tuple(prompt), tuple(generated)))
+        assert "".join(texts) == of_words.decode(whole)
+        there = translated(prompt, of_words, of_bytes)
+        written = translated(generated, of_words, of_bytes, goes_on=True, before=prompt)
+        assert (of_bytes.decode(there), of_bytes.decode(written)) == texts

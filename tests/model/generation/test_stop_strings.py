@@ -1,6 +1,8 @@
 import pytest
 
 from model.generation.stop_strings import StopStrings, up_to_stop
+from model.pretrained.tokenizer_files import read_tokenizer_json
+from tests.model.pretrained.tokenizer_kinds import tokenizer_of
 
 
 def read(stops: StopStrings, ids: list[int]) -> list[str | None]:
@@ -58,3 +60,16 @@ def test_strings_without_a_tokenizer_are_refused():
 def test_a_text_without_a_stop_is_left_as_it_is():
     assert up_to_stop("a b", None) == "a b"
     assert up_to_stop("a b a b", "b") == "a b"
+
+
+def test_a_stop_string_is_found_where_the_decoder_leaves_out_a_space_of_it(tmp_path):
+    (tmp_path / "tokenizer.json").write_text(tokenizer_of("BPE, </w>"))
+    tokenizer = read_tokenizer_json(tmp_path / "tokenizer.json", 500, [])
+    ids = tokenizer.encode("there was a fox")
+    assert read(StopStrings("was ", tokenizer), ids)[-1] == "was "
+    assert up_to_stop(tokenizer.decode(ids[:2]), "was ") == "there was"
+    assert up_to_stop(tokenizer.decode(ids), "was ") == "there was "
+
+
+def test_half_a_surrogate_pair_stops_at_the_replacement_sign(tiny_tokenizer):
+    assert read(StopStrings("b\ud83d", tiny_tokenizer), tiny_tokenizer.encode("ab\ufffdc"))[-1] == "b\ufffd"
