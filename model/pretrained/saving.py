@@ -81,8 +81,11 @@ def save_hugging_face(
         folder / "tokenizer_config.json",
         {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": config.context_length}
         | {"clean_up_tokenization_spaces": False}
-        | ({"eos_token": texts[ends[0]]} if ends else {})
-        | ({"bos_token": texts[tokenizer.beginning[0]]} if tokenizer.beginning else {}),
+        | {
+            name: texts[ids[0]]
+            for name, ids in {"eos_token": ends, "bos_token": tokenizer.beginning}.items()
+            if ids and ids[0] in texts  # a text may end with an ordinary token, such as a line break
+        },
     )
     (folder / TOKENIZER_JSON).write_text(tokenizer_json(tokenizer), encoding="utf-8")
     save_known_logits(folder, lm, tokenizer)

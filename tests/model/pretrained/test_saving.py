@@ -10,8 +10,10 @@ from model.checkpoint import load_checkpoint
 from model.errors import ModelError
 from model.generation.autoregressive import generate
 from model.pretrained.saving import save_hugging_face
+from model.pretrained.tokenizer_files import read_tokenizer_json
 from model.rope_scaling import RopeScaling
 from tests.hugging_face import transformers
+from tests.model.pretrained.tokenizer_kinds import tokenizer_of
 from tests.specimens import STORIES, TEXT
 
 LAYERNORM = {"norm": "layernorm", "bias": True}
@@ -147,3 +149,12 @@ def test_a_real_model_is_the_same_there(stories):
         assert there(text).input_ids == ids
         assert there.decode(ids, skip_special_tokens=True) == text
         assert_close(theirs(torch.tensor([ids])).logits, lm(torch.tensor([ids])), atol=1e-4, rtol=1e-5)
+
+
+def test_a_tokenizer_whose_texts_end_with_an_ordinary_token_is_saved(make_lm, tmp_path):
+    """As of models of characters, which end a text with a line break."""
+    (tmp_path / "tokenizer.json").write_text(tokenizer_of("characters"))
+    tokenizer = read_tokenizer_json(tmp_path / "tokenizer.json", 300, [1])
+    folder = save_hugging_face(make_lm(), tokenizer, tmp_path / "it")
+    again = load_checkpoint(folder)[1]
+    assert again.ends == (1,) and again.encode("the fox\n") == tokenizer.encode("the fox\n")
