@@ -49,11 +49,6 @@ class PretrainedTokenizer:
         vocab_size: int | None = None,
         notes: Sequence[Note] = (),
     ):
-        # A text's ids are the same each time, and as many as it has.
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-        if isinstance(tokenizer.model, tokenizers.models.BPE):
-            tokenizer.model.dropout = None
         tokenizer.encode_special_tokens = True  # as text
         self._tokenizer = tokenizer
         self.vocab_size = vocab_size or tokenizer.get_vocab_size()

@@ -95,6 +95,11 @@ def read_tokenizer_json(path: Path, vocab_size: int, ends: Sequence[int]) -> Pre
         raise
     except Exception as error:  # the package raises no narrower one
         raise ModelError("its {file} cannot be read: {why}", file=path.name, why=str(error)) from None
+    # A text's ids are as many as it has, and the same each time.
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    if isinstance(tokenizer.model, models.BPE):
+        tokenizer.model.dropout = None
     return _with_rows(tokenizer, vocab_size, ends, _beginning(tokenizer))
 
 
@@ -182,7 +187,6 @@ def _text_of(token: Any) -> str | None:
 
 def _beginning(tokenizer: tokenizers.Tokenizer) -> list[int]:
     """Return the special tokens that the post-processor puts before a text."""
-    tokenizer.no_truncation()
     pieces = filter(None, map(tokenizer.id_to_token, range(100)))
     for text in ("a", "0", *pieces) if tokenizer.post_processor else ():  # the first that has any tokens
         try:

@@ -4,7 +4,7 @@ import gc
 import json
 import pickle
 import struct
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_a_run_is_the_same_once_it_was_saved(lms, style, tiny_tokenizer, most_by
         assert getattr(after, name) == getattr(before, name), name
     assert tuple(after.vocabulary) == tuple(before.vocabulary)
     assert tuple(after.token_bytes) == tuple(before.token_bytes)
-    assert vars(after.merge_rules) == vars(before.merge_rules)
+    assert asdict(after.merge_rules) == asdict(before.merge_rules)
     assert list(after.values) == list(before.values)
     for name, value in before.values.items():
         assert_array_equal(after[name], value, err_msg=name)

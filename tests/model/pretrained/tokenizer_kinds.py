@@ -52,8 +52,8 @@ def word_piece(**parts) -> Tokenizer:
     return make(models.WordPiece(unk_token="[UNK]"), trainer, **parts)
 
 
-def unigram(specials=("<unk>", "</s>"), fallback=False, **parts) -> Tokenizer:
-    names = [*specials, *(BYTES if fallback else [])]
+def unigram(**parts) -> Tokenizer:
+    names = ["<unk>", "</s>"]
     trainer = trainers.UnigramTrainer(
         vocab_size=80 + len(names), special_tokens=names, unk_token="<unk>", show_progress=False
     )
