@@ -43,7 +43,7 @@ def call_library(function: Callable[..., Any], *arguments: Any, **options: Any) 
     """Return what a function of a tokenizer library returns.
 
     Raises:
-        ModelError: it cannot encode the text, or panics at it, as code in Rust does where it expected no error.
+        ModelError: it fails at a text, or panics, as code in Rust does where it expected no error.
     """
     try:
         return function(*arguments, **options)
@@ -51,7 +51,7 @@ def call_library(function: Callable[..., Any], *arguments: Any, **options: Any) 
         # `tokenizers` raises nothing narrower than Exception, `tiktoken` ValueErrors, and a panic is no Exception.
         if type(error) not in (Exception, ValueError) and type(error).__name__ != "PanicException":
             raise
-        raise ModelError("the tokenizer cannot encode this text: {why}", why=str(error)) from error
+        raise ModelError("the tokenizer fails at this text: {why}", why=str(error)) from error
 
 
 class Tokenizer:

@@ -4,7 +4,8 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import islice
 from numbers import Integral
 from typing import Any
 
@@ -23,7 +24,7 @@ BYTE_OF = {chr(byte): byte for byte in PRINTED} | {
     chr(256 + i): byte for i, byte in enumerate(byte for byte in range(256) if byte not in PRINTED)
 }
 CHARACTER_OF = {byte: character for character, byte in BYTE_OF.items()}
-PRIVATE = "\ue000", "\ue001"  # characters for private use, of which no piece of a text is made
+PRIVATE = range(0xE000, 0xF900)  # characters for private use, that hardly any text has
 
 
 class PretrainedTokenizer:
@@ -114,7 +115,7 @@ class PretrainedTokenizer:
         own = [token_id for token_id in ids if token_id not in self._specials]
         if self._decoder == ["ByteLevel"]:  # the package would read "é" that was added to the vocabulary as a byte
             return b"".join(map(self.token_bytes, own)).decode("utf-8", errors="replace")
-        return self._tokenizer.decode(list(map(int, own)))
+        return call_library(self._tokenizer.decode, list(map(int, own))) if own else ""
 
     def decode_continuation(self, ids: Sequence[int], before: Sequence[int] = ()) -> str:
         """Return the text that ids add to that of the ids `before`; errors as `decode`.
@@ -166,12 +167,13 @@ class PretrainedTokenizer:
         """Return what each piece adds to a text with others around it: "##ti" is "ti", and of words joined by spaces
         each is one with the space before it."""
         decoder = self._tokenizer.decoder
-        decode = decoder.decode if decoder else " ".join
-        mark, other = PRIVATE
+        decode = partial(call_library, decoder.decode) if decoder else " ".join
+        known = "".join(pieces)
+        mark, other = islice((character for character in map(chr, PRIVATE) if character not in known), 2)
         between = decode([mark, other]).removeprefix(mark).removesuffix(other)
         row = [text for piece in pieces for text in (mark, piece)]
         texts = decode([*row, mark]).removeprefix(mark).split(between + mark)[:-1]
-        if len(texts) != len(pieces):  # a decoder that looks at more than one token, or a piece that holds the mark
+        if len(texts) != len(pieces):  # a decoder that looks at more than one token
             texts = [decode([piece]) for piece in pieces]
         return texts
 

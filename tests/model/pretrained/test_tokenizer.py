@@ -295,5 +295,5 @@ def test_a_text_that_the_vocabulary_cannot_say_is_refused_in_a_sentence(tmp_path
     known.save(str(tmp_path / "tokenizer.json"))
     ours = read_tokenizer_json(tmp_path / "tokenizer.json", 12, [])
     assert ours.encode("1+1=2") == [1, 10, 1, 11, 2] and ours.beginning == (11,) and not ours.adds_space
-    with pytest.raises(ModelError, match="the tokenizer cannot encode this text: .*UNK"):
+    with pytest.raises(ModelError, match="the tokenizer fails at this text: .*UNK"):
         ours.encode("one")

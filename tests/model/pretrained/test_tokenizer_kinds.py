@@ -42,14 +42,21 @@ def test_a_text_has_the_packages_ids_and_they_its_text(ours, theirs):
     for text in TEXTS:
         ids = theirs.encode(text, add_special_tokens=False).ids
         assert ours.encode(text) == ids, text
-        assert ours.decode(ids) == theirs.decode(ids), text
+        if not {*ids} <= {*ours.special_tokens.values()}:
+            assert ours.decode(ids) == theirs.decode(ids), text
 
 
 def test_any_ids_have_the_packages_text(ours, theirs):
     rng = random.Random(0)
     for _ in range(200):
-        ids = [rng.randrange(ours.vocab_size) for _ in range(rng.randrange(12))]
-        assert ours.decode(ids) == theirs.decode(ids), ids
+        ids = [rng.randrange(ours.vocab_size) for _ in range(rng.randrange(1, 12))]
+        if not {*ids} <= {*ours.special_tokens.values()}:
+            assert ours.decode(ids) == theirs.decode(ids), ids
+
+
+def test_no_ids_have_no_text(ours):
+    """Where the package panics at nothing, too."""
+    assert ours.decode([]) == ours.decode([*ours.special_tokens.values()]) == ""
 
 
 def test_what_the_package_puts_before_a_text_is_its_beginning(ours, theirs):

@@ -133,6 +133,11 @@ KINDS: dict[str, Callable[[], Tokenizer]] = {
         model={"end_of_word_suffix": "_"}, words=WORDS, decoder=decoders.BPEDecoder(suffix="_")
     ),
     "BPE, </w> without a decoder": lambda: bpe(model={"end_of_word_suffix": "</w>"}, words=WORDS),
+    "BPE, </w> replaced": lambda: bpe(
+        model={"end_of_word_suffix": "</w>"},
+        words=WORDS,
+        decoder=decoders.Sequence([decoders.Replace("</w>", " "), decoders.Fuse(), decoders.Strip(" ", 0, 1)]),
+    ),
     "BPE, ## goes on": lambda: bpe(
         model={"continuing_subword_prefix": "##"}, words=WORDS, decoder=decoders.WordPiece()
     ),
