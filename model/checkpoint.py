@@ -3,7 +3,9 @@
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,14 +15,16 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from model.errors import ModelError
+from model.file_formats import PICKLED, SUFFIXES, content_kind, explain_file, explain_files, file_kind
 from model.offloading import Device, Spread
 from model.placement import OnDevice, Placement
 from model.pretrained.hub import folder_of, is_hub_name
-from model.pretrained.hugging_face import INDEX, SINGLE, is_of_transformers, load_hugging_face
+from model.pretrained.hugging_face import is_of_transformers, load_hugging_face
 from model.pretrained.llama2c import load_llama2c
 from model.pretrained.tokenizer import PretrainedTokenizer
 from model.pretrained.tokenizer_files import TOKENIZER_FILES
-from model.reading import TOKENIZER, is_missing, read_checkpoint, stored_weights
+from model.pretrained.weight_files import INDEX, OTHERS, SHARD, SINGLE, find_weights
+from model.reading import TOKENIZER, is_missing, read_checkpoint, readable, stored_weights
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
@@ -60,10 +64,16 @@ def version(name_or_path: str | Path) -> tuple:
 def files_of(name_or_path: str | Path) -> list[Path]:
     """What a checkpoint is read from, be it there or not; but for parts that another of the files names."""
     path = checkpoint_folder(name_or_path)
-    if is_llama2c(path):
-        return [path]
+    weights: list[Path] = []
+    if path.is_file():
+        if is_llama2c(path):
+            return [path]
+        path, weights = path.parent, [path]
+    elif not (path / SINGLE).exists() and not (path / INDEX).exists():
+        with suppress(ModelError, OSError):
+            weights = find_weights(path)
     names = "config.json", SINGLE, INDEX, TOKENIZER, *TOKENIZER_FILES
-    return [*(path / name for name in names), path.parent / TOKENIZER]
+    return [*(path / name for name in names), *weights, path.parent / TOKENIZER]
 
 
 def file_version(path: Path) -> tuple[int, ...] | None:
@@ -114,8 +124,8 @@ def load_checkpoint(
 
     Args:
         name_or_path: the name of a folder in `checkpoints/`; or a path: to another such folder, to one that Hugging
-            Face's transformers saved, or to a model of llama2.c, `x.bin` with its `tok*.bin` beside it; or the name of
-            a model on the Hugging Face Hub, "owner/name", which is downloaded once.
+            Face's transformers saved, to a file in one of these, or to a model of llama2.c, `x.bin` with its `tok*.bin`
+            beside it; or the name of a model on the Hugging Face Hub, "owner/name", which is downloaded once.
         dtype: of the weights; None: float32 of ours, and those of others as they are stored.
         device_map: "auto", or which part is where, of a model that is to be spread over several devices, in place of
             `device` (see `model.offloading.Spread`); takes the package accelerate.
@@ -127,26 +137,20 @@ def load_checkpoint(
             is not understood.
     """
     placement = spread(device_map, max_memory) if device_map else OnDevice(device)
-    folder = checkpoint_folder(name_or_path)
-    if is_of_hub(name_or_path):
-        folder = fetched(str(name_or_path))
-    if not is_llama2c(folder) and is_missing(folder / "config.json"):
-        raise CheckpointError(
-            "there is no checkpoint {name!r}; there are: {names}",
-            name=str(name_or_path),
-            names=", ".join(list_checkpoints()) or "none",
-        )
+    place = fetched(str(name_or_path)) if is_of_hub(name_or_path) else find_checkpoint(name_or_path)
+    name = Path(name_or_path).name or str(name_or_path)
+    folder, weights_file = (place.parent, place) if place.is_file() else (place, None)
     try:
-        if is_llama2c(folder):
-            lm, tokenizer = load_llama2c(folder, dtype or torch.float32, placement)
+        if is_llama2c(place):
+            lm, tokenizer = load_llama2c(place, dtype or torch.float32, placement)
         elif is_of_transformers(folder):
-            lm, tokenizer = load_hugging_face(folder, dtype, placement)
+            lm, tokenizer = load_hugging_face(folder, dtype, placement, weights_file)
         else:
-            lm, tokenizer = read_checkpoint(folder, dtype or torch.float32, placement, tokenizer)
+            lm, tokenizer = read_checkpoint(folder, dtype or torch.float32, placement, tokenizer, weights_file)
     except (OSError, ValueError, TypeError, OverflowError, RuntimeError, MemoryError, SafetensorError) as error:
-        raise CheckpointError("checkpoint {name!r} cannot be loaded: {why}", name=folder.name, why=error) from error
+        raise CheckpointError("checkpoint {name!r} cannot be loaded: {why}", name=name, why=error) from error
     for note in lm.notes:
-        LOG.warning("%s: %s", folder.name, note)
+        LOG.warning("%s: %s", name, note)
     return lm, tokenizer
 
 
@@ -158,9 +162,11 @@ def spread(device_map: str | Mapping[str, Device], max_memory: Mapping[Device, i
 
 
 def is_of_hub(name_or_path: str | Path) -> bool:
-    """Whether it names a model of the hub: owner/name, and nothing of the owner's name is on this machine."""
-    owner = Path(name_or_path).parent
-    return is_hub_name(str(name_or_path)) and is_missing(owner) and is_missing(CHECKPOINTS / owner)
+    """Whether it names a model of the hub: owner/name, nothing of the owner's name is on this machine, and the name is
+    not that of a file of weights."""
+    path = Path(name_or_path)
+    is_name = is_hub_name(str(name_or_path)) and path.suffix.lower() not in SUFFIXES
+    return is_name and is_missing(path.parent) and is_missing(CHECKPOINTS / path.parent)
 
 
 def fetched(name: str) -> Path:
@@ -172,8 +178,114 @@ def fetched(name: str) -> Path:
 
 
 def is_llama2c(path: Path) -> bool:
-    """Whether a path is that of a model of llama2.c."""
-    return path.suffix == ".bin" and path.is_file()
+    """Return whether a path is that of a model of llama2.c: a `.bin` whose first bytes are those of no other format."""
+    return path.suffix == ".bin" and path.is_file() and not (content_kind(path) or PICKLED.fullmatch(path.name))
+
+
+def find_checkpoint(name_or_path: str | Path) -> Path:
+    """Return where the model is that somebody means by a name or a path: its folder, or the file of llama2.c or of its
+    weights. A file of a model's folder stands for the folder, and a folder for the only model in it.
+
+    Raises:
+        CheckpointError: nothing is there, or nothing that can be opened.
+    """
+    here, path = Path(name_or_path), checkpoint_folder(name_or_path)
+    with suppress(RuntimeError):  # there is no such user
+        here = here.expanduser()
+        path = path.expanduser() if is_missing(here) or not is_missing(path) else here
+    if not str(name_or_path) or is_missing(path):
+        raise _missing_error(str(name_or_path))
+    try:
+        return _place_of_folder(path) if path.is_dir() else _place_of_file(path)
+    except (ModelError, OSError) as error:
+        why = error if isinstance(error, ModelError) else error.strerror
+        raise CheckpointError("checkpoint {name!r} cannot be loaded: {why}", name=path.name, why=why) from None
+
+
+def _place_of_file(path: Path) -> Path:
+    readable(path)
+    if is_llama2c(path):
+        return path
+    folder, kind = path.parent, file_kind(path)
+    if path.name in OTHERS or is_missing(folder / "config.json"):
+        raise explain_file(path)
+    if kind == "safetensors":
+        return path if path.name != SINGLE and not _is_shard(path) else folder
+    if kind in ("json", "vocabulary"):
+        return folder
+    if PICKLED.fullmatch(path.name) and not (is_missing(folder / SINGLE) and is_missing(folder / INDEX)):
+        raise ModelError(
+            "{file} is pickled, which could run code of others; its folder has the weights as safetensors, too: open "
+            "{folder}",
+            file=path.name,
+            folder=folder,
+        )
+    raise explain_file(path)
+
+
+def _is_shard(path: Path) -> bool:
+    """Return whether a file is one of several that hold the weights of its folder."""
+    try:
+        found = find_weights(path.parent)
+    except ModelError:  # several may be meant, or others are missing
+        return SHARD.fullmatch(path.name) is not None
+    return len(found) > 1 and path in found
+
+
+def _place_of_folder(folder: Path) -> Path:
+    if not is_missing(folder / "config.json"):
+        return folder
+    names = sorted(path.name for path in folder.iterdir())
+    if not names:
+        raise ModelError("the folder is empty: download the model again")
+    if error := explain_files([name for name in names if name in ("model_index.json", "adapter_config.json")], folder):
+        raise error
+    snapshot = _snapshot_of(folder)
+    configs = [*folder.glob("*/config.json"), *folder.glob("snapshots/*/config.json")]
+    inner = [snapshot] if snapshot else sorted({path.parent for path in configs})
+    if len(inner) == 1:
+        return inner[0]
+    if inner:
+        raise ModelError(
+            "the folder holds {count} models, {names}: open one of them",
+            count=len(inner),
+            names=", ".join(path.name for path in inner[:4]) + ", …" * (len(inner) > 4),
+        )
+    raise explain_files(names, folder) or ModelError(
+        "the folder has no config.json, which says what model its weights are: download that, too (there are {names})",
+        names=", ".join(names[:5]) + ", …" * (len(names) > 5),
+    )
+
+
+def _snapshot_of(folder: Path) -> Path | None:
+    """Return the snapshot that a folder of the Hub's cache, `models--owner--name`, has of its main branch."""
+    with suppress(OSError, UnicodeDecodeError):
+        main = (folder / "refs" / "main").read_text(encoding="ascii").strip()
+        if re.fullmatch(r"\w+", main) and (folder / "snapshots" / main / "config.json").exists():
+            return folder / "snapshots" / main
+    return None
+
+
+def _missing_error(name: str) -> CheckpointError:
+    """Return the sentence about a name or path that nothing has."""
+    if re.match(r"\w\w+:/", name):
+        return CheckpointError(
+            "a model is opened by a path, or by its name on the Hugging Face Hub, owner/name: no URL is, got {name!r}",
+            name=name,
+        )
+    if re.search(r"[/\\]", name) or Path(name).suffix.lower() in SUFFIXES:
+        return CheckpointError("there is no file or folder {path!r}", path=name)
+    return CheckpointError(
+        "there is no checkpoint {name!r}; there are: {names}", name=name, names=summarize_names(list_checkpoints())
+    )
+
+
+def summarize_names(names: Iterable[str]) -> str:
+    """Return names as a list, of a series of snapshots the first and the last alone."""
+    series: dict[str, list[str]] = {}
+    for name in sorted(names):
+        series.setdefault(re.sub(r"/step-\d+$", "/", name), []).append(name)
+    return ", ".join(each[0] if len(each) == 1 else f"{each[0]} … {each[-1]}" for each in series.values()) or "none"
 
 
 def checkpoint_folder(name_or_path: str | Path) -> Path:

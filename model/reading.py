@@ -4,14 +4,16 @@ import json
 import math
 import stat
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 
 from model.config import ModelConfig
 from model.errors import ModelError
+from model.file_formats import check_content, explain_file, file_kind
 from model.placement import Placement, model_of
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
@@ -27,9 +29,14 @@ def read_checkpoint(
     dtype: torch.dtype = torch.float32,
     placement: Placement | None = None,
     tokenizer: Tokenizer | None = None,
+    weights_file: Path | None = None,
 ) -> tuple[TransformerLM, Tokenizer]:
-    """The model and tokenizer of a folder, or another tokenizer; whatever is wrong with its files raises the error that
-    met it."""
+    """The model and tokenizer of a folder; whatever is wrong with its files raises the error that met it.
+
+    Args:
+        tokenizer: another than the folder's.
+        weights_file: of the weights, where it is another than `model.safetensors`.
+    """
     config = read_config(readable(folder / "config.json", MOST_CONFIG_BYTES))
     if tokenizer is None:
         shared = is_missing(folder / TOKENIZER) and not is_missing(folder.parent / TOKENIZER)
@@ -38,12 +45,13 @@ def read_checkpoint(
         raise ModelError(
             "the tokenizer has {tokens} tokens, the model {known}", tokens=tokenizer.vocab_size, known=config.vocab_size
         )
-    with safe_open(readable(folder / "model.safetensors"), framework="pt") as weights:
+    with open_weights(weights_file or folder / "model.safetensors") as weights:
         return read_model(config, weights, dtype, placement), tokenizer
 
 
 def readable(path: Path, most_bytes: float = math.inf) -> Path:
-    """The path, of a file that can be read and is not too large; ModelError says why it is not."""
+    """The path, of a file that can be read, is not too large, and is itself and no stand-in (see `check_content`);
+    ModelError says why it is not."""
     try:
         found = path.stat()
         if stat.S_ISDIR(found.st_mode):
@@ -64,13 +72,30 @@ def readable(path: Path, most_bytes: float = math.inf) -> Path:
         raise ModelError("its {file} cannot be read: Permission denied", file=path.name) from None
     except OSError as error:
         raise ModelError("its {file} cannot be read: {why}", file=path.name, why=error.strerror) from None
+    check_content(path)
     return path
+
+
+@contextmanager
+def open_weights(path: Path) -> Iterator[safe_open]:
+    """Open a safetensors file; ModelError where it is none, or is damaged."""
+    try:
+        with safe_open(readable(path), framework="pt") as weights:
+            yield weights
+    except SafetensorError as error:
+        if file_kind(path) not in ("safetensors", ""):
+            raise ModelError(
+                "its {file} is not what its name says: {why}", file=path.name, why=explain_file(path)
+            ) from None
+        raise ModelError(
+            "its {file} is cut off or damaged, so download or save it again ({why})", file=path.name, why=error
+        ) from None
 
 
 def read_json(path: Path) -> dict:
     """The object in a file; ModelError where there is none."""
     try:
-        found = json.loads(readable(path, MOST_CONFIG_BYTES).read_text(encoding="utf-8"))
+        found = json.loads(readable(path, MOST_CONFIG_BYTES).read_text(encoding="utf-8-sig"))
     except ModelError:
         raise
     except (ValueError, RecursionError) as error:
@@ -104,11 +129,17 @@ def converted(name: str, stored: torch.Tensor, dtype: torch.dtype) -> torch.Tens
     if not stored.is_floating_point():
         raise ModelError("{name} should hold floating-point numbers, got {got}", name=name, got=stored.dtype)
     weight = stored.to(dtype, copy=True)
-    if not all(map(math.isfinite, weight.aminmax())):
+    if all(map(math.isfinite, weight.aminmax())):
+        return weight
+    if stored.double().isfinite().all():
         raise ModelError(
-            "{name} holds numbers that are not finite: the file is damaged, or its training went wrong", name=name
+            "{name} holds numbers beyond the range of {dtype}: open it in a wider type, such as float32 for float16",
+            name=name,
+            dtype=str(dtype).removeprefix("torch."),
         )
-    return weight
+    raise ModelError(
+        "{name} holds numbers that are not finite: the file is damaged, or its training went wrong", name=name
+    )
 
 
 def check_weights(config: ModelConfig, found: Mapping[str, tuple[int, ...]]) -> None:
@@ -116,16 +147,23 @@ def check_weights(config: ModelConfig, found: Mapping[str, tuple[int, ...]]) -> 
     left = dict(found)
     for name, shape in weight_shapes(config):
         if name not in left:
-            raise ModelError("its weights lack {name}", name=name)
+            raise missing_weight_error(name)
         check_shape(name, left.pop(name), shape)
     if left:
         check_shape(min(left), left[min(left)], None)
 
 
+def missing_weight_error(name: str) -> ModelError:
+    """Return the error about a weight that is not there."""
+    return ModelError("its weights lack {name}: they are not complete, or of another model than its config", name=name)
+
+
 def check_shape(name: str, found: tuple[int, ...], wanted: tuple[int, ...] | None) -> None:
     """Raise ModelError unless a weight has the shape that its config wants; None where that knows no such weight."""
     if wanted is None:
-        raise ModelError("its weights hold {name}, which its config has no place for", name=name)
+        raise ModelError(
+            "its weights hold {name}, which its config has no place for: the two may be of different models", name=name
+        )
     if found != wanted:
         raise ModelError("{name} should be {wanted} by its config, got {got}", name=name, wanted=wanted, got=found)
 

@@ -62,8 +62,11 @@ def serving(hub: Hub) -> Iterator[str]:
                 return self.refuse("RepoNotFound", 401)
             if name in hub.gated:
                 return self.refuse("GatedRepo", 403)
-            files = [path for path in sorted(hub.models[name].iterdir()) if path.is_file()]
-            siblings = [{"rfilename": path.name, "size": path.stat().st_size} for path in files]
+            files = [path for path in sorted(hub.models[name].rglob("*")) if path.is_file()]
+            siblings = [
+                {"rfilename": path.relative_to(hub.models[name]).as_posix(), "size": path.stat().st_size}
+                for path in files
+            ]
             content = json.dumps({"id": name, "modelId": name, "sha": SHA, "siblings": siblings, "private": False})
             self.send(content.encode(), body=True, kind="application/json")
 

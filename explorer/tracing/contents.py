@@ -1,10 +1,13 @@
 """What a checkpoint's files say, whatever the machine that they lie on."""
 
 import hashlib
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
 from model.checkpoint import file_version, files_of
+from model.errors import ModelError
+from model.pretrained.weight_files import INDEX, find_weights
 
 MOST_BYTES = 256 << 20  # of all files that are read for this: more would take longer than an answer may
 A_PIECE = 1 << 20
@@ -20,13 +23,23 @@ def contents_of(place: str | Path) -> str:
         place: see `OfferedModels.place`.
     """
     files = files_of(place)
-    files += sorted(files[0].parent.glob("*.safetensors")) if len(files) > 1 else []  # parts that the index names
+    if len(files) > 1:
+        folder, index = files[0].parent, files[0].with_name(INDEX)
+        files += sorted(folder.glob("*.safetensors"))
+        with suppress(ModelError, OSError):
+            files += _weights(folder, file_version(index))  # parts that the index names, in other folders, too
     versions = {path: file_version(path) for path in files}
     sizes = [version[-1] for version in versions.values() if version]
     read = (size for size in sizes if sum(other for other in sizes if other <= size) <= MOST_BYTES)
     most = max(read, default=0)
     said = [(path.name, _contents(path, version, most)) for path, version in versions.items()]
     return hashlib.sha256(repr(said).encode()).hexdigest()
+
+
+@lru_cache(64)
+def _weights(folder: Path, index: tuple[int, ...] | None) -> list[Path]:
+    """The files of a folder's weights, as its index names them in that version."""
+    return find_weights(folder)
 
 
 @lru_cache(4096)

@@ -9,9 +9,11 @@ import torch
 
 from explorer.language import _
 from model.checkpoint import CheckpointError
+from model.errors import ModelError
 from model.pretrained.hugging_face import is_of_transformers
+from model.pretrained.weight_files import find_weights
 
-FLOAT32_OVER_STORED = 2  # ours are stored in 16 bits, and kept in 32
+FLOAT32_OVER_STORED = 2  # ours, and most of others, are stored in 16 bits
 ROOM = 1.3  # times the weights, for what is computed with them
 MEMINFO = Path("/proc/meminfo")
 LIMITS = (  # of a container: the file that says how much it may use, and that of what it uses
@@ -23,12 +25,19 @@ LIMITS = (  # of a container: the file that says how much it may use, and that o
 )
 
 
-def bytes_of_weights(place: Path) -> int:
-    """What those of a folder or a file take in memory, at most."""
-    if place.is_file():
-        return place.stat().st_size
-    stored = sum(file.stat().st_size for file in place.glob("*.safetensors"))
-    return stored if is_of_transformers(place) else FLOAT32_OVER_STORED * stored
+def bytes_of_weights(place: Path, dtype: torch.dtype | None = None) -> int:
+    """What those of a folder or a file take in memory, at most; 0 where none are found, which loading tells.
+
+    Args:
+        dtype: of them there; None for that of the files, of ours float32.
+    """
+    try:
+        files = [place] if place.is_file() else find_weights(place)
+        stored = sum(file.stat().st_size for file in files)
+    except (ModelError, OSError):
+        return 0
+    widens = dtype == torch.float32 or not (place.is_file() or is_of_transformers(place))
+    return FLOAT32_OVER_STORED * stored if widens else stored
 
 
 def check_room(name: str, memory: int, device: str) -> tuple[int, int | None]:

@@ -4,7 +4,14 @@ from collections.abc import Collection, Container
 from pathlib import Path
 
 from explorer.language import _
-from model.checkpoint import CheckpointError, is_checkpoint, list_checkpoints
+from model.checkpoint import (
+    CheckpointError,
+    find_checkpoint,
+    is_checkpoint,
+    is_of_hub,
+    list_checkpoints,
+    summarize_names,
+)
 from model.notes import Note
 from model.pretrained.hub import folder_of, is_hub_name, on_disk
 
@@ -42,20 +49,19 @@ class OfferedModels:
 
     def open(self, name_or_path: str | Path) -> str:
         """Offer what is at a path, or a model of the hub, to everybody who asks, under the name that is returned: that
-        on the hub, or the path's last part, of a file without what follows the dot.
+        on the hub, or the last part of the path to the folder, or to the file without what follows the dot.
 
         A model of the hub that is not on this machine is downloaded.
 
         Raises:
-            CheckpointError: nothing is there, or a checkpoint has that name already.
+            CheckpointError: nothing is there that can be opened, or a checkpoint has that name already.
             ModelError: the hub has no such model, or is out of reach.
         """
-        path = Path(name_or_path).absolute()
-        name = path.stem if path.is_file() else path.name
-        if not path.exists():
-            if not is_hub_name(name := str(name_or_path)):
-                raise CheckpointError(_("there is no file or folder {path!r}", path=str(path)))
-            path = folder_of(name)
+        if is_of_hub(name_or_path):
+            name, path = str(name_or_path), folder_of(str(name_or_path))
+        else:
+            path, last_part = find_checkpoint(name_or_path).absolute(), Path(name_or_path).absolute().name
+            name = path.stem if path.is_file() else path.name if (path / last_part).is_file() else last_part
         if is_checkpoint(name) or self._opened.get(name, path) != path:
             told = _("a checkpoint has the name {name!r} already: give the folder or file another", name=name)
             raise CheckpointError(told)
@@ -97,4 +103,4 @@ class OfferedModels:
             told = _("{name} is not on this machine: choose “Open a model…” in the list of models", name=name)
             raise CheckpointError(told)
         told = _("there is no checkpoint {name!r}; there are: {names}")
-        raise CheckpointError(told.format(name=name, names=", ".join(self.names)))
+        raise CheckpointError(told.format(name=name, names=summarize_names(self.names)))

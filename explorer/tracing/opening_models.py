@@ -83,7 +83,11 @@ class OpeningModels:
     def _listing(self, name: str) -> Listing | None:
         """None of a model that is here."""
         if not self.library.offered.may_open(name):
-            told = _("a model to open is named as on the Hugging Face Hub, owner/name, got {got!r:.120}", got=name)
+            told = _(
+                "a model to open is named as on the Hugging Face Hub, owner/name, got {got!r:.120}; a file or folder "
+                "is opened by whoever starts the app, with --checkpoint PATH",
+                got=name,
+            )
             if names := self.library.offered.listed_names:
                 told = _("of the Hugging Face Hub {names} may be opened here", names=", ".join(names))
             elif not self.library.offered.opens:

@@ -18,7 +18,6 @@ NAMES = llama.NAMES | {
     "model.layers.*.pre_feedforward_layernorm": "blocks.*.ffn_norm",
     "model.layers.*.post_feedforward_layernorm": "blocks.*.ffn_out_norm",
 }
-COMPUTED = llama.COMPUTED
 
 
 def config_of(

@@ -9,7 +9,7 @@ from model.pretrained import gemma2
 from model.pretrained.settings import Settings
 
 NAMES = gemma2.NAMES
-COMPUTED, moved = gemma2.COMPUTED, gemma2.moved
+moved = gemma2.moved
 
 
 def config_of(settings: Settings) -> ModelConfig:

@@ -18,7 +18,6 @@ NAMES = {
     "lm_head": "lm_head",
 }
 PREFIX = "transformer."  # before all names but lm_head, in some files
-COMPUTED = (".attn.bias", ".attn.masked_bias")  # the causal mask
 
 
 def config_of(settings: Settings) -> ModelConfig:

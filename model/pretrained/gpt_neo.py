@@ -22,7 +22,6 @@ NAMES = {
     "lm_head": "lm_head",
 }
 PREFIX = "transformer."
-COMPUTED = (".attn.attention.bias", ".attn.attention.masked_bias")  # the causal mask
 
 
 def config_of(settings: Settings) -> ModelConfig:

@@ -19,7 +19,6 @@ NAMES = {
     "lm_head": "lm_head",
 }
 PREFIX = "gpt_neox."
-COMPUTED = (".attention.bias", ".attention.masked_bias", "rotary_emb.inv_freq")  # the causal mask, the angles
 
 
 def config_of(settings: Settings) -> ModelConfig:

@@ -14,7 +14,7 @@ from model.config import ModelConfig
 from model.pretrained import llama
 from model.pretrained.settings import Settings
 
-NAMES, COMPUTED, moved = llama.NAMES, llama.COMPUTED, llama.moved
+NAMES, moved = llama.NAMES, llama.moved
 WRITING = ("o_proj", "down_proj")  # the maps whose results are added to the stream
 
 

@@ -18,13 +18,13 @@ from huggingface_hub.errors import (
 from tqdm import tqdm
 
 from model.errors import ModelError
-from model.pretrained.hugging_face import INDEX, PICKLED, SINGLE, files_of
+from model.file_formats import explain_files
 from model.pretrained.self_check import KNOWN_LOGITS
 from model.pretrained.tokenizer_files import TOKENIZER_FILES
+from model.pretrained.weight_files import choose_files, find_weights, read_index
 
 ENDPOINT: str | None = None  # where the hub is, other than where HF_ENDPOINT says
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9._-]{1,96}")
-SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 BESIDE = ("config.json", "generation_config.json", *TOKENIZER_FILES, KNOWN_LOGITS)
 UNGATED = {  # owner -> a model like theirs that needs no licence to be accepted
     "meta-llama": "HuggingFaceTB/SmolLM2-135M",
@@ -54,7 +54,7 @@ class Listing:
     @property
     def weight_bytes(self) -> int:
         """Of the weights, in the type that they are stored in."""
-        return sum(size for file, size in self.sizes.items() if file == SINGLE or SHARD.fullmatch(file))
+        return sum(size for file, size in self.sizes.items() if file.endswith(".safetensors") and file != KNOWN_LOGITS)
 
 
 def is_hub_name(name: str) -> bool:
@@ -67,7 +67,7 @@ def on_disk(name: str) -> Path | None:
     network."""
     try:
         folder = Path(snapshot_download(name, local_files_only=True))
-        complete = (folder / "config.json").exists() and all(path.exists() for path in files_of(folder))
+        complete = (folder / "config.json").exists() and all(path.exists() for path in find_weights(folder))
     except (LocalEntryNotFoundError, HFValidationError, ModelError, OSError):
         return None
     return folder if complete else None
@@ -82,17 +82,26 @@ def listing(name: str) -> Listing:
     with told(name):
         info = HfApi(ENDPOINT).model_info(name, files_metadata=True, timeout=10)
     sizes = {file.rfilename: file.size or 0 for file in info.siblings or ()}
-    weights = [SINGLE] if SINGLE in sizes else [INDEX, *filter(SHARD.fullmatch, sizes)] if INDEX in sizes else []
-    if not weights and any(file in sizes for file in PICKLED):
-        raise ModelError(
-            "the weights of {name} are pickled, which could run code of others: convert them elsewhere, with "
-            "transformers’ save_pretrained(…, safe_serialization=True)",
-            name=name,
-        )
-    if not weights or "config.json" not in sizes:
-        raise ModelError("{name} is no model with config.json and safetensors", name=name)
+    if "config.json" not in sizes:
+        raise _not_readable(name, explain_files(sizes, name))
+    try:
+        weights = choose_files(sizes, name)
+        if weights[0].endswith(".json"):
+            with told(name):
+                index = hf_hub_download(name, weights[0], revision=info.sha or "main", endpoint=ENDPOINT)
+            weights += read_index(Path(index))
+        if missing := [file for file in weights if file not in sizes]:
+            raise ModelError("it lacks {file}, which its index names", file=missing[0])
+    except ModelError as error:
+        raise _not_readable(name, error) from None
     wanted = [*weights, *(file for file in BESIDE if file in sizes)]
     return Listing(name, info.sha or "main", {file: sizes[file] for file in wanted})
+
+
+def _not_readable(name: str, why: ModelError | None) -> ModelError:
+    if why is None:
+        return ModelError("{name} is no model with config.json and safetensors", name=name)
+    return ModelError("{name} cannot be opened: {why}", name=name, why=why)
 
 
 def downloaded(wanted: Listing, tell: Callable[[int], None] | None = None) -> Path:
@@ -109,7 +118,8 @@ def downloaded(wanted: Listing, tell: Callable[[int], None] | None = None) -> Pa
     for file, size in wanted.sizes.items():
         bar = {"tqdm_class": telling(tell, done)} if tell else {}
         with told(wanted.name):
-            folder = Path(hf_hub_download(wanted.name, file, revision=wanted.revision, endpoint=ENDPOINT, **bar)).parent
+            path = hf_hub_download(wanted.name, file, revision=wanted.revision, endpoint=ENDPOINT, **bar)
+            folder = Path(path).parents[file.count("/")]
         done += size
     # A download by commit does not say which one a name stands for.
     pointer = folder.parents[1] / "refs" / "main"

@@ -24,7 +24,6 @@ NAMES = {
     "lm_head": "lm_head",
 }
 TURNED = ("q_proj", "k_proj", "q_norm", "k_norm")  # what lists the dimensions of queries and keys
-COMPUTED = ("rotary_emb.inv_freq",)  # what older files hold beside the weights
 OLDER_KINDS = {"attention": "full_attention"}  # of layers, as some files call them
 
 

@@ -22,7 +22,6 @@ NAMES = {
     "model.layers.*.mlp.fc2": "blocks.*.ffn.down_proj",
     "lm_head": "lm_head",
 }
-COMPUTED = ("rotary_emb.inv_freq",)
 
 
 def config_of(settings: Settings) -> ModelConfig:

@@ -11,7 +11,7 @@ NAMES = {name: ours for name, ours in llama.NAMES.items() if not name.endswith("
     "model.layers.*.post_attention_layernorm": "blocks.*.attn_norm",
     "model.layers.*.post_feedforward_layernorm": "blocks.*.ffn_norm",
 }
-COMPUTED, moved = llama.COMPUTED, llama.moved
+moved = llama.moved
 
 
 def config_of(settings: Settings) -> ModelConfig:

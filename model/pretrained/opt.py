@@ -20,7 +20,6 @@ NAMES = {
     "lm_head": "lm_head",
 }
 PREFIX = "model."  # before all names but lm_head, in some files
-COMPUTED = ()
 FIRST_POSITION = 2  # the table's row of the first token: those before it were for padding
 
 

@@ -18,7 +18,6 @@ NAMES = {
     "model.final_layernorm": "final_norm",
     "lm_head": "lm_head",
 }
-COMPUTED = ("rotary_emb.inv_freq",)  # what older files hold beside the weights
 
 
 def config_of(settings: Settings) -> ModelConfig:

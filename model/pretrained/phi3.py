@@ -17,7 +17,7 @@ NAMES = {
     "model.norm": "final_norm",
     "lm_head": "lm_head",
 }
-COMPUTED, config_of = llama.COMPUTED, llama.config_of
+config_of = llama.config_of
 
 
 def moved(name: str, weight: Tensor, config: ModelConfig) -> dict[str, Tensor]:

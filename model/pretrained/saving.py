@@ -14,12 +14,12 @@ from torch import Tensor
 from model.config import ModelConfig
 from model.errors import ModelError
 from model.pretrained import gpt2, llama
-from model.pretrained.hugging_face import SINGLE
 from model.pretrained.self_check import save_known_logits
 from model.pretrained.settings import Settings
 from model.pretrained.tokenizer import PretrainedTokenizer
 from model.pretrained.tokenizer_files import TOKENIZER_JSON
 from model.pretrained.tokenizer_json import tokenizer_json
+from model.pretrained.weight_files import SINGLE
 from model.reading import stored_weights
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM

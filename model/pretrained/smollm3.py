@@ -7,7 +7,7 @@ from model.errors import ModelError
 from model.pretrained import llama
 from model.pretrained.settings import Settings
 
-NAMES, COMPUTED, moved = llama.NAMES, llama.COMPUTED, llama.moved
+NAMES, moved = llama.NAMES, llama.moved
 
 
 def config_of(settings: Settings) -> ModelConfig:

@@ -1,6 +1,7 @@
 """What is no checkpoint, or is damaged, is refused in a sentence that says what is wrong."""
 
 import json
+import shutil
 
 import pytest
 from safetensors.torch import load_file, save_file
@@ -8,14 +9,23 @@ from safetensors.torch import load_file, save_file
 from model.checkpoint import CheckpointError, load_checkpoint
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["nothing", "", ".", "..", "../../etc", "/etc/passwd", "~", "a\0b", "x" * 5000, "\ud800", "tiny/config.json", "😀"],
-    ids=lambda name: ascii(name[:12]),
-)
+@pytest.mark.parametrize("name", ["nothing", "", "a\0b", "x" * 5000, "\ud800", "😀"], ids=lambda name: ascii(name[:12]))
 def test_a_name_that_is_no_checkpoint_is_answered_with_those_there_are(tiny_checkpoint, name):
     with pytest.raises(CheckpointError, match="there is no checkpoint .*; there are: tiny"):
         load_checkpoint(name)
+
+
+@pytest.mark.parametrize("path", ["../../etc/x", "/nowhere", "tiny/config.json", "./x", "x.gguf", "a/x.gguf", "/a\0b"])
+def test_a_path_where_nothing_is_is_not_answered_with_names(tiny_checkpoint, path):
+    with pytest.raises(CheckpointError, match="^there is no file or folder .*[^y]$"):
+        load_checkpoint(path)
+
+
+def test_of_a_series_the_first_and_the_last_are_named(tiny_checkpoint):
+    for step in range(4):
+        shutil.copytree(tiny_checkpoint, tiny_checkpoint.parent / "series" / f"step-00000{step}")
+    with pytest.raises(CheckpointError, match="there are: series/step-000000 … series/step-000003, tiny$"):
+        load_checkpoint("nothing")
 
 
 @pytest.mark.parametrize("name", ["tokenizer.tiktoken", "model.safetensors"])
@@ -37,7 +47,7 @@ def test_a_truncated_weights_file_is_refused(tiny_checkpoint, kept):
     ("config", "message"),
     [
         ("{", "its config.json is no JSON: Expecting property name"),
-        ("", "its config.json is no JSON: Expecting value"),
+        ("", "its config.json is empty: download or save it again"),
         ("[" * 100_000, "its config.json is no JSON: maximum recursion depth"),
         (" " * (1 << 20) + "{}", "its config.json cannot be read: it has 1,048,578 bytes, more than 1,048,576"),
         ("[]", "a model config is an object of named settings, got list"),

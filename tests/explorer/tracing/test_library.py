@@ -1,3 +1,4 @@
+import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from weakref import ref
@@ -11,8 +12,10 @@ import explorer.tracing.library as library_module
 import explorer.tracing.offered_models as offered_models
 from explorer.state.interventions import parse_edits
 from explorer.state.run import Run
+from explorer.tracing.contents import contents_of
 from explorer.tracing.library import Library
 from explorer.tracing.logits_cache import LogitsCache
+from explorer.tracing.memory_left import bytes_of_weights
 from explorer.web.answers.continuations import Continuations
 from model.checkpoint import CheckpointError, save_checkpoint
 from tests.specimens import STORIES
@@ -85,6 +88,30 @@ def test_a_model_of_one_file_has_its_name(tiny_checkpoint):
     library = Library("cpu")
     assert library.offered.open(STORIES) == "stories260K"
     assert library.model("stories260K")[0].config.num_layers == 5
+
+
+def test_a_file_of_a_folder_is_offered_as_the_folder(tiny_checkpoint, elsewhere, tmp_path):
+    library = Library("cpu")
+    for path in (elsewhere / "model.safetensors", elsewhere / "config.json", elsewhere):
+        assert library.offered.open(path) == "of-somebody"
+    parent = shutil.copytree(elsewhere, tmp_path / "downloaded" / "inner").parent
+    assert library.offered.open(parent) == "downloaded"
+    assert library.model("downloaded")[0].config == library.model("of-somebody")[0].config
+    (tmp_path / "x.gguf").write_bytes(b"GGUF")
+    with pytest.raises(CheckpointError, match="x.gguf is a GGUF"):
+        library.offered.open(tmp_path / "x.gguf")
+
+
+def test_weights_in_folders_of_their_own_count_in_memory_and_contents(tiny_checkpoint, elsewhere):
+    """Shards of a size are told apart by what is in them."""
+    (elsewhere / "sub").mkdir()
+    weights = (elsewhere / "model.safetensors").rename(elsewhere / "sub" / "part.safetensors")
+    index = {"weight_map": {"a": "sub/part.safetensors"}}
+    (elsewhere / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert bytes_of_weights(elsewhere) == 2 * weights.stat().st_size
+    before = contents_of(elsewhere)
+    weights.write_bytes(weights.read_bytes()[:-4] + b"abcd")
+    assert contents_of(elsewhere) != before
 
 
 def test_half_precision_becomes_float32(tiny_checkpoint, elsewhere, tiny_lm, tiny_tokenizer):

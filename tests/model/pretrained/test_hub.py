@@ -1,8 +1,10 @@
 """Models by name, from a hub that the tests run themselves."""
 
+import json
 import shutil
 
 import pytest
+from safetensors.torch import load_file, save_file
 
 from model.checkpoint import CheckpointError, load_checkpoint
 from model.errors import ModelError
@@ -41,7 +43,7 @@ def test_a_name_is_downloaded_once_and_then_asked_of_nobody(hub):
 @pytest.mark.parametrize("name", ["stories", "/etc/passwd", "a/b/c", "../b", "a/..", "", "a/b\x00", "https://a/b"])
 def test_what_is_no_name_of_the_hub_is_never_looked_up(hub, name):
     assert not is_hub_name(name)
-    with pytest.raises(CheckpointError, match="there is no checkpoint"):
+    with pytest.raises(CheckpointError, match="there is no|no model in a format that is known|no URL is"):
         load_checkpoint(name)
     assert hub.asked == []
 
@@ -95,12 +97,53 @@ def test_pickled_weights_are_not_fetched(hub, folder, tmp_path):
     pickled = hub.models[NAME] = shutil.copytree(folder, tmp_path / "pickled")
     (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
     with pytest.raises(
-        ModelError, match=r"pickled, which could run code .* save_pretrained\(…, safe_serialization=True\)"
+        ModelError,
+        match=r"pickled, which could run code .*from_pretrained\('somebody/stories'\).save_pretrained\('stories'\)",
     ):
         listing(NAME)
     (pickled / "pytorch_model.bin").unlink()
+    with pytest.raises(ModelError, match="its weights are missing: model.safetensors"):
+        listing(NAME)
+    (pickled / "config.json").unlink()
     with pytest.raises(ModelError, match="is no model with config.json and safetensors"):
         listing(NAME)
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        (["x-Q4_K_M.gguf"], "x-Q4_K_M.gguf is a GGUF"),
+        (["config.json", "onnx/model.onnx"], "onnx/model.onnx is an ONNX graph"),
+        (["adapter_config.json", "adapter_model.safetensors"], "adapter"),
+        (["model_index.json", "unet/diffusion_pytorch_model.safetensors"], "pipeline of diffusers"),
+        (["consolidated.00.pth", "params.json"], "original format of Meta"),
+    ],
+)
+def test_what_the_hub_has_in_another_format_is_named(hub, tmp_path, files, told):
+    other = hub.models[NAME] = tmp_path / "other"
+    for file in files:
+        (other / file).parent.mkdir(parents=True, exist_ok=True)
+        (other / file).write_text("{}")
+    with pytest.raises(ModelError, match=f"{NAME} cannot be opened: .*{told}"):
+        listing(NAME)
+
+
+def test_shards_are_fetched_from_the_folders_that_their_index_names(hub, folder, tmp_path):
+    sharded = hub.models[NAME] = shutil.copytree(folder, tmp_path / "sharded")
+    weights = load_file(sharded / "model.safetensors")
+    (sharded / "sub").mkdir()
+    save_file(weights, sharded / "sub" / "one.safetensors")
+    (sharded / "model.safetensors").unlink()
+    shutil.copy(sharded / "sub" / "one.safetensors", sharded / "unused.safetensors")
+    index = sharded / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": dict.fromkeys(weights, "sub/one.safetensors")}))
+    assert listing(NAME).weight_bytes == (sharded / "sub" / "one.safetensors").stat().st_size
+    assert load_checkpoint(NAME)[0].config.num_layers == 5
+    assert on_disk(NAME) and not (on_disk(NAME) / "unused.safetensors").exists()
+    index.write_text(json.dumps({"weight_map": {"a": "sub/two.safetensors"}}))
+    hub.models["somebody/else"] = sharded
+    with pytest.raises(ModelError, match="it lacks sub/two.safetensors, which its index names"):
+        listing("somebody/else")
 
 
 def test_without_a_network_it_is_told(folder, tmp_path, monkeypatch):

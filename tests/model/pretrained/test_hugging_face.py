@@ -185,16 +185,21 @@ def test_what_is_not_understood_is_refused_by_name(saved, kind, change, message)
 
 
 def test_pickled_weights_are_never_opened(saved):
-    _model, folder = saved("Llama 2")
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    with pytest.raises(CheckpointError, match="pickled, which could run code of others: convert them elsewhere"):
-        load_checkpoint(folder)
+    model, folder = saved("Llama 2")
+    (folder / "model.safetensors").unlink()
+    torch.save(model.state_dict(), folder / "pytorch_model.bin")
+    told = "pickled, which could run code of others. Convert them once: python -c"
+    for path in (folder, folder / "pytorch_model.bin"):
+        with pytest.raises(CheckpointError, match=told):
+            load_checkpoint(path)
 
 
-@pytest.mark.parametrize("name", ["../model.safetensors", "/etc/passwd", 7])
+@pytest.mark.parametrize(
+    "name", ["../model.safetensors", "a/../../b.safetensors", "/etc/passwd", "C:\\x.safetensors", 7]
+)
 def test_an_index_leads_to_no_file_elsewhere(saved, name):
     _model, folder = saved("Llama 2", max_shard_size="20KB")
     index = folder / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {"lm_head.weight": name}}))
-    with pytest.raises(CheckpointError, match="names no files beside it"):
+    with pytest.raises(CheckpointError, match="names no files of weights in its folder"):
         load_checkpoint(folder)

@@ -1,0 +1,224 @@
+"""Weights open under the names and in the files that people have them in, and compute what transformers computes."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch.testing import assert_close
+
+from model.checkpoint import CheckpointError, load_checkpoint
+
+IDS = torch.arange(7, 26)[None]
+PREFIXES = {"Llama 2": "model.", "GPT-2": "transformer.", "GPT-NeoX": "gpt_neox.", "OPT": "model.", "Gemma 3": "model."}
+INDEX = "model.safetensors.index.json"
+
+
+def rewrite(folder: Path, change):
+    """Save what `change` makes of the weights, by name."""
+    weights = {name: weight.clone() for name, weight in load_file(folder / "model.safetensors").items()}
+    save_file(change(weights), folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def rename_all(rename):
+    return lambda weights: {rename(name): weight for name, weight in weights.items()}
+
+
+def logits_of_transformers(folder: Path) -> torch.Tensor:
+    from tests.hugging_face import transformers
+
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    with torch.inference_mode():
+        return model(IDS).logits
+
+
+def split(folder: Path, files: list[str], index: str | None = INDEX):
+    """Spread the weights over files."""
+    weights, files_of = load_file(folder / "model.safetensors"), {}
+    for place, file in enumerate(files):
+        part = dict(sorted(weights.items())[place :: len(files)])
+        (folder / file).parent.mkdir(exist_ok=True)
+        save_file(part, folder / file)
+        files_of |= dict.fromkeys(part, file)
+    if index:
+        (folder / index).write_text(json.dumps({"metadata": {}, "weight_map": files_of}))
+    (folder / "model.safetensors").unlink()
+
+
+@pytest.mark.parametrize("kind", PREFIXES)
+@torch.no_grad()
+def test_names_may_have_the_family_s_prefix_or_not(saved, kind):
+    model, folder = saved(kind)
+    known, prefix = model(IDS).logits, PREFIXES[kind]
+    bare = [name.removeprefix(prefix) for name in load_file(folder / "model.safetensors")]
+    some = set(bare[::2])
+    for rename in (
+        lambda name: name.removeprefix(prefix),
+        lambda name: prefix + name.removeprefix(prefix) if name.removeprefix(prefix) in some else name,
+        lambda name: f"module._orig_mod.{name}",
+    ):
+        rewrite(folder, rename_all(rename))
+        assert_close(load_checkpoint(folder)[0](IDS), known, rtol=0, atol=1e-4)
+
+
+BUFFERS = {
+    "Llama 2": {
+        "model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(4),
+        "model.rotary_emb.cos_cached": torch.ones(1, 1, 9, 8),
+        "model.position_ids": torch.arange(9),
+        "model.layers.0.mlp.up_proj.bias": torch.zeros(56),  # as old converters add them
+    },
+    "GPT-2": {
+        "transformer.h.0.attn.bias": torch.ones(1, 1, 9, 9, dtype=torch.bool),
+        "h.1.attn.masked_bias": torch.tensor(-1e4),
+    },
+    "GPT-NeoX": {"gpt_neox.layers.0.attention.bias": torch.ones(1, 1, 9, 9).byte()},
+}
+
+
+@pytest.mark.parametrize("kind", BUFFERS)
+@torch.no_grad()
+def test_what_follows_from_the_config_is_passed_over(saved, kind):
+    model, folder = saved(kind)
+    rewrite(folder, lambda weights: weights | BUFFERS[kind])
+    lm, _tokenizer = load_checkpoint(folder)
+    assert_close(lm(IDS), model(IDS).logits, rtol=0, atol=1e-4)
+    assert not any("not used" in str(note) for note in lm.notes)
+
+
+def test_heads_of_other_tasks_and_layers_beyond_the_config_s_are_told(saved):
+    _model, folder = saved("Llama 3.1")
+    rewrite(folder, lambda weights: weights | {"score.weight": torch.ones(2, 32), "v_head.0.weight": torch.ones(1, 32)})
+    config = json.loads((folder / "config.json").read_text()) | {"num_hidden_layers": 2}
+    (folder / "config.json").write_text(json.dumps(config))
+    lm, _tokenizer = load_checkpoint(folder)
+    assert_close(lm(IDS), logits_of_transformers(folder), rtol=0, atol=1e-4)
+    told = " · ".join(map(str, lm.notes))
+    assert "the layers from 2 on in the file are not used" in told and "score.weight, v_head.0.weight" in told
+
+
+@pytest.mark.parametrize("kind", ["Llama 3.1", "GPT-2", "Granite, tied"])
+def test_an_unembedding_of_its_own_counts_before_a_config_that_ties_it(saved, kind):
+    """As transformers leaves it; Granite's factors are then in other places."""
+    model, folder = saved(kind)
+    table = model.get_input_embeddings().weight.detach()
+    rewrite(folder, lambda weights: weights | {"lm_head.weight": table.flip(0).contiguous()})
+    lm, _tokenizer = load_checkpoint(folder)
+    assert not lm.config.tie_embeddings and any("another lm_head" in str(note) for note in lm.notes)
+    assert_close(lm(IDS), logits_of_transformers(folder), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["Llama 3.1", "Granite, tied"])
+@torch.no_grad()
+def test_a_table_that_is_there_twice_or_as_the_unembedding_alone_is_one(saved, kind):
+    model, folder = saved(kind)
+    known, table = model(IDS).logits, model.get_input_embeddings().weight.detach()
+    for left_out in ("", "model.embed_tokens.weight"):
+        rewrite(folder, lambda weights: weights | {"lm_head.weight": table.clone()})
+        rewrite(folder, lambda weights: {name: w for name, w in weights.items() if name != left_out})  # noqa: B023
+        lm, _tokenizer = load_checkpoint(folder)
+        assert lm.lm_head.weight is lm.token_embedding.weight
+        assert not any("lm_head" in str(note) for note in lm.notes)
+        assert_close(lm(IDS), known, rtol=0, atol=1e-4)
+
+
+REFUSED = {
+    "embedding model": ({"lm_head.weight": None}, "lack lm_head.weight, as those of embedding models"),
+    "other names": (lambda name: f"backbone.{name}", r"lack token_embedding.weight: .*\(backbone\.lm_head"),
+    "a bias": (
+        {"model.layers.0.mlp.up_proj.bias": torch.ones(56)},
+        r"hold blocks\.0\.ffn\.up_proj\.bias, which ",
+    ),
+    "a norm": ({"model.layers.0.self_attn.sink.weight": torch.ones(8)}, r"hold model\.layers\.0\.self_attn\.sink\.wei"),
+    "two values": (
+        {"norm.weight": torch.ones(32)},
+        r"final_norm\.weight twice .*as model\.norm\.weight .*as norm\.",
+    ),
+    "GPTQ": ({"model.layers.0.mlp.up_proj.qweight": torch.ones(4, 56).int()}, r"quantized \(.*\.qweight is I32\)"),
+    "8 bits": ({"model.layers.0.mlp.up_proj.weight": torch.ones(56, 32).char()}, r"quantized \(.*weight is I8\)"),
+    "FP8": ({"model.layers.0.mlp.up_proj.weight_scale": torch.ones(1)}, r"quantized \(.*weight_scale is F32\)"),
+    "bitsandbytes": ({"model.layers.0.mlp.up_proj.weight.absmax": torch.ones(9)}, r"quantized \(.*absmax is F32\)"),
+    "LoRA": (
+        {"model.layers.0.mlp.up_proj.lora_A.weight": torch.ones(4, 32)},
+        r"an adapter \(LoRA\) that",
+    ),
+    "not a number": (
+        {"model.norm.weight": torch.full((32,), torch.nan)},
+        r"final_norm\.weight holds numbers",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "told"), REFUSED.values(), ids=REFUSED)
+def test_what_would_change_the_computation_is_refused_by_name(saved, change, told):
+    _model, folder = saved("Llama 2")
+    if callable(change):
+        rewrite(folder, rename_all(change))
+    else:
+        rewrite(folder, lambda all_: {name: w for name, w in (all_ | change).items() if w is not None})
+    with pytest.raises(CheckpointError, match=told):
+        load_checkpoint(folder)
+
+
+def test_weights_of_8_bits_that_have_no_scales_are_read_as_they_are(saved):
+    _model, folder = saved("Llama 2")
+    rewrite(folder, lambda weights: {name: w.to(torch.float8_e4m3fn) for name, w in weights.items()})
+    lm, _tokenizer = load_checkpoint(folder)
+    assert_close(lm(IDS), logits_of_transformers(folder), rtol=0, atol=1e-4)
+
+
+def test_weights_beyond_the_range_of_the_type_that_is_asked_for_are_named(saved):
+    _model, folder = saved("Llama 2")
+    rewrite(folder, lambda weights: weights | {"lm_head.weight": torch.full((300, 32), 1e6)})
+    with pytest.raises(CheckpointError, match=r"lm_head\.weight holds numbers beyond the range of float16: open it"):
+        load_checkpoint(folder, dtype=torch.float16)
+    assert load_checkpoint(folder)[0].lm_head.weight.max() == 1e6
+
+
+FILES = {
+    "in a folder": (["weights/model-00001.safetensors", "weights/model-00002.safetensors"], INDEX),
+    "in several folders": (["a/one.safetensors", "two.safetensors"], INDEX),
+    "of a variant": (["one.fp16.safetensors", "two.fp16.safetensors"], "model.safetensors.index.fp16.json"),
+    "without an index": (["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"], None),
+    "of another name": (["model.fp16.safetensors"], None),
+}
+
+
+@pytest.mark.parametrize(("files", "index"), FILES.values(), ids=FILES)
+@torch.no_grad()
+def test_weights_are_found_where_it_is_clear_which_are_meant(saved, files, index):
+    model, folder = saved("Llama 2")
+    split(folder, files, index)
+    inside = [file for file in files if "/" not in file]
+    for path in (folder, *(folder / file for file in inside)):
+        assert_close(load_checkpoint(path)[0](IDS), model(IDS).logits, rtol=0, atol=1e-4)
+
+
+@torch.no_grad()
+def test_a_file_of_a_folder_stands_for_it_and_other_weights_for_themselves(saved):
+    model, folder = saved("Llama 2")
+    for name in ("model.safetensors", "config.json", "tokenizer.json"):
+        assert_close(load_checkpoint(folder / name)[0](IDS), model(IDS).logits, rtol=0, atol=1e-4)
+    others = {name: weight / 2 for name, weight in load_file(folder / "model.safetensors").items()}
+    save_file(others, folder / "averaged.safetensors")
+    assert_close(load_checkpoint(folder)[0](IDS), model(IDS).logits, rtol=0, atol=1e-4)
+    lm, _tokenizer = load_checkpoint(folder / "averaged.safetensors")
+    assert torch.equal(lm.token_embedding.weight, model.get_input_embeddings().weight / 2)
+
+
+def test_shards_that_are_missing_and_choices_that_are_not_clear_are_told(saved):
+    _model, folder = saved("Llama 2")
+    split(folder, ["model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors"], None)
+    with pytest.raises(CheckpointError, match=r"1 of its 3 files of weights are missing, beside model-00001-of-00003"):
+        load_checkpoint(folder)
+    (folder / INDEX).write_text(json.dumps({"weight_map": {"a": "sub/a.safetensors", "b": "sub/b.safetensors"}}))
+    with pytest.raises(CheckpointError, match=r"2 of its 2 files of weights are missing, such as sub/a\.safetensors"):
+        load_checkpoint(folder)
+    _model, folder = saved("Llama 2")
+    (folder / "model.safetensors").rename(folder / "a.safetensors")
+    shutil.copy(folder / "a.safetensors", folder / "b.safetensors")
+    with pytest.raises(CheckpointError, match=r"may be any of a\.safetensors, b\.safetensors: open the file"):
+        load_checkpoint(folder)
+    assert load_checkpoint(folder / "b.safetensors")
