@@ -27,6 +27,7 @@ from explorer.web.workers.worker import Worker
 from model import CheckpointError
 from model.checkpoint import is_checkpoint
 from model.freed_memory import share_heaps
+from model.overflow import OverflowedRunError
 
 
 def serve_from_workers(options: Namespace):
@@ -66,7 +67,8 @@ def main():
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that what was to be tidied up is
     try:
         spread = {"device_map": options.device_map, "max_memory": options.max_memory}
-        library = Library(options.device, hub_names=hub_names(options), **spread)
+        dtype = None if options.dtype == "auto" else options.dtype
+        library = Library(options.device, hub_names=hub_names(options), dtype=dtype, **spread)
         if options.module:
             checkpoint = opened(options, library)
         else:
@@ -83,7 +85,10 @@ def main():
         sys.exit(f"error: {error}")
     served = {"server_name": options.host, "server_port": options.port, "share": options.share}
     blocks = page.launch(options.allowed_hosts, prevent_thread_lock=True, **served)
-    page.warm_up()
+    try:
+        page.warm_up()
+    except OverflowedRunError as error:  # which every visitor would be told
+        sys.exit(f"error: {error}")
     blocks.block_thread()
 
 

@@ -12,12 +12,20 @@ from explorer.tracing.offered_models import ANY_NAME
 from explorer.web.shared.opened import check_address
 from model.offloading import bytes_in, device_of
 
+DTYPES = ("float32", "bfloat16", "float16")
+
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="See a transformer language model at work, in the browser.")
     parser.add_argument("--host", help="address to listen on (default: this machine only)")
     parser.add_argument("--port", type=int, help="port to listen on (default: 7860, or the next free one)")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto", help="where models run")
+    parser.add_argument(
+        "--dtype",
+        choices=("auto", *DTYPES),
+        default="auto",
+        help="what models of others compute with (default: auto, the type that their weights are stored in)",
+    )
     parser.add_argument(
         "--device-map",
         choices=("auto",),
@@ -33,8 +41,9 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
         "--checkpoint",
         metavar="NAME_OR_PATH",
         default="llama-fables",
-        help="model shown first: one in checkpoints/, a folder that Hugging Face's transformers saved, a .bin file "
-        "of llama2.c with its tok*.bin beside it, or owner/name on the Hugging Face Hub, which is downloaded once",
+        help="model shown first: one in checkpoints/, a folder that Hugging Face's transformers saved or a file in it, "
+        "a .bin file of llama2.c with its tok*.bin beside it, or owner/name on the Hugging Face Hub, which is "
+        "downloaded once",
     )
     parser.add_argument(
         "--most-new-tokens",

@@ -33,6 +33,7 @@ from explorer.tracing.token_checks import check_tokens
 from explorer.tracing.trace import Trace
 from model.counting import num_parameters
 from model.kv_cache import KVCache
+from model.overflow import check_finite
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
@@ -66,6 +67,7 @@ def capture(
     Raises:
         UserError: there are no tokens, more than the context length, or one that is not in the vocabulary;
             the model has not what an edit changes, or the run that it takes values of has not what it takes.
+        OverflowedRunError: the model's numbers are too large for the type that it computes with.
     """
     config = lm.config
     check_tokens(config, token_ids)
@@ -118,8 +120,9 @@ def outputs_of(
     ends = [last] if last else []
     with edited(lm, edits), hooked(names, keep), hooked(ends, stop), torch.inference_mode(), suppress(_Enough):
         lm(torch.tensor([token_ids], device=lm.device), cache)
-    dtype = str(outputs[next(reversed(outputs))].dtype).removeprefix("torch.")
-    return as_arrays(outputs), dtype
+    final = outputs[next(reversed(outputs))]
+    check_finite(final, lm.dtype)
+    return as_arrays(outputs), str(final.dtype).removeprefix("torch.")
 
 
 def outside_blocks(lm: TransformerLM) -> dict[str, torch.nn.Module]:

@@ -50,6 +50,7 @@ class Library:
         hub_names: of models of the Hugging Face Hub that may be asked for.
         device_map, max_memory: of models that are spread over several devices, in place of `device` (see
             `load_checkpoint`).
+        dtype: that models from elsewhere compute with, such as "float32"; None for the type of their weights.
 
     Attributes:
         offered: which models there are.
@@ -64,10 +65,12 @@ class Library:
         hub_names: Collection[str] = (),
         device_map: str | None = None,
         max_memory: Mapping[Device, int | str] | None = None,
+        dtype: str | None = None,
     ):
         self.offered = OfferedModels(hub_names)
         self.device = pick_device() if device == "auto" else device
         self.device_map, self.max_memory = device_map, max_memory
+        self.dtype: torch.dtype | None = getattr(torch, dtype) if dtype else None
         self._models = LRU(most_model_bytes, size=lambda model: bytes_of(model[0]))
         self._traces = LRU(most_trace_bytes, size=lambda trace: trace.num_bytes)
         self.most_bytes_of_a_trace = most_bytes_of_a_trace
@@ -94,13 +97,14 @@ class Library:
     def _load(self, identity: tuple) -> tuple[TransformerLM, Tokenizer]:
         (checkpoint, as_asked, device), began = identity, time.monotonic()
         place = self.offered.place(checkpoint)
+        dtype = self.dtype if self.offered.is_from_elsewhere(checkpoint) else None
         if self.offered.is_from_elsewhere(checkpoint) and not self.device_map:
-            takes, _left = check_room(checkpoint, bytes_of_weights(place), self.device)
+            takes, _left = check_room(checkpoint, bytes_of_weights(place, dtype), self.device)
             LOG.info("loading %s: its weights take up to %.0f MB of memory", checkpoint, takes / 1e6)
         try:
             tokenizer = self.offered.own_tokenizer if checkpoint == self.offered.own_module else None
             spread = {"device_map": self.device_map, "max_memory": self.max_memory}
-            lm, tokenizer = load_checkpoint(place, device, tokenizer=tokenizer, **spread)
+            lm, tokenizer = load_checkpoint(place, device, dtype, tokenizer=tokenizer, **spread)
         finally:
             if version(place) != as_asked:
                 told = _("checkpoint {name!r} is being written: ask again in a moment", name=checkpoint)

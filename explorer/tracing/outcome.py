@@ -8,6 +8,7 @@ import torch
 from explorer.state.interventions import Intervention
 from explorer.tracing.intervening import edited, reads_last_alone
 from explorer.tracing.work import go_on
+from model.overflow import check_finite
 from model.transformer_lm import TransformerLM
 
 
@@ -35,4 +36,5 @@ def logits_after(
     ids = torch.tensor([token_ids[:length]], device=lm.device)
     with edited(lm, edits), torch.inference_mode():
         logits = lm(ids, last_only=reads_last_alone(edits, length, position))
-        return logits[0, position - length].cpu().double()
+    check_finite(logits[0, position - length], lm.dtype)
+    return logits[0, position - length].cpu().double()

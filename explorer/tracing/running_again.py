@@ -14,6 +14,7 @@ from explorer.tracing.hooks import hooked
 from explorer.tracing.intervening import Edited
 from explorer.tracing.work import go_on
 from model.layers.softcap import softcap
+from model.overflow import check_finite
 from model.transformer_lm import TransformerLM
 
 
@@ -66,7 +67,9 @@ def logits_again(
     edited = Edited(lm, edits)
     edited.passes.ids, edited.passes.start = list(token_ids), start
     with edited.passing(), torch.inference_mode():
-        return as_array(lm.logits(softcap(lm.lm_head(again(lm, read)), lm.config.logit_cap)))[0]
+        logits = lm.logits(softcap(lm.lm_head(again(lm, read)), lm.config.logit_cap))
+    check_finite(logits, lm.dtype)
+    return as_array(logits)[0]
 
 
 def again(lm: TransformerLM, value: np.ndarray) -> torch.Tensor:

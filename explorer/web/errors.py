@@ -6,9 +6,11 @@ import secrets
 from explorer.language import _, look_up
 from explorer.state.errors import UserError
 from model.errors import ModelError
+from model.overflow import OverflowedRunError
 
 LOG = logging.getLogger(__name__)
-VISITORS = (UserError, ModelError)  # mistakes that say in their own words what the visitor can do about them
+# Mistakes that say in their own words what the visitor can do about them.
+VISITORS = (UserError, ModelError, OverflowedRunError)
 
 NO_MEMORY = "can't allocate memory", "out of memory"  # as torch says it of the CPU and of other devices
 

@@ -12,6 +12,7 @@ from model.generation.sampling import luck, sampling_stages
 from model.generation.stop_strings import StopStrings
 from model.generation.window import window_start
 from model.kv_cache import KVCache
+from model.overflow import check_finite
 from model.tokenizer import Tokenizer
 from model.transformer_lm import TransformerLM
 
@@ -71,6 +72,7 @@ def generate(
     Raises:
         ValueError: the prompt is empty, a setting is out of its range, or there are stop strings but no tokenizer (at
             the first step).
+        OverflowedRunError: the model's numbers are too large for the type that it computes with.
     """
     if not len(token_ids):
         raise ValueError("generation continues a prompt of at least one token, got none")
@@ -84,7 +86,9 @@ def generate(
     next_logits = CachedLogits(lm) if use_cache else UncachedLogits(lm)
     for _ in range(max_new_tokens):
         seen = ids[window_start(len(ids), lm.config.context_length) :]
-        stages = sampling_stages(next_logits(ids), temperature, top_k, previous=seen, **settings)
+        logits = next_logits(ids)
+        check_finite(torch.from_numpy(logits), lm.dtype)
+        stages = sampling_stages(logits, temperature, top_k, previous=seen, **settings)
         u = luck(seed, position=num_dropped + len(ids))
         token_id, probability = stages.draw(u)
         ids.append(token_id)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from model.kv_cache import KVCache
+from model.overflow import check_finite
 from model.transformer_lm import TransformerLM
 
 
@@ -56,6 +57,7 @@ def beam_search(
 
     Raises:
         ValueError: the prompt is empty, a number is below one, or prompt and continuation do not fit the context.
+        OverflowedRunError: the model's numbers are too large for the type that it computes with.
     """
     if min(len(token_ids), num_beams, max_new_tokens) < 1:
         raise ValueError(
@@ -71,6 +73,7 @@ def beam_search(
     cache = KVCache(lm.config, device=lm.device, dtype=lm.dtype)
     logits = lm(torch.tensor([list(token_ids)], device=lm.device), cache)[:, -1]  # (R, V), of the R running ones
     for length in range(1, max_new_tokens + 1):
+        check_finite(logits, lm.dtype)
         running, stopped, parents = extended(running, logits.float().log_softmax(-1).cpu(), num_beams, stop_tokens)
         finished += stopped if length < max_new_tokens else stopped + running
         finished = sorted(finished, key=lambda found: found.score(length_penalty), reverse=True)[:num_beams]

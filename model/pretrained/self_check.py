@@ -10,6 +10,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from model.errors import ModelError
+from model.overflow import check_finite
 from model.pretrained.tokenizer import PretrainedTokenizer
 from model.reading import readable
 from model.tokenizer import Tokenizer
@@ -67,6 +68,7 @@ def has_known_logits(folder: Path) -> bool:
 def agreement(reference: str, lm: TransformerLM, token_ids: list[int], known: torch.Tensor) -> Agreement:
     with torch.inference_mode():
         own = lm(torch.tensor([token_ids], device=lm.device))[0].float().cpu()  # (T, V)
+    check_finite(own, lm.dtype)
     if known.shape != own.shape:
         raise ModelError("the logits beside it are {got}, its own {own}", got=tuple(known.shape), own=tuple(own.shape))
     return Agreement(reference, (own - known).abs().max().item(), known.abs().max().item(), lm.dtype)

@@ -15,6 +15,7 @@ from explorer.tracing.effect_scale import share_of_difference
 from explorer.tracing.hooks import hooked
 from explorer.tracing.patching_question import DIRECTIONS
 from explorer.tracing.token_checks import check_ids, check_tokens
+from model.overflow import check_finite
 from model.transformer_lm import TransformerLM
 
 
@@ -137,12 +138,16 @@ class Contrast:
 
     def measure(self, logits: Tensor) -> Tensor:
         """The metric at the last position: (N, T, V) -> (N,), float64 on the CPU."""
-        return METRICS[self.metric](logits[:, -1].cpu().double(), self.answer, self.wrong)
+        return METRICS[self.metric](self._last(logits), self.answer, self.wrong)
 
     def measure_all(self, logits: Tensor) -> Tensor:
         """Every metric at the last position, in the order of METRICS: (N, T, V) -> (M, N), float64 on the CPU."""
-        last = logits[:, -1].cpu().double()
+        last = self._last(logits)
         return torch.stack([metric(last, self.answer, self.wrong) for metric in METRICS.values()])
+
+    def _last(self, logits: Tensor) -> Tensor:
+        check_finite(logits[:, -1], self.lm.dtype)
+        return logits[:, -1].cpu().double()
 
     @cached_property
     def unpatched(self) -> tuple[float, float]:

@@ -1,0 +1,42 @@
+"""Numbers that overflow in 16 bits are told, with the way out, and are nobody's probabilities."""
+
+import pytest
+import torch
+
+from model.generation.autoregressive import generate
+from model.generation.beam import beam_search
+from model.overflow import OverflowedRunError
+
+TOLD = r"overflow in float16, which ends at 65,504: open it in float32 \(python app.py --dtype float32, or load_check"
+
+
+@pytest.fixture
+def overflowing(make_lm):
+    """Weights that are finite in float16, and activations that are not."""
+    lm = make_lm()
+    lm.blocks[0].ffn.down_proj.weight.data.mul_(30_000)
+    lm.blocks[0].ffn.up_proj.weight.data.mul_(30)
+    return lm.half()
+
+
+def test_generation_and_beams_stop_with_a_sentence(overflowing):
+    assert all(parameter.isfinite().all() for parameter in overflowing.parameters())
+    for use_cache in (True, False):
+        with pytest.raises(OverflowedRunError, match=TOLD):
+            next(generate(overflowing, [5, 6, 7], max_new_tokens=2, seed=0, use_cache=use_cache))
+    with pytest.raises(OverflowedRunError, match=TOLD):
+        beam_search(overflowing, [5, 6, 7], num_beams=2, max_new_tokens=2)
+
+
+def test_in_float32_there_is_room(overflowing):
+    wide = overflowing.float()
+    steps = list(generate(wide, [5, 6, 7], max_new_tokens=2, seed=0))
+    assert len(steps) == 2 and all(0 < step.probability <= 1 for step in steps)
+    assert beam_search(wide, [5, 6, 7], num_beams=2, max_new_tokens=2)
+
+
+def test_another_type_is_not_sent_to_float32(make_lm):
+    lm = make_lm()
+    lm.lm_head.weight.data[3, 3] = torch.inf
+    with pytest.raises(OverflowedRunError, match="overflow in float32: weaken its interventions, or check the model"):
+        next(generate(lm, [5], max_new_tokens=1))
