@@ -1,6 +1,7 @@
 // @ts-check
 // A page whose scripts or styles did not all come, as a server ended meanwhile, stays without what they do: it comes anew,
-// with its address. This script stands in the page itself, as whatever is fetched may be what is missing.
+// with its address. One behind a proxy that cuts its path off, which the server was not told of, says what to tell it.
+// This script stands in the page itself, as whatever is fetched may be what is missing.
 {
   const PAUSES = [0, 500, 1000, 2000], EVERY = 2000, FORGET = 60_000; // milliseconds before each of the times that it comes anew; between two looks for the server; until times are counted from none again
   const TIMES = "explorer:incomplete"; // their place in the tab's storage
@@ -23,6 +24,8 @@
   async function comeAnew(missing) {
     if (isIncomplete) return;
     isIncomplete = true;
+    const cut = await cutOff(missing);
+    if (cut) return say(_("This page is served under {served}, but its files are asked for under {root}. Start it with {variable}.").replace(/{(\w+)}/g, (_all, name) => cut[name]));
     const { count, at } = JSON.parse(sessionStorage.getItem(TIMES) ?? '{"count":0,"at":0}');
     const times = Date.now() - at < FORGET ? count : 0;
     if (times === PAUSES.length) {
@@ -34,6 +37,23 @@
     while (!(await isThere())) await after(EVERY);
     sessionStorage.setItem(TIMES, JSON.stringify({ count: times + 1, at: Date.now() }));
     location.reload();
+  }
+
+  /**
+   * Where the page is served, where Gradio asks for what is missing instead, and what would have it ask here.
+   * @param {string} missing
+   * @returns {Promise<Record<string, string> | null>} null where that is no other place, or nobody answers here
+   */
+  async function cutOff(missing) {
+    while (!document.body) await after(10); // as the page's head says where Gradio asks
+    const config = /** @type {any} */ (window).gradio_config, [address] = missing.match(/https?:\/\/\S+/) ?? [];
+    if (!config?.root || !address) return null;
+    const folder = (path) => path.replace(/\/*$/, "/"), served = folder(location.pathname);
+    const root = folder(new URL(config.root, location.href).pathname);
+    if (root === served || new URL(address).pathname.startsWith(served) || !(await isThere())) return null;
+    const [worker] = root.match(/\/w\d+\/$/) ?? ["/"]; // which every worker adds by itself
+    const path = served.endsWith(worker) ? served.slice(0, -worker.length) : served.slice(0, -1);
+    return { served, root, variable: `GRADIO_ROOT_PATH=${path}` };
   }
 
   const after = (pause) => new Promise((resolve) => setTimeout(resolve, pause));

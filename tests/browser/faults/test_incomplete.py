@@ -1,5 +1,12 @@
 """A page of which not all comes."""
 
+import http.client
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from urllib.parse import urlsplit
+
 import pytest
 from playwright.sync_api import expect
 
@@ -57,3 +64,58 @@ def test_that_writing_was_interrupted_is_told_by_the_page_that_is_complete(someb
     person.wait_until(ONE_MOMENT)
     assert line(person).count() == 0
     expect(banner(person)).to_have_text("Writing was interrupted: press Generate to go on.")
+
+
+@contextmanager
+def cutting_proxy(address: str, prefix: str) -> Iterator[str]:
+    """Address of a proxy that answers below a prefix alone and cuts it off, as nginx does by `proxy_pass http://…/;`."""
+
+    class Proxy(BaseHTTPRequestHandler):
+        def answer(self):
+            if not self.path.startswith(prefix):
+                return self.send_error(404)
+            to, length = (
+                http.client.HTTPConnection(urlsplit(address).netloc),
+                int(self.headers.get("Content-Length", 0)),
+            )
+            headers = {
+                name: value for name, value in self.headers.items() if name.lower() not in ("host", "connection")
+            }
+            to.request(self.command, "/" + self.path.removeprefix(prefix), self.rfile.read(length), headers)
+            answer = to.getresponse()
+            self.send_response(answer.status)
+            for name, value in answer.getheaders():
+                if name.lower() not in ("transfer-encoding", "connection", "server", "date"):
+                    self.send_header(name, value)
+            self.end_headers()
+            while piece := answer.read1(1 << 16):
+                self.wfile.write(piece)
+            return to.close()
+
+        do_GET = do_POST = do_HEAD = answer
+
+        def log_message(self, *args):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
+    server.daemon_threads = True
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}{prefix}"
+    server.shutdown()
+
+
+@pytest.mark.parametrize("prefix", ["/x/", pytest.param("/lab/explorer/", marks=pytest.mark.exhaustive)])
+def test_behind_a_proxy_that_cuts_its_path_the_page_says_what_the_server_is_to_be_told(profile, address, prefix):
+    page, loads = profile.new_page(), []
+    page.on("framenavigated", lambda frame: loads.append(frame.url))
+    with cutting_proxy(address, prefix) as cut:
+        page.goto(cut)
+        line = page.locator("#incomplete")
+        path = urlsplit(page.url).path
+        expect(line).to_have_text(
+            f"This page is served under {path}, but its files are asked for under /. "
+            f"Start it with GRADIO_ROOT_PATH={path.rstrip('/')}."
+        )
+        page.wait_for_timeout(500)
+        assert len(loads) == 1 and line.count() == 1  # to come anew would help nobody
+        page.close()

@@ -11,7 +11,7 @@ const link = (rel, href) => Object.assign(new Link(), { rel, href });
 const turns = () => new Promise((resolve) => setTimeout(resolve, 5));
 
 /** A tab of the browser, which counts how often it loaded its page anew, what was said there, and what it waited for. */
-function opened(answers = []) {
+function opened(answers = [], { root = HERE, path = "/" } = {}) {
   const tab = { reloads: 0, said: [], paused: [] }, kept = new Map();
   const sessionStorage = { getItem: (name) => kept.get(name) ?? null, setItem: (name, text) => kept.set(name, text) };
   const fetch = async () => answers.shift() ?? { ok: true };
@@ -20,7 +20,8 @@ function opened(answers = []) {
   const document = { body, createElement: () => ({ style: {} }) };
   const names = ["window", "location", "sessionStorage", "fetch", "setTimeout", "document", "HTMLScriptElement", "HTMLLinkElement"];
   tab.page = () => {
-    const window = new EventTarget(), location = { origin: HERE, reload: () => { tab.reloads += 1; } };
+    const window = Object.assign(new EventTarget(), { gradio_config: { root } });
+    const location = { origin: HERE, href: HERE + path, pathname: path, reload: () => { tab.reloads += 1; } };
     new Function(...names, SCRIPT)(window, location, sessionStorage, fetch, setTimeout, document, Script, Link);
     return (name, values) => {
       const event = new Event(name);
@@ -46,6 +47,32 @@ for (const [what, [name, values]] of Object.entries(LACKS))
     await fail(name, values);
     assert.deepEqual([tab.reloads, tab.said], [1, [NOT_YET]]);
   });
+
+/** Where the page is, where Gradio asks for its files, one that is missing -> the variable that it names, "" for none. */
+const CUT = [
+  ["/x/", HERE, "/static/frame.js", "GRADIO_ROOT_PATH=/x"],
+  ["/x", `${HERE}/`, "/theme.css", "GRADIO_ROOT_PATH=/x"],
+  ["/a/b/", "http://127.0.0.1:7860", "/theme.css", "GRADIO_ROOT_PATH=/a/b"],
+  ["/x/", `${HERE}/y`, "/y/theme.css", "GRADIO_ROOT_PATH=/x"],
+  ["/lab/w1/", `${HERE}/w1`, "/w1/theme.css", "GRADIO_ROOT_PATH=/lab"],
+  ["/x/", `${HERE}/x`, "/x/theme.css", ""],
+  ["/x/", HERE, "/x/assets/index.js", ""],
+  ["/", HERE, "/theme.css", ""],
+  ["/w0/", `${HERE}/w0`, "/w0/theme.css", ""],
+];
+for (const [path, root, missing, variable] of CUT)
+  test(`a page at ${path} whose files are asked for at ${root} and that lacks ${missing} names ${variable || "nothing"}`, async () => {
+    const tab = opened([], { root, path }), events = { a: ["error", { target: link("stylesheet", HERE + missing) }], b: ["vite:preloadError", { payload: Error(`Unable to preload CSS for ${HERE}${missing}`) }] };
+    await tab.page()(...events[missing.length % 2 ? "a" : "b"]);
+    assert.equal(tab.said[0].endsWith(`Start it with ${variable}.`), variable !== "");
+    assert.deepEqual([tab.reloads, tab.said.length], [variable ? 0 : 1, 1]);
+  });
+
+test("a page that nobody answers is not told of a proxy", async () => {
+  const tab = opened([{ ok: false }, { ok: true }], { path: "/x/" });
+  await tab.page()("error", { target: link("stylesheet", `${HERE}/theme.css`) });
+  assert.deepEqual([tab.reloads, tab.said], [1, [NOT_YET]]);
+});
 
 const COMPLETE = {
   "a script of others": { target: script("http://elsewhere.example/script.js") },
