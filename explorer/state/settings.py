@@ -63,7 +63,8 @@ class GenerationSettings:
         """These settings; UserError where one is outside its range or of another type."""
         for name, (low, high) in RANGES.items():
             value, whole = getattr(self, name), isinstance(getattr(type(self), name), int)
-            if not isinstance(value, int if whole else int | float) or not low <= value <= high:
+            is_number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+            if not is_number or not low <= value <= high:
                 wrong = {"name": name, "low": low, "high": high, "got": value}
                 if whole:
                     raise UserError(_("{name} must be {low} to {high}, got {got!r} (whole numbers only)", **wrong))

@@ -21,7 +21,9 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Generati
 
     tabs = [layout.steps, layout.tabs]
     first = [layout.update, *model, layout.prompt, *tabs, *settings]
-    shown = blocks.load(events.on_load, layout.state, first, js=page_script("await page.atFirst()"), **quiet)
+    shown = blocks.load(
+        _or_nothing(events.on_load), layout.state, first, js=page_script("await page.atFirst()"), **quiet
+    )
     shown.then(None, layout.prompt, layout.prompt, js=page_script("page.promptAtFirst(text)", "text"))
     seen = {"js": page_script("page.begin()")} | quiet  # of what is written as much as is shown
     seen["concurrency_limit"] = MOST_AT_ONCE
@@ -53,14 +55,15 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Generati
     moved.then(None, layout.update, None, js=page_script("page.onMoved(update)", "update"))
     ask = {"inputs": [layout.prompt, layout.picker, layout.state], "outputs": [layout.update, *model]} | quiet
     ask |= {"js": page_script("[prompt, checkpoint, await page.begin()]", "prompt, checkpoint")}
-    gr.on(asking, events.on_prompt, **ask)
+    on_prompt, on_model = _or_nothing(events.on_prompt), _or_nothing(events.on_model)
+    gr.on(asking, on_prompt, **ask)
     with_own = page_script("[prompt, checkpoint, await page.beginWith(checkpoint)]", "prompt, checkpoint")
-    layout.picker.input(events.on_model, **ask | {"js": with_own})
+    layout.picker.input(on_model, **ask | {"js": with_own})
     opened = {"inputs": [layout.prompt, layout.open_model, layout.state], "js": with_own}
-    layout.open_model.input(events.on_model, **ask | opened)
+    layout.open_model.input(on_model, **ask | opened)
     for button, text in layout.examples:
-        button.click(lambda text=text: text, None, layout.prompt, **quiet).then(events.on_prompt, **ask)
-    layout.advice.apply(lambda offer: offer, layout.advice, layout.prompt, **quiet).then(events.on_prompt, **ask)
+        button.click(lambda text=text: text, None, layout.prompt, **quiet).then(on_prompt, **ask)
+    layout.advice.apply(_take, layout.advice, layout.prompt, **quiet).then(on_prompt, **ask)
 
     tuned = [setting.input for setting in settings]
     tuned += [setting.release for setting in settings if isinstance(setting, gr.Slider)]  # its reset makes no input
@@ -69,7 +72,7 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Generati
     layout.sampling.presets.choose(None, None, settings, js=_tuned_to(layout.sampling.settings))
     last = {"trigger_mode": "always_last"} | quiet  # Back and Forward may come faster than answers
     layout.state.open(None, None, tabs, js=page_script("page.openedTabs()"))
-    layout.state.follow(events.on_follow, layout.state, [*model, layout.prompt, *settings], **last)
+    layout.state.follow(_or_nothing(events.on_follow), layout.state, [*model, layout.prompt, *settings], **last)
     for name, tab in layout.tab.items():
         tab.select(None, None, None, js=page_script(f"page.openedTab({name!r})"))
 
@@ -89,12 +92,16 @@ def _tuned_to(names: Iterable[str]) -> str:
     return page_script(f"{list(names)}.map((name) => page.state[name])")
 
 
+def _take(offer: str) -> str:
+    return offer
+
+
 def _or_nothing(handler: Callable) -> Callable:
     """The handler of an event, where an answer of nothing, as to what was refused, changes nothing: of several widgets
     Gradio would take it for too few values."""
 
     @wraps(handler)
-    def wrapped(state: dict):
-        return handler(state) or gr.skip()
+    def wrapped(*given):
+        return handler(*given) or gr.skip()
 
     return wrapped

@@ -31,8 +31,10 @@ from explorer.web.http.gate import Gate
 from explorer.web.http.health import health
 from explorer.web.http.hosts import Hosts
 from explorer.web.http.prompts_a_minute import PromptsAMinute
+from explorer.web.http.request_checks import RequestChecks
 from explorer.web.http.turns import in_turn
 from explorer.web.layout.page_layout import TITLE, Layout
+from explorer.web.log_lines import bound_log
 from explorer.web.rooms.kept_rooms import MOST_BYTES
 from explorer.web.rooms.routes import RoomRoutes
 from explorer.web.shared.going_without import GoingWithout
@@ -131,6 +133,8 @@ class Page:
         """How Gradio serves the page, whoever asks for it."""
         admitted = {"hosts": hosts, "most_bytes": self.limits.request_bytes}
         told = {"health": lambda: health(self.library, blocks, self.answers), "rooms": self.rooms}
+        told["checks"] = RequestChecks(blocks)
+        bound_log()
         gate = Middleware(Gate, **admitted, **told)
         return {
             "css": Path(__file__).with_suffix(".css").read_text(encoding="utf-8"),

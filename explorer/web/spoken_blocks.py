@@ -1,7 +1,8 @@
 """The page's Gradio app in the language of whoever asks for it."""
 
-from collections.abc import Callable
-from contextlib import nullcontext
+import html
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from threading import Lock
 from typing import Any
@@ -10,8 +11,13 @@ import gradio as gr
 
 from explorer.language import ENGLISH, speaking, spoken
 from explorer.web import light_sessions as light_sessions  # before Gradio makes any
+from explorer.web.errors import told
+from explorer.web.http.argument_types import argument_types
+from explorer.web.http.gate import budget_of
 from explorer.web.http.turns import Turns, visitor
 from explorer.web.http.visitors import visitor_of
+from explorer.web.log_lines import log_budget
+from explorer.web.visitors_language import of_state
 
 _placing = Lock()  # Gradio knows one open `gr.Blocks` in the whole process
 
@@ -44,10 +50,16 @@ class SpokenBlocks(gr.Blocks):
         self, block_fn: Any, inputs: list[Any], state: Any = None, request: gr.Request | None = None, *more, **options
     ) -> dict[str, Any]:
         """Gradio's way to answer an event, or to go on with one: in one turn of whoever asks, where Gradio would have a
-        turn for each of the widgets that are read and written."""
+        turn for each of the widgets that are read and written; with arguments of the types that the function has, or
+        an error that says which are not."""
         visitor.set(visitor_of(request))
+        log_budget.set(budget_of(request))
+        with speaking(of_state(inputs)), _told():
+            if not block_fn.cancels:  # which Gradio has take a session's name
+                argument_types(block_fn.fn, len(block_fn.inputs)).check(inputs)
         async with self.limiter.held() if isinstance(self.limiter, Turns) else nullcontext():
-            return await super().process_api(block_fn, inputs, state, request, *more, **options)
+            with _told():
+                return await super().process_api(block_fn, inputs, state, request, *more, **options)
 
     def translate(self, place: Callable[[], Any]):
         """Say what the first components say in every other language, too, from when one is first asked for.
@@ -56,6 +68,17 @@ class SpokenBlocks(gr.Blocks):
             place: places the same components in the open `gr.Blocks`.
         """
         self._props_in = cache(lambda language: placed(place, language))
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Tell what is raised as Gradio's errors, of which the log has what is to be there."""
+    try:
+        yield
+    except gr.Error:
+        raise
+    except Exception as error:
+        raise gr.Error(html.escape(told(error)), print_exception=False) from None
 
 
 def placed(place: Callable[[], Any], language: str) -> list[dict[str, Any]]:

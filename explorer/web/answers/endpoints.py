@@ -22,6 +22,7 @@ from explorer.web.answers.lesson_endpoints import LessonEndpoints
 from explorer.web.answers.open_view import open_view_of
 from explorer.web.answers.opening_endpoints import OpeningEndpoints
 from explorer.web.answers.view_contents import lists_of_tokens, view_contents, written_on
+from explorer.web.http.request_types import About, Part, PointFields, State
 from explorer.web.http.server_functions import as_json, server_function
 from explorer.web.http.turns import AT_ONCE, BELOW, BESIDES
 from explorer.web.http.visitors import people_before
@@ -34,7 +35,7 @@ from explorer.web.widgets.series import Series
 RENEWED = N_("The model’s files were written anew: all that is shown is computed with the new ones.")
 
 
-def waits(about: str, state: Mapping[str, Any], part: int = 0) -> float:
+def waits(about: str, state: State, part: int = 0) -> float:
     """With which patience a part of an answer is waited for."""
     return (AT_ONCE, BELOW, BESIDES)[part] if part in PARTS else AT_ONCE
 
@@ -63,7 +64,7 @@ class Endpoints:
         others = *own, *self.of_lessons.functions, *self.jobs.functions, *self.opening.functions
         return [server_function(self.kept_answer, waits, name="answer"), people_before, *map(server_function, others)]
 
-    def kept_answer(self, about: str, state: Mapping[str, Any], part: int = 0) -> bytes:
+    def kept_answer(self, about: About, state: State, part: Part = 0) -> bytes:
         """The same as JSON, and kept where nothing else can become of it."""
 
         def make() -> bytes:
@@ -138,7 +139,7 @@ class Endpoints:
             self.loading_ahead.load_steps(run.checkpoint)
             self.loading_ahead.capture_next(run.checkpoint, self.runs.seen(run), run.edits)
 
-    def inspect(self, state: Mapping[str, Any], picture: str, point: Mapping[str, Any]) -> str:
+    def inspect(self, state: State, picture: str, point: PointFields) -> str:
         """How the number at a clicked point of a picture comes about, as lines of text; "" where there is none.
 
         Args:
@@ -153,7 +154,7 @@ class Endpoints:
         open_view = open_view_of(self.runs, PageState.parse(state))
         return inspect(open_view, picture.removeprefix(in_tab(open_view.view.name, "")), Point.parse(point))
 
-    def define(self, state: Mapping[str, Any], term: str) -> str:
+    def define(self, state: State, term: str) -> str:
         """What a word means, and what it is in this run.
 
         Args:
@@ -170,7 +171,7 @@ class Endpoints:
         selection, comparison = asked.selection.within(trace), self.runs.comparison(asked)
         return entry.told(Look(trace, selection, GenerationSettings.parse(state), comparison))
 
-    def direction_of_lists(self, state: Mapping[str, Any], towards: str, away: str) -> str:
+    def direction_of_lists(self, state: State, towards: str, away: str) -> str:
         """The recipe of the direction between the means over two lists of prompts, after the layer that is looked at.
 
         Args:

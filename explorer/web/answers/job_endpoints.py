@@ -1,6 +1,6 @@
 """What the browser asks about long computations: that one begins, how far it is, that it is no longer wanted."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from explorer.language import _
@@ -10,6 +10,7 @@ from explorer.tracing.job_queue import JobQueue, Progress
 from explorer.tracing.runs import Runs
 from explorer.web.answers.open_view import open_view_of
 from explorer.web.errors import told
+from explorer.web.http.request_types import State
 from explorer.web.protocol import in_tab
 
 MOST_NAME = 64  # characters
@@ -30,7 +31,7 @@ class JobEndpoints:
     def functions(self) -> list[Callable]:
         return [self.begin_job, self.job_progress, self.leave_job]
 
-    def begin_job(self, state: Mapping[str, Any], picture: str, visitor: str) -> dict[str, Any]:
+    def begin_job(self, state: State, picture: str, visitor: str) -> dict[str, Any]:
         """What a picture waits for is worked out from now on: how far it is, see `packed`.
 
         Raises:

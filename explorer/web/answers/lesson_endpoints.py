@@ -1,6 +1,6 @@
 """What the browser asks of lessons besides their steps: which there are, their sheets, and walks."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from explorer.tracing.runs import Runs
 from explorer.web.answers.lesson_answers import SHOWN_ANYWAY, LessonAnswers
 from explorer.web.answers.open_view import open_view_of
 from explorer.web.answers.view_contents import packed
+from explorer.web.http.request_types import Index, State
 from explorer.web.protocol import in_tab
 
 
@@ -31,7 +32,7 @@ class LessonEndpoints:
         """For the browser to call."""
         return [self.listed_lessons, self.lesson_sheet, self.walk]
 
-    def listed_lessons(self, state: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def listed_lessons(self, state: State) -> list[dict[str, Any]]:
         """The lessons to choose from.
 
         Args:
@@ -39,7 +40,7 @@ class LessonEndpoints:
         """
         return self.lessons.listed() if self.lessons else []
 
-    def lesson_sheet(self, state: Mapping[str, Any], name: str, place: int) -> dict[str, Any]:
+    def lesson_sheet(self, state: State, name: str, place: Index) -> dict[str, Any]:
         """A step of a lesson as it is printed: as the widget takes it, with the truth, for a page of its own, and the
         picture that it points out.
 
@@ -68,7 +69,7 @@ class LessonEndpoints:
                 return sizes | {"title": look_up(panel.title), "picture": packed(open_view.draw(panel))}
         return None
 
-    def walk(self, state: Mapping[str, Any], name: str) -> dict[str, Any]:
+    def walk(self, state: State, name: str) -> dict[str, Any]:
         """A computation gone through bit by bit, with this run's numbers.
 
         Args:

@@ -21,6 +21,7 @@ from explorer.web.events.opening import Opening
 from explorer.web.events.place_events import gone_to_place
 from explorer.web.events.second_run import SecondRun
 from explorer.web.events.toasts import telling, warn
+from explorer.web.http.request_types import State
 from explorer.web.widgets.state_update import StateUpdate
 from model.generation.autoregressive import generate
 from model.generation.beam import beam_search
@@ -82,18 +83,18 @@ class GenerationEvents:
         self.second_run, self.lessons = SecondRun(opening), lessons
 
     @telling
-    def on_step(self, state: dict) -> Iterator[dict]:
+    def on_step(self, state: State) -> Iterator[dict]:
         settings = replace(GenerationSettings.parse(state), max_new_tokens=1)
         for change in self.steps(self.next_turn(state), settings):
             yield {self.update: change}
 
     @telling
-    def on_generate(self, state: dict) -> Iterator[dict]:
+    def on_generate(self, state: State) -> Iterator[dict]:
         for change in self.steps(begun(self.next_turn(state)), GenerationSettings.parse(state)):
             yield {self.written: change}
 
     @telling
-    def on_regenerate(self, state: dict) -> Iterator[dict]:
+    def on_regenerate(self, state: State) -> Iterator[dict]:
         """What was written last, with the next seed, as a branch beside it."""
         asked, settings = self.next_turn(state), GenerationSettings.parse(state)
         if len(asked.run.generated) == asked.began:
@@ -106,7 +107,7 @@ class GenerationEvents:
             yield {self.written: change, self.seed: settings.seed}
 
     @telling
-    def on_move(self, state: dict) -> dict:
+    def on_move(self, state: State) -> dict:
         """Another continuation, one token taken by hand, another beginning of the text, what the second run is, a
         step of a lesson, or a saved place."""
         kind = move.get("kind") if isinstance(move := state.get("move"), dict) else None
@@ -134,7 +135,7 @@ class GenerationEvents:
         return self.answered(state, lambda asked: move(self.opening.within(asked)))
 
     @telling
-    def on_compare(self, state: dict) -> Iterator[dict]:
+    def on_compare(self, state: State) -> Iterator[dict]:
         """What greedy search, beam search and sampling would go on with, as branches."""
         asked, settings = self.next_turn(state), GenerationSettings.parse(state)
         run, (lm, tokenizer) = asked.run, self.opening.runs.model(asked.run.checkpoint)
@@ -204,7 +205,7 @@ class GenerationEvents:
             told = _("Here writing ends after {most:g} seconds: press Generate to go on.", most=self.limits.seconds)
             warn(UserError(told))
 
-    def answered(self, state: dict, move: Callable[[PageState], PageState]) -> dict:
+    def answered(self, state: State, move: Callable[[PageState], PageState]) -> dict:
         """What is asked after a move, looked at from its last token."""
         asked = self.next_turn(state)
         moved = self.opening.at_end(move(asked))
@@ -215,7 +216,7 @@ class GenerationEvents:
         """Of the prompt."""
         return self.opening.runs.text(asked.run)[0]
 
-    def next_turn(self, state: dict) -> PageState:
+    def next_turn(self, state: State) -> PageState:
         """What the state asks, in its next turn. UserError where it makes no sense."""
         asked = PageState.parse(state)
         self.opening.runs.trace(asked.run)

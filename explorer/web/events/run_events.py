@@ -1,6 +1,7 @@
 """What the page answers to a link, a prompt, or the choice of a model: a dictionary of widgets and their new values."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, replace
 
 import gradio as gr
 
@@ -10,8 +11,8 @@ from explorer.lessons.examples import EXAMPLES
 from explorer.state.errors import UserError
 from explorer.state.page_state import OF_OTHER, PageState, turn_of
 from explorer.state.run import Run
-from explorer.state.selection import Selection
-from explorer.state.settings import GenerationSettings
+from explorer.state.selection import WORDS, Selection, as_index
+from explorer.state.settings import RANGES, GenerationSettings
 from explorer.tracing.translation import is_begun
 from explorer.views import unknown_view
 from explorer.web.errors import VISITORS, told
@@ -20,6 +21,7 @@ from explorer.web.events.opening import Opening
 from explorer.web.events.other_model import own_continuations, read_by
 from explorer.web.events.toasts import telling, warn
 from explorer.web.http.prompts_a_minute import PromptsAMinute
+from explorer.web.http.request_types import State
 from explorer.web.layout.page_layout import Layout
 from explorer.web.widgets.state_update import StateUpdate
 
@@ -38,6 +40,24 @@ LEFT_OUT = {
     ("checkpoint", "edits", *TEXT): N_("{wrong}; the first model is shown instead."),
     ("checkpoint", "edits", "text", *TEXT): N_("{wrong}; the first example is shown instead."),
 }
+
+
+def unreadable(query: Mapping[str, str]) -> list[str]:
+    """Return the names in an address whose values are of another type or beyond their range."""
+    settings, wrong = GenerationSettings.parse(query).as_dict(), []
+    indices = {field.name for field in fields(Selection) if field.type is int} | {"dropped", "began"}
+    for name, text in query.items():
+        if not text:
+            continue
+        if name in RANGES:
+            try:
+                is_read = float(text) == settings[name]
+            except ValueError:
+                is_read = False
+        else:
+            is_read = text in WORDS.get(name, (text,)) and (name not in indices or as_index(text) is not None)
+        wrong += [] if is_read else [name]
+    return wrong
 
 
 class Events:
@@ -73,7 +93,7 @@ class Events:
         return FIRST_PROMPT
 
     @telling
-    def on_load(self, state: dict, request: gr.Request) -> dict:
+    def on_load(self, state: State, request: gr.Request) -> dict:
         """What a visitor sees first: what the URL says, or else the first example in the tab that the state names."""
         named = {"view": view} if isinstance(view := state.get("view"), str) else {}
         query = dict(request.query_params)
@@ -87,8 +107,10 @@ class Events:
     def opened(self, query: dict[str, str]) -> PageState:
         """What a URL asks; what of it makes no sense is told and left out, and the rest is kept."""
         first = {"checkpoint": self.checkpoint, "text": self.first_prompt}
-        if unknown := unknown_view(query.get("view")):
-            warn(UserError(unknown))
+        unread = ", ".join(unreadable(query))
+        nearest = _("Of this address {names} make no sense: the default or the nearest is shown.", names=unread)
+        if wrong_values := " ".join(filter(None, (unknown_view(query.get("view")), nearest if unread else ""))):
+            warn(UserError(wrong_values))
         if unknown := ", ".join(sorted(name for name in query if name.startswith(OF_OTHER) and name not in OTHER)):
             told_of = _("Of B an address has {known}; {unknown} is left out.", known=", ".join(OTHER), unknown=unknown)
             warn(UserError(told_of))
@@ -115,13 +137,13 @@ class Events:
         }
 
     @telling
-    def on_follow(self, state: dict) -> dict:
+    def on_follow(self, state: State) -> dict:
         """All that the state says but the tab, which has an event of its own, after the browser went back to it."""
         widgets = self.widgets(self.opening.within(PageState.parse(state)), GenerationSettings.parse(state))
         return {widget: value for widget, value in widgets.items() if not isinstance(widget, gr.Tabs)}
 
     @telling
-    def on_prompt(self, prompt: str, checkpoint: str, state: dict) -> dict:
+    def on_prompt(self, prompt: str, checkpoint: str, state: State) -> dict:
         """A new run, looked at from its last token."""
         try:
             self.prompts.ask_of_this_event()
@@ -133,7 +155,7 @@ class Events:
             return {self.layout.picker: state.get("checkpoint", self.checkpoint)}
         return self.shown(asked, state)
 
-    def begun(self, state: dict) -> bool:
+    def begun(self, state: State) -> bool:
         """Whether a text begins with what its model expects: as the state's does."""
         try:
             run = PageState.parse(state).run
@@ -143,7 +165,7 @@ class Events:
         return bool(run.dropped) or is_begun(run.prompt, tokenizer)
 
     @telling
-    def on_model(self, prompt: str, checkpoint: str, state: dict) -> dict:
+    def on_model(self, prompt: str, checkpoint: str, state: State) -> dict:
         """The run read by another model, with what was written, looked at from the same token where it has the same.
 
         Args:
@@ -170,7 +192,7 @@ class Events:
             return {self.layout.picker: state.get("checkpoint", self.checkpoint)}
         return self.shown(asked, state)
 
-    def shown(self, asked: PageState, state: dict) -> dict:
+    def shown(self, asked: PageState, state: State) -> dict:
         """A new run in place of the state's."""
         run = asked.run
         if run.dropped:
@@ -186,7 +208,7 @@ class Events:
         top_k = GenerationSettings.parse(state).top_k
         return {self.layout.update: StateUpdate.pack(asked, moved), **self.show_model(run.checkpoint, top_k)}
 
-    def kept_changes(self, run: Run, state: dict) -> Run:
+    def kept_changes(self, run: Run, state: State) -> Run:
         """The run with the state's edits, or without where the model has not what they change."""
         changed = replace(run, edits=PageState.parse(state).run.edits if state.get("edits") else ())
         try:
@@ -196,7 +218,7 @@ class Events:
             return run
         return changed
 
-    def kept_other(self, asked: PageState, state: dict) -> PageState:
+    def kept_other(self, asked: PageState, state: State) -> PageState:
         """With the state's second run, or without where there is none of the new text."""
         both = replace(asked, other=PageState.parse(state).other if state.get("b.checkpoint") else None)
         try:

@@ -7,31 +7,44 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+import gradio as gr
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from explorer.language import _, speaking
+from explorer.web.errors import told
 from explorer.web.http.content_policy import content_policy
 from explorer.web.http.hosts import Hosts
 from explorer.web.http.inline_scripts import inline_scripts
 from explorer.web.http.kept_pages import KeptPages
+from explorer.web.http.often import Often
+from explorer.web.http.request_checks import BodyError, RequestChecks
+from explorer.web.log_lines import MAX_LINES_A_MINUTE, LogBudget, log_budget
 from explorer.web.visitors_language import of_request
 
 LOG = logging.getLogger(__name__)
 HEALTH, ROOMS = "/health", "/rooms/"
+BUDGET = "explorer.log_budget"  # a request's name of what it may log
+MINUTE = 60.0
+MAX_NAME_BYTES = 255  # of a file: Gradio looks for what it is asked for, and systems fail where names are longer
 GZIP_LEVEL = 5  # more takes longer and saves little
 # What Gradio serves and nothing here uses: files sent to it and through it, recordings, its own editor and statistics.
+# And direct calls, which answer every refusal with a status of 500: programs call by the queue.
 UNUSED = "upload|upload_progress|process_recording|stream|proxy=|deep_link|run-history|profiling|(undo-)?vibe-|dev/"
-CLOSED = re.compile(rf"/gradio_api/({UNUSED})|/monitoring")
+UNUSED += "|run/|api/"
+CLOSED = re.compile(rf"/gradio_api/({UNUSED})|/monitoring|/login|/logout")
 
 # Files whose address another content never has: the page's own lie in a folder of this process, Gradio's bear a hash.
 LASTING = re.compile(r"/gradio_api/file=|/assets/[^/]+-[\w-]{8}\.\w+$")
 
 
 class Gate:
-    """Middleware (ASGI) that admits requests by the server's own names, of a bounded size, to routes that are used, and
-    tells browsers what the page may do and which language it speaks.
+    """Middleware (ASGI) that admits requests by the server's own names, of a bounded size, to routes that are used,
+    with bodies of the right types, and tells browsers what the page may do and which language it speaks. What breaks
+    behind it is answered with a status of 500 and a sentence, and is in the log once.
 
     Args:
         app: what it stands before.
@@ -39,6 +52,7 @@ class Gate:
         most_bytes: of a request.
         health: what the server tells whoever looks after it, at `/health`.
         rooms: an app that answers below `/rooms/`; None for none.
+        checks: of the bodies of requests; None for none.
     """
 
     def __init__(
@@ -48,20 +62,27 @@ class Gate:
         most_bytes: int,
         health: Callable[[], Mapping[str, Any]],
         rooms: ASGIApp | None = None,
+        checks: RequestChecks | None = None,
     ):
         self.app, self.hosts, self.most_bytes, self.health, self.rooms = app, hosts, most_bytes, health, rooms
-        self.pages = KeptPages()
+        self.checks, self.pages, self.log_lines = checks, KeptPages(), Often(MINUTE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send):
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         path = scope["path"].removeprefix(scope.get("root_path", ""))
+        client = {(scope.get("client") or ("",))[0]: MAX_LINES_A_MINUTE}
+        budget = LogBudget(partial(self.log_lines.wait, client), partial(self.log_lines.count, client))
+        scope[BUDGET] = budget
+        log_budget.set(budget)
         gzips = "gzip" in Headers(scope=scope).get("accept-encoding", "")
         outgoing = Outgoing(send, lasting=bool(LASTING.match(path)), gzips=gzips)
         if refusal := self.refusal(scope, path):
             return await refusal(scope, receive, outgoing)
         if path == HEALTH:
-            return await JSONResponse(self.health())(scope, receive, outgoing)
+            is_read = scope["method"] in ("GET", "HEAD")
+            answer = JSONResponse(self.health()) if is_read else PlainTextResponse(_("Ask by GET."), 405)
+            return await answer(scope, receive, outgoing)
         if self.rooms and path.startswith(ROOMS):
             return await self.rooms(scope, receive, outgoing)
         language = of_request(scope)
@@ -73,9 +94,37 @@ class Gate:
         outgoing.keep = partial(self.pages.keep, key)
         try:
             with speaking(language):
+                if self.checks and scope["method"] == "POST":
+                    receive = await self.checked(scope, path, receive)
                 return await self.app(scope, bounded(receive, self.most_bytes), outgoing)
         except TooLarge:
             return await too_large(self.most_bytes)(scope, receive, outgoing)
+        except BodyError as error:
+            return await JSONResponse({"detail": str(error)}, error.status)(scope, receive, outgoing)
+        except ClientDisconnect:
+            return None
+        except HTTPException:  # in the midst of a stream: of a session that is not there, as the stream has told
+            return await outgoing.end()
+        except Exception as error:
+            if isinstance(error, OSError) and outgoing.has_begun:  # nobody reads on
+                raise
+            sentence = told(error)
+            if outgoing.has_begun:
+                return await outgoing.end()
+            return await JSONResponse({"detail": sentence}, 500)(scope, receive, outgoing)
+
+    async def checked(self, scope: Scope, path: str, receive: Receive) -> Receive:
+        """What is received, once it is known to be what the route takes. BodyError where it is not."""
+        body, bounded_receive = b"", bounded(receive, self.most_bytes)
+        while True:
+            message = await bounded_receive()
+            if message["type"] != "http.request":
+                raise ClientDisconnect
+            body += message.get("body", b"")
+            if not message.get("more_body"):
+                break
+        body = self.checks.check(path, Headers(scope=scope).get("content-type", ""), body)
+        return preceded(body, receive)
 
     def refusal(self, scope: Scope, path: str) -> PlainTextResponse | None:
         headers = Headers(scope=scope)
@@ -83,9 +132,15 @@ class Gate:
         if not self.hosts.have(host):
             LOG.warning("refused a request for the host %.80r; --allowed-hosts would admit it", host)
             return PlainTextResponse(_("This server has another name; --allowed-hosts gives it more."), 400)
-        if CLOSED.match(path):
+        if CLOSED.match(path) or any(len(part.encode(errors="replace")) > MAX_NAME_BYTES for part in path.split("/")):
             return PlainTextResponse(_("There is no such thing here."), 404)
         return too_large(self.most_bytes) if length.isdigit() and int(length) > self.most_bytes else None
+
+
+def budget_of(event: gr.Request | None) -> LogBudget | None:
+    """What the request of an event may log, which came by a gate."""
+    request = getattr(event, "request", None)
+    return request.scope.get(BUDGET) if request else None
 
 
 class TooLarge(Exception):
@@ -111,6 +166,16 @@ def bounded(receive: Receive, most: int) -> Receive:
     return received
 
 
+def preceded(body: bytes, receive: Receive) -> Receive:
+    """A body that was received already, and then what is received still."""
+    messages = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def received() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return received
+
+
 class Outgoing:
     """Sends on, with headers; a page waits until it is complete, as its policy depends on it.
 
@@ -123,9 +188,17 @@ class Outgoing:
         self.send, self.lasting, self.gzips = send, lasting, gzips
         self.start: Message | None = None
         self.page = b""
+        self.has_begun = self.has_ended = False
         self.keep: Callable[[Message, Message], None] = lambda start, body: None  # a page, once it is complete
 
+    async def end(self):
+        """Of an answer that broke off."""
+        if self.has_begun and not self.has_ended:
+            await self({"type": "http.response.body", "body": b"", "more_body": False})
+
     async def __call__(self, message: Message):
+        self.has_begun = True
+        self.has_ended = message["type"] == "http.response.body" and not message.get("more_body")
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             headers["X-Content-Type-Options"] = "nosniff"

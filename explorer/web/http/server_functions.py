@@ -1,7 +1,6 @@
 """Functions that the page's script calls over HTTP, past Gradio's queue."""
 
 import asyncio
-import inspect
 import json
 import logging
 import time
@@ -14,10 +13,10 @@ import gradio as gr
 from fastapi import HTTPException
 from starlette.responses import Response
 
-from explorer.language import _, speaking
-from explorer.state.errors import UserError
+from explorer.language import speaking
 from explorer.tracing.work import GivenUp, Work
 from explorer.web.errors import VISITORS, told
+from explorer.web.http.argument_types import argument_types
 from explorer.web.http.turns import AT_ONCE, in_turn, patience, visitor
 from explorer.web.http.visitors import visitor_of
 from explorer.web.visitors_language import of_state
@@ -31,7 +30,8 @@ REFUSED, BROKEN, NOBODY_WAITS = 422, 500, 499  # HTTP's statuses; the last is ng
 def server_function(
     function: Callable, waits: Callable[..., float] = lambda *arguments: AT_ONCE, name: str = ""
 ) -> Callable:
-    """The function as Gradio calls it: with what anybody may have sent in place of a list of its arguments.
+    """The function as Gradio calls it: with what anybody may have sent in place of a list of its arguments, which are
+    of the types that its signature says.
 
     It answers with its result; with a status of 422 and a sentence where the visitor made a mistake; with 500 and a
     sentence that names an entry of the log where we did. It is left unfinished when its visitor leaves.
@@ -41,28 +41,28 @@ def server_function(
         name: by which the browser asks for it; its own where none is given.
         waits: the arguments -> with which patience it waits for its turn (see `turns`).
     """
-    signature = inspect.signature(function)
+    types = argument_types(function)
 
     async def called(given: Any, request: gr.Request) -> Response:
         began, work = time.monotonic(), Work(MOST_TOKENS, MOST_SECONDS)
 
         def run() -> Response:
             with in_turn(work):
-                answer = function(*arguments.args)
+                answer = function(*given)
             return Response(answer if isinstance(answer, bytes) else as_json(answer), media_type="application/json")
 
         watching = asyncio.create_task(watch(request, work))
         try:
             with speaking(of_state(given if isinstance(given, list) else ())), answered():
-                arguments = bound(signature, given)
-                patience.set(waits(*arguments.args))
+                types.check(given)
+                patience.set(waits(*given))
                 visitor.set(visitor_of(request))
                 return await anyio.to_thread.run_sync(run, limiter=request.app.get_blocks().limiter)
         finally:
             watching.cancel()
             LOG.debug("%s: %d tokens, %.3f s", function.__name__, work.tokens, time.monotonic() - began)
 
-    called.__name__ = name or function.__name__
+    called.__name__, called.types = name or function.__name__, types
     return called
 
 
@@ -85,17 +85,6 @@ def answered() -> Iterator[None]:
         raise HTTPException(REFUSED, told(error)) from None
     except Exception as error:
         raise HTTPException(BROKEN, told(error)) from None
-
-
-def bound(signature: inspect.Signature, given: Any) -> inspect.BoundArguments:
-    """UserError where what was given are none of the function's arguments."""
-    try:
-        if isinstance(given, list):
-            return signature.bind(*given)
-        raise TypeError
-    except TypeError:
-        told = _("a call is a list of {wanted}, got {got!r:.80}", wanted=", ".join(signature.parameters), got=given)
-        raise UserError(told) from None
 
 
 async def watch(request: gr.Request, work: Work):

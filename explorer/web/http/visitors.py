@@ -5,9 +5,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import gradio as gr
+from fastapi import HTTPException
 from gradio.queueing import EventQueue
 from starlette.responses import Response
 
+from explorer.language import _
 from explorer.web.http.turns import TOLD_AFTER
 
 HEADER = "x-visitor"  # with a name that the page made up when it was opened (static/visitor.js)
@@ -27,6 +29,8 @@ async def people_before(given: Any, request: gr.Request) -> Response:
 
     It takes no turn itself.
     """
+    if given != []:
+        raise HTTPException(422, _("This takes no arguments: send an empty list."))
     blocks, name = request.app.get_blocks(), visitor_of(request)
     before = blocks.limiter.before(name)
     if before is None:

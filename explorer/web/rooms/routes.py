@@ -8,16 +8,31 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from pydantic import TypeAdapter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from explorer.language import _, speaking, understood
 from explorer.lessons.course.shelf import Shelf
+from explorer.state.errors import UserError
 from explorer.state.limits import VisitorLimits
 from explorer.state.selection import MOST_REPLY, as_index
+from explorer.web.http.argument_types import check_object
 from explorer.web.http.visitors import HEADER, MOST_NAME
-from explorer.web.rooms.asking import Asked, address_of, read, unless_gone
+from explorer.web.rooms.asking import (
+    CLOSE,
+    LEAD,
+    LEAVE,
+    OPEN,
+    REPLY,
+    STUDENT_WAITS,
+    TEACHER_WAITS,
+    Asked,
+    address_of,
+    read,
+    unless_gone,
+)
 from explorer.web.rooms.codes import code_in, is_student
 from explorer.web.rooms.here import Here
 from explorer.web.rooms.kept_rooms import Led
@@ -44,13 +59,13 @@ class RoomRoutes:
 
     def __init__(self, store: Store, shelf: Shelf, limits: VisitorLimits):
         self.rooms, self.shelf, self.limits = Rooms(store), shelf, RoomLimits(limits)
-        self.acts: dict[str, Callable[[Asked, Request], Awaitable[Any]]] = {
-            "open": self.open,
-            "next": self.next,
-            "lead": self.lead,
-            "reply": self.reply,
-            "leave": self.leave,
-            "close": self.close,
+        self.acts: dict[str, tuple[Callable[[Asked, Request], Awaitable[Any]], TypeAdapter]] = {
+            "open": (self.open, OPEN),
+            "next": (self.next, STUDENT_WAITS),
+            "lead": (self.lead, LEAD),
+            "reply": (self.reply, REPLY),
+            "leave": (self.leave, LEAVE),
+            "close": (self.close, CLOSE),
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send):
@@ -67,12 +82,16 @@ class RoomRoutes:
                 raise Refusal(404, _("There is no such thing here."))
             given = await read(request, MOST_STATE if name == "lead" else MOST_BODY)
             with speaking(understood(given["lang"]) if "lang" in given else of_request(request.scope)):
-                answer = await self.acts[name](given, request)
+                act, types = self.acts[name]
+                check_object(TEACHER_WAITS if name == "next" and "key" in given else types, given)
+                answer = await act(given, request)
             return (
                 Response(answer, media_type="application/json") if isinstance(answer, bytes) else JSONResponse(answer)
             )
         except Refusal as refusal:
             return JSONResponse({"detail": refusal.sentence}, refusal.status)
+        except UserError as error:
+            return JSONResponse({"detail": str(error)}, 422)
         except StoreError:
             return JSONResponse({"detail": _("The rooms cannot be reached just now: try again in a while.")}, 503)
 

@@ -110,6 +110,8 @@ def test_what_is_beyond_a_limit_is_refused_in_a_sentence(api, name):
     for value in (low - 1, high + 1, math.nan):
         with pytest.raises(ValueError, match=f"{name} must be {low} to {high}, got"):
             api.generate("the fox", **{name: value})
+    with pytest.raises(ValueError, match=f"{name} must be {low} to {high}, got True"):
+        api.generate("the fox", **{name: True})
 
 
 @pytest.mark.parametrize("call", ["explore", "generate"])

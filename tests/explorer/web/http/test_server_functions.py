@@ -60,7 +60,7 @@ def test_what_makes_no_sense_gets_a_sentence_and_a_status(post, caplog, name, gi
     assert caplog.text == ""
 
 
-@pytest.mark.parametrize("part", ["0", -1, 3, 0.5, None, [0]])
+@pytest.mark.parametrize("part", ["0", -1, 3, 0.5, 1.0, -0.0, True, None, [0]])
 @pytest.mark.parametrize("about", ["show", "everything", None, ["show"]])
 def test_an_answer_has_three_parts_about_four_things(post, state, about, part):
     assert post("answer", [about, state, part]).status_code == 422

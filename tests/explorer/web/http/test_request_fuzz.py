@@ -1,0 +1,348 @@
+"""Every field of every endpoint with values of every wrong kind: each is answered or refused in a sentence, and the log
+stays empty. Endpoints, functions and fields are found in the running app: a new one is tried without being named here.
+"""
+
+import html
+import itertools
+import json
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+from fastapi.routing import APIRoute
+
+from explorer.state.page_state import PageState
+from explorer.state.selection import Selection
+from explorer.state.settings import GenerationSettings
+from explorer.tracing.library import Library
+from explorer.tracing.runs import Runs
+from explorer.web.events.opening import Opening
+from explorer.web.http.argument_types import ArgumentTypes, argument_types
+from explorer.web.page import Page
+from explorer.web.rooms import limits
+
+# As JSON has them, or as it has not.
+NUMBERS = ["0", "1", "-1", "-0", "-0.0", "1.0", "3.0", "0.5", "1e308", "9" * 30, "9" * 401, "-" + "9" * 401, "9" * 5000]
+NO_NUMBERS = ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "0x10", "01", "1_0"]
+CONSTANTS = ["null", "true", "false", "undefined"]
+TEXTS = ["", " ", "0", "1.0", "-1", "true", "nan", "null", "x", "é" * 300, "a" * 30_000, "../../etc/passwd", "a\x00b"]
+TEXTS += ["<img src=x onerror=alert(1)>", "${7*7}{{7*7}}", "{name!r:.99999999}"]
+ODD_TEXTS = [r'"\ud800"', r'"a\udfffb"', r'"\ud83d\ude00"', '"\x01"', '"\\x"', "'x'"]
+LISTS = ["[]", "[0]", "[[]]", "[null]", "[" * 10_000 + "]" * 10_000, "[" * 500 + "]" * 500, "[0,]", str([0] * 5000)]
+OBJECTS = ["{}", '{"a":1}', '{"a":1,"a":2}', '{"a":' * 300 + "1" + "}" * 300, '{"__proto__":{}}', "{"]
+OBJECTS += ['{"path":"/etc/passwd","meta":{"_type":"gradio.FileData"}}', '{"__type__":"update","value":1}']
+VALUES = [*NUMBERS, *NO_NUMBERS, *CONSTANTS, *map(json.dumps, TEXTS), *ODD_TEXTS, *LISTS, *OBJECTS]
+HERE = "\x07here\x07"  # in a body the place of a value
+JSON = {"Content-Type": "application/json"}
+BROKEN = "by no mistake of yours"
+STUDENT, MAX_SENTENCE = "0" * 32, 2100
+EXAMPLES = {  # of arguments by their names; of any other by its type
+    "picture": "attention-pattern",
+    "term": "token",
+    "checkpoint": "rope",
+    "prompt": "the fox",
+    "max_new_tokens": 1,
+    "top_p": 0.9,
+    "repetition_penalty": 1.5,
+}
+MOVE = {"kind": "take", "token": 3, "path": [3, 4], "with": "unchanged", "a": 1, "b": 1, "words": {"text": "the fox"}}
+
+
+@dataclass
+class App:
+    """A running app, and what was tried on it."""
+
+    page: Page
+    blocks: Any
+    client: httpx.Client
+    state: dict[str, Any]
+    counts: Counter = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+
+    def try_body(self, kind: str, path: str, body: str | bytes, **options: Any) -> httpx.Response:
+        """Send a body; note the status, and an answer that is no sentence."""
+        body = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
+        answer = self.client.post(path, content=body, **{"headers": JSON} | options)
+        self.note(kind, path, body, answer)
+        return answer
+
+    def note(self, kind: str, path: str, body: bytes, answer: httpx.Response):
+        self.counts[kind, answer.status_code] += 1
+        where = f"{path} {body[:300]!r}: {answer.status_code}"
+        if answer.status_code >= 500 or BROKEN in answer.text:
+            self.wrong.append(f"{where} {answer.text[:300]}")
+        elif answer.status_code >= 400 and not is_sentence(answer):
+            self.wrong.append(f"{where} is no sentence: {answer.text[:300]}")
+
+
+def is_sentence(answer: httpx.Response) -> bool:
+    text = answer.text
+    if answer.headers["content-type"].startswith("application/json"):
+        text = answer.json()["detail"]
+    return isinstance(text, str) and " " in text and len(text) < MAX_SENTENCE and "Traceback" not in text
+
+
+@pytest.fixture(scope="module")
+def app(built_page, style_checkpoints) -> Iterator[App]:
+    page = Page(Library("cpu"), "rope")
+    blocks = page.launch(prevent_thread_lock=True, quiet=True)
+    run = Opening(Runs(page.library)).run_of("rope", "the fox asked")
+    settings = GenerationSettings(max_new_tokens=1, temperature=0.9, top_p=0.9, min_p=0.1, repetition_penalty=1.1)
+    state = PageState(run, Selection(query=2, key=1, view="attention")).as_dict() | settings.as_dict()
+    state |= {"lang": "en", "turn": 1, "version": "", "move": MOVE, "own": {"generated": [3], "branches": ""}}
+    with pytest.MonkeyPatch.context() as patch, httpx.Client(base_url=blocks.local_url, timeout=60) as client:
+        patch.setattr(limits, "MOST_MISSES", 1e9)
+        patch.setattr("explorer.web.rooms.routes.WAITS", 0.01)
+        yield App(page, blocks, client, state)
+    blocks.close(verbose=False)
+
+
+@pytest.fixture(autouse=True)
+def silent(app, caplog, capfd):
+    """Nothing is in the log, no traceback is printed, and nothing was answered wrongly."""
+    app.wrong.clear()
+    with caplog.at_level(logging.WARNING):
+        yield
+    assert app.wrong == [], "\n".join([f"{len(app.wrong)} wrong:", *app.wrong[:10]])
+    assert caplog.text == ""
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def places(value: Any, path: tuple = ()) -> Iterator[tuple]:
+    """Where a value has something, itself too; of a list the first item stands for all."""
+    yield path
+    items = value.items() if isinstance(value, dict) else list(enumerate(value))[:1] if isinstance(value, list) else ()
+    for name, inside in items:
+        yield from places(inside, (*path, name))
+
+
+def put(value: Any, path: tuple, new: Any) -> Any:
+    """A value with something else in a place."""
+    if not path:
+        return new
+    first, *rest = path
+    copied = dict(value) if isinstance(value, dict) else list(value)
+    copied[first] = put(value[first], tuple(rest), new)
+    return copied
+
+
+def mistaken(body: Any, values: list[str], shift: int = 0, count: int = 1) -> Iterator[str]:
+    """A body with each of its fields replaced by the values, or by so many, each time others; left out, and doubled.
+
+    Of fields of the same name in the state the latter two are tried once.
+    """
+    turn = itertools.islice(itertools.cycle(VALUES), shift, None)
+    for path in places(body):
+        text = json.dumps(put(body, path, HERE))
+        for value in values or itertools.islice(turn, count):
+            yield text.replace(json.dumps(HERE), value)
+        if path and isinstance(path[-1], str) and (values or count > 1 or len(path) < 3):
+            yield text.replace(f"{json.dumps(path[-1])}: {json.dumps(HERE)}", f'"{path[-1]}": 1, "{path[-1]}": 1')
+            yield text.replace(f"{json.dumps(path[-1])}: {json.dumps(HERE)}", '"other": 1')
+
+
+def example(name: str, schema: dict[str, Any], state: dict[str, Any]) -> Any:
+    """A value of a type by its JSON schema."""
+    if name == "state":
+        return state
+    if name in EXAMPLES:
+        return EXAMPLES[name]
+    if "enum" in schema:
+        return schema["enum"][-1]
+    if "properties" in schema:
+        return {each: example(each, inner, state) for each, inner in schema["properties"].items()}
+    if "anyOf" in schema:
+        return example(name, schema["anyOf"][0], state)
+    return {"string": "x", "integer": 0, "number": 0.5, "array": [], "boolean": True, "object": {}}[schema["type"]]
+
+
+def arguments(types: ArgumentTypes, state: dict[str, Any]) -> list[Any]:
+    """Of a function, each of a type that it takes."""
+    schema = types.schema
+    found = []
+    for name in types.names:
+        inner = schema["properties"][name]
+        inner = schema["$defs"][inner["$ref"].rpartition("/")[2]] if "$ref" in inner else inner
+        assert inner.keys() & {"type", "enum", "properties", "anyOf"}, f"a function takes anything as {name}"
+        found.append(example(name, inner, state))
+    return found
+
+
+def routes(app: App) -> list[APIRoute]:
+    """All that answer, of Gradio's app and of the routers in it."""
+    found = [route for route in app.blocks.app.routes if isinstance(route, APIRoute)]
+    for router in app.blocks.app.routes:
+        if inside := getattr(router, "original_router", None):
+            found += [route for route in inside.routes if isinstance(route, APIRoute)]
+    return found
+
+
+def server_functions(app: App) -> Iterator[tuple[int, Any]]:
+    for number, block in app.blocks.blocks.items():
+        for function in vars(block).values():
+            if getattr(function, "_is_server_fn", False):
+                yield number, function
+
+
+def call_of(app: App, number: int, function) -> dict[str, Any]:
+    types = getattr(function, "types", None)
+    data = arguments(types, app.state) if types else []
+    return {"component_id": number, "fn_name": function.__name__, "session_hash": "page", "data": data}
+
+
+ALL = pytest.param(VALUES, marks=pytest.mark.exhaustive, id="all")
+SOME = pytest.param([], id="some")
+
+
+@pytest.mark.parametrize("values", [SOME, ALL])
+def test_server_functions(app, values):
+    path, found = "gradio_api/component_server/", list(server_functions(app))
+    assert len(found) >= 14
+    for shift, (number, function) in enumerate(found):
+        body = call_of(app, number, function)
+        assert app.try_body("server function", path, json.dumps(body)).status_code in (200, 422)
+        for text in mistaken(body, values, 7 * shift, 3 if shift == 0 else 1):
+            app.try_body("server function", path, text)
+
+
+def finish(app: App, session: str, count: int):
+    """Read how events ended."""
+    with app.client.stream("GET", "gradio_api/queue/data", params={"session_hash": session}) as answer:
+        for line in answer.iter_lines():
+            message = json.loads(line[6:]) if line.startswith("data: ") else {}
+            if message.get("msg") == "log" and len(html.unescape(message["log"])) > MAX_SENTENCE:
+                app.wrong.append(f"{session}: {message}"[:400])
+            if message.get("msg") != "process_completed":
+                continue
+            count -= 1
+            app.counts["event", "done" if message["success"] else "error"] += 1
+            error = None if message["success"] else message["output"].get("error")
+            if not message["success"] and (not error or BROKEN in error or " " not in error):
+                app.wrong.append(f"{session}: {message}")
+    assert count == 0, f"{count} events of {session} never ended"
+
+
+@pytest.mark.parametrize("values", [SOME, ALL])
+def test_events(app, values):
+    path, events = "gradio_api/queue/join", [fn for fn in app.blocks.fns.values() if fn.fn and not fn.cancels]
+    assert len(events) >= 12
+    for shift, fn in enumerate(events):
+        data = arguments(argument_types(fn.fn, len(fn.inputs)), app.state)
+        session, waiting = f"session {shift} {len(values)}", 0
+        body = {"fn_index": fn._id, "session_hash": session, "data": data, "trigger_id": 1, "event_data": {"a": 1}}
+        for text in [json.dumps(body), *mistaken(body, values, 5 * shift)]:
+            own = json.dumps({"session_hash": session})[1:-1] in text
+            answer = app.try_body("queue", path, text if own else text)
+            if answer.status_code == 200 and own:
+                waiting += 1
+            if waiting == 40:
+                waiting = finish(app, session, waiting) or 0
+        if waiting:
+            finish(app, session, waiting)
+
+
+@pytest.mark.parametrize("values", [SOME, ALL])
+def test_endpoints_for_programs(app, values):
+    public = [fn for fn in app.blocks.fns.values() if fn.api_visibility == "public"]
+    assert {fn.api_name for fn in public} == {"explore", "generate"}
+    for fn in public:
+        types = argument_types(fn.fn, len(fn.inputs))
+        data = arguments(types, app.state)
+        named = dict(zip(types.names, data, strict=True))
+        for path, body in ((f"call/{fn.api_name}", {"data": data}), (f"call/v2/{fn.api_name}", named)):
+            for text in [json.dumps(body), *mistaken(body, values)]:
+                answer = app.try_body("endpoint", f"gradio_api/{path}", text)
+                if answer.status_code == 200:
+                    event = answer.json()["event_id"]
+                    with app.client.stream("GET", f"gradio_api/call/{fn.api_name}/{event}") as told:
+                        said = "".join(told.iter_text())
+                    app.counts["event", "error" if "event: error" in said else "done"] += 1
+                    if BROKEN in said or ("event: complete" not in said and "event: error" not in said):
+                        app.wrong.append(f"{path} {text[:300]}: {said[:300]}")
+
+
+@pytest.mark.parametrize("values", [SOME, ALL])
+def test_rooms(app, values):
+    rooms = app.page.rooms
+    opened = app.client.post("rooms/open", json={}).json()
+    student = {"code": opened["code"], "student": STUDENT}
+    lesson = {"lesson": "tokens-and-merges", "step": 4}
+    assert app.client.post("rooms/lead", json={**opened, "leads": True, "state": app.state, **lesson}).is_success
+    examples = {
+        "next": [student | {"seen": ""}, opened | {"seen": ""}],
+        "lead": [{**opened, "leads": True, "state": app.state, **lesson}],
+        "reply": [student | lesson | {"reply": "3"}],
+        "close": [opened | {"key": "another"}],  # the room stays
+    }
+    for shift, name in enumerate(rooms.acts):
+        for body in examples.get(name, [student if name == "leave" else {}]):
+            for text in [json.dumps(body | {"lang": "en"}), *mistaken(body | {"lang": "en"}, values, 3 * shift)]:
+                app.try_body("room", f"rooms/{name}", text)
+
+
+@pytest.mark.parametrize("values", [SOME, ALL])
+def test_whole_bodies(app, values):
+    """Of every route that takes one."""
+    paths = [f"rooms/{name}" for name in app.page.rooms.acts]
+    for route in routes(app):
+        if "POST" in route.methods:
+            paths.append(route.path.replace("{api_name}", "explore").replace("{api_name}", "x").lstrip("/"))
+    assert len(paths) > 20
+    bodies = [b"", b" ", b"\xff\xfe", b'"\xed\xa0\x80"', b"\xef\xbb\xbf{}", "{}".encode("utf-16"), b"{}" * 2, b"\x00"]
+    for shift, path in enumerate(paths):
+        for body in [*bodies, *(value.encode() for value in values or VALUES[shift % 10 :: 10])]:
+            app.try_body("whole body", path, body)
+        for kind in ("", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
+            app.try_body("whole body", path, b"{}", headers={"Content-Type": kind})
+        for method in ("GET", "PUT", "DELETE", "PATCH", "OPTIONS"):
+            app.note(method, path, b"", app.client.request(method, path))
+        if values or "component_server" in path or "rooms" in path:
+            app.try_body("whole body", path, b'{"data": ["' + b"a" * (10 << 20) + b'"]}')
+
+
+STRANGE = ["", "x", "9" * 400, "../x", "\x00", "-1", "1.5", "nan", "a" * 4000, "é", "<b>", "[", "null", "%"]
+
+
+@pytest.mark.parametrize(
+    "values", [pytest.param(STRANGE[:5], id="some"), pytest.param(STRANGE, marks=pytest.mark.exhaustive)]
+)
+def test_routes_that_are_read(app, values):
+    """Of every route and every name in its path and its query."""
+    tried = 0
+    for route in routes(app):
+        if "GET" not in route.methods or "login" in route.path:
+            continue
+        names = [parameter.name for parameter in route.dependant.path_params]
+        queries = [parameter.alias for parameter in route.dependant.query_params]
+        for value in values:
+            path = route.path
+            for name in names:
+                path = re.sub(rf"\{{{name}(:path)?\}}", lambda _match: quote(value, safe=""), path)  # noqa: B023
+            for query in [{}, *({name: value} for name in queries), {"other": value}]:
+                with app.client.stream("GET", path.lstrip("/") or "/", params=query) as answer:
+                    app.counts["read", answer.status_code] += 1
+                    tried += 1
+                    if answer.status_code >= 500:
+                        app.wrong.append(f"{route.path} {path[:80]} {str(query)[:80]}: {answer.status_code}")
+                if not names and not queries and value:
+                    break
+    for method in ("POST", "PUT", "DELETE", "PATCH"):
+        assert app.client.request(method, "health").status_code == 405
+    assert tried > 100
+
+
+def test_counts(app, capfd):
+    """What was tried, for who runs this."""
+    found = len(list(server_functions(app))), len(app.blocks.fns), len(app.page.rooms.acts)
+    fields = sum(len(list(places(call_of(app, *each)))) for each in server_functions(app))
+    with capfd.disabled():
+        print(f"\n{found[0]} server functions with {fields} fields, {found[1]} events, {found[2]} acts of rooms")
+        for (kind, status), count in sorted(app.counts.items(), key=str):
+            print(f"  {kind} {status}: {count}")
+        print(f"  {sum(app.counts.values())} in all")
