@@ -28,7 +28,7 @@ def told(error: Exception) -> str:
     if is_out_of_memory(error):
         return _("The server has not enough memory for this just now: ask again in a while, or take a shorter prompt.")
     if not is_logged:
-        return _("Something broke here, by no mistake of yours. The log has it of an earlier request.")
+        return _("Something broke here, by no mistake of yours: tell the person who runs the server.")
     return _("Something broke here, by no mistake of yours. It is in the log as {name}.", name=name)
 
 

@@ -1,10 +1,11 @@
 """How much of the log one client may fill: a line a request, and so many a minute, whatever it asks for."""
 
 import logging
+from collections import deque
 from collections.abc import Callable
 from contextvars import ContextVar
 
-MAX_LINES_A_MINUTE = 20
+MAX_LINES_A_MINUTE, MINUTE_S = 20, 60.0
 LAST = " (the last line of this client for now)"
 
 
@@ -57,11 +58,29 @@ class _WithinBudget(logging.Filter):
         return record.is_in_budget
 
 
-_FILTER = _WithinBudget()
+class _SoManyAMinute(logging.Filter):
+    """Lets so many warnings and errors through a minute, of whomever they are: of what is no request nobody knows."""
+
+    def __init__(self):
+        super().__init__()
+        self._times: deque[float] = deque(maxlen=MAX_LINES_A_MINUTE)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        is_full = len(self._times) == MAX_LINES_A_MINUTE and record.created - self._times[0] < MINUTE_S
+        if record.levelno >= logging.WARNING and is_full:
+            return False
+        if record.levelno >= logging.WARNING:
+            self._times.append(record.created)
+        return True
+
+
+_OF_REQUESTS, _OF_CONNECTIONS = _WithinBudget(), _SoManyAMinute()
+SERVER = "uvicorn.error"  # its log of connections that bring no request
 
 
 def bound_log():
     """Bound what is written to the log by who asks the most, where the log is written."""
     for handler in (*logging.getLogger().handlers, logging.lastResort):
         if handler:
-            handler.addFilter(_FILTER)  # once, however often
+            handler.addFilter(_OF_REQUESTS)  # once, however often
+    logging.getLogger(SERVER).addFilter(_OF_CONNECTIONS)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import gradio as gr
+import httpx
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -92,6 +93,8 @@ class Gate:
                 await send(message)
             return None
         outgoing.keep = partial(self.pages.keep, key)
+        if path in ("", "/"):
+            scope = {**scope, "query_string": b""}  # which scripts read: Gradio would look for a page by it
         try:
             with speaking(language):
                 if self.checks and scope["method"] == "POST":
@@ -134,6 +137,8 @@ class Gate:
             return PlainTextResponse(_("This server has another name; --allowed-hosts gives it more."), 400)
         if CLOSED.match(path) or any(len(part.encode(errors="replace")) > MAX_NAME_BYTES for part in path.split("/")):
             return PlainTextResponse(_("There is no such thing here."), 404)
+        if not has_origin(headers):
+            return PlainTextResponse(_("A proxy’s headers name no host: X-Forwarded-Host, X-Gradio-Server."), 400)
         return too_large(self.most_bytes) if length.isdigit() and int(length) > self.most_bytes else None
 
 
@@ -141,6 +146,15 @@ def budget_of(event: gr.Request | None) -> LogBudget | None:
     """What the request of an event may log, which came by a gate."""
     request = getattr(event, "request", None)
     return request.scope.get(BUDGET) if request else None
+
+
+def has_origin(headers: Headers) -> bool:
+    """Whether Gradio can tell from a proxy's headers, if there are any, under which address it is asked for."""
+    named, server = (headers.get(name, "").split(",")[0].strip() for name in ("x-forwarded-host", "x-gradio-server"))
+    try:
+        return all(httpx.URL(address) for address in (f"http://{named}" if named else "", server) if address)
+    except httpx.InvalidURL:
+        return False
 
 
 class TooLarge(Exception):

@@ -1,6 +1,7 @@
 """What the server lets in, and what it sends along."""
 
 import asyncio
+import logging
 import re
 
 import pytest
@@ -12,6 +13,7 @@ from explorer.state.limits import NO_LIMITS
 from explorer.web.http.content_policy import content_policy
 from explorer.web.http.gate import Gate
 from explorer.web.http.hosts import Hosts
+from explorer.web.log_lines import MAX_LINES_A_MINUTE, bound_log
 from explorer.web.page import Page
 
 
@@ -154,3 +156,134 @@ def test_a_request_that_does_not_say_its_size_ends_at_the_byte(pieces, status):
     asyncio.run(gate(scope, receive, send))
     assert sent[0]["status"] == status
     assert status == 200 or sent[1]["body"] == b"A request has at most 10 bytes."
+
+
+async def get(gate: Gate) -> list[dict]:
+    """What is sent to somebody who asks for a page."""
+    sent = []
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message):
+        sent.append(message)
+
+    headers = [(b"host", b"localhost")]
+    scope = {"type": "http", "method": "GET", "path": "/a", "headers": headers, "query_string": b""}
+    await gate(scope | {"client": ("10.0.0.1", 1)}, receive, send)
+    return sent
+
+
+def test_what_breaks_is_told_and_logged_once(caplog):
+    async def breaks(scope, receive, send):
+        raise KeyError("blocks.99")
+
+    start, body = asyncio.run(get(Gate(breaks, Hosts(["*"]), most_bytes=10, health=dict)))
+    name = re.search(rb"in the log as ([0-9a-f]{8})", body["body"])[1].decode()
+    assert start["status"] == 500 and b"blocks.99" not in body["body"]
+    assert [record.getMessage() for record in caplog.records] == [f"{name}: KeyError"] and "blocks.99" in caplog.text
+
+
+def test_a_stream_that_breaks_ends(caplog):
+    async def breaks(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"a", "more_body": True})
+        raise KeyError("blocks.99")
+
+    sent = asyncio.run(get(Gate(breaks, Hosts(["*"]), most_bytes=10, health=dict)))
+    assert [message.get("body") for message in sent] == [None, b"a", b""] and not sent[-1]["more_body"]
+    assert len(caplog.records) == 1
+
+
+def test_a_client_fills_so_many_lines_of_the_log_a_minute(caplog):
+    async def breaks(scope, receive, send):
+        logging.getLogger("explorer").warning("before it breaks")
+        raise KeyError("blocks.99")
+
+    async def ask() -> list[bytes]:
+        gates = Gate(breaks, Hosts(["*"]), most_bytes=10, health=dict)
+        return [(await get(gates))[1]["body"] for _again in range(MAX_LINES_A_MINUTE + 30)]
+
+    bound_log()
+    asyncio.run(ask())
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == MAX_LINES_A_MINUTE and {*lines[:-1]} == {"before it breaks"}
+    assert lines[-1] == "before it breaks (the last line of this client for now)"
+    logging.getLogger("explorer").warning("of no client")
+    assert caplog.messages[-1] == "of no client"
+
+
+def test_no_sentence_names_a_line_that_the_log_has_not(caplog):
+    async def breaks(scope, receive, send):
+        raise KeyError("blocks.99")
+
+    async def ask() -> list[bytes]:
+        gate = Gate(breaks, Hosts(["*"]), most_bytes=10, health=dict)
+        return [(await get(gate))[1]["body"].decode() for _again in range(MAX_LINES_A_MINUTE + 5)]
+
+    bound_log()
+    told = asyncio.run(ask())
+    named = [match[1] for sentence in told if (match := re.search("in the log as ([0-9a-f]{8})", sentence))]
+    assert len(named) == MAX_LINES_A_MINUTE and all(name in caplog.text for name in named)
+    assert all("tell the person" in sentence for sentence in told[MAX_LINES_A_MINUTE:])
+
+
+def test_many_refused_names_fill_no_log(client, caplog):
+    bound_log()
+    for _again in range(MAX_LINES_A_MINUTE + 10):
+        assert client.get("/sub/", headers={"Host": "evil.example"}).status_code == 400
+    assert len(caplog.records) <= MAX_LINES_A_MINUTE
+
+
+def test_a_body_is_json_of_the_right_types(client):
+    path, headers = "/sub/gradio_api/queue/join", {"Content-Type": "application/json"}
+    for body, sentence in (
+        (b'{"data": [NaN]}', "JSON has no number NaN: send a finite one."),
+        (b"[" * 10_000, "The request is nested too deeply: send fewer lists within each other."),
+        (b'{"data": 1, "data": 2}', "The request has 'data' twice in one object: send it once."),
+        (b'{"data": [], "session_hash": "a"}', "fn_index is missing."),
+        (b'{"data": {}, "session_hash": "a", "fn_index": 0}', "data must be a list, got an object."),
+        (b'{"data": [], "session_hash": "a", "fn_index": true}', "fn_index must be a whole number, got true."),
+    ):
+        answer = client.post(path, content=body, headers=headers)
+        assert (answer.status_code, answer.json()["detail"]) == (422, sentence)
+    assert client.post(path, content=b"{}", headers={"Content-Type": "text/plain"}).status_code == 415
+    assert client.post(path, json={"data": [], "session_hash": "a", "fn_index": 10**6}).status_code == 404
+
+
+def test_lone_surrogates_become_replacement_characters(client):
+    prompt = {"Content-Type": "application/json"}
+    answer = client.post("/sub/gradio_api/call/explore", content=b'{"data": ["a\\ud800b", ""]}', headers=prompt)
+    assert answer.status_code == 200 and "event_id" in answer.json()
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_health_is_read_alone(client, method):
+    assert client.get("/sub/health").status_code == client.head("/sub/health").status_code == 200
+    assert client.request(method, "/sub/health").status_code == 405
+
+
+def test_a_name_that_no_file_has_is_not_looked_for(client):
+    for path in ("assets", "static", "gradio_api/file=/tmp"):
+        assert client.get(f"/sub/{path}/{'a' * 300}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "query", ["?page=x", "?deep_link=x", "?layer=1.5&head=-0&top_k=true&temperature=nan&text=%ED%A0%80"]
+)
+def test_the_page_is_there_whatever_its_address_says(client, query):
+    for method in ("GET", "HEAD"):
+        assert client.request(method, f"/sub/{query}", headers={"X-Test": query}).status_code == 200
+
+
+def test_a_proxy_that_names_no_host_is_refused(client):
+    for headers in ({"X-Forwarded-Host": "[::1"}, {"X-Forwarded-Host": "a:b:c"}, {"X-Gradio-Server": "http://a:b:c"}):
+        assert client.get("/sub/config", headers=headers).status_code == 400
+    assert client.get("/sub/config", headers={"X-Forwarded-Host": "lab.example:8443, b"}).status_code == 200
+
+
+def test_what_is_no_request_fills_no_log(caplog):
+    bound_log()
+    for _again in range(MAX_LINES_A_MINUTE * 2):
+        logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
+    assert 0 < len(caplog.records) <= MAX_LINES_A_MINUTE

@@ -15,8 +15,8 @@ def test_only_the_key_leads_and_closes(process):
         teacher = await Teacher.opens(process)
         student = Student(process, teacher.code)
         for key in ("", teacher.who["key"][:-1], teacher.who["key"] + "a", student.who["student"]):
-            for act in ("lead", "close", "next"):
-                refused(await student.answer(act, code=teacher.code, key=key, state=STATE), 403, "another’s room")
+            for act, more in (("lead", {"state": STATE}), ("close", {}), ("next", {})):
+                refused(await student.answer(act, code=teacher.code, key=key, **more), 403, "another’s room")
         await teacher.lead()
         assert (await student.next())["leads"] is True
 
