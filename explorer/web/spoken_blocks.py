@@ -54,11 +54,12 @@ class SpokenBlocks(gr.Blocks):
         an error that says which are not."""
         visitor.set(visitor_of(request))
         log_budget.set(budget_of(request))
-        with speaking(of_state(inputs)), _told():
+        is_for_page = block_fn.api_visibility != "public"
+        with speaking(of_state(inputs)), _told(is_for_page):
             if not block_fn.cancels:  # which Gradio has take a session's name
                 argument_types(block_fn.fn, len(block_fn.inputs)).check(inputs)
         async with self.limiter.held() if isinstance(self.limiter, Turns) else nullcontext():
-            with _told():
+            with _told(is_for_page):
                 return await super().process_api(block_fn, inputs, state, request, *more, **options)
 
     def translate(self, place: Callable[[], Any]):
@@ -71,14 +72,19 @@ class SpokenBlocks(gr.Blocks):
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Tell what is raised as Gradio's errors, of which the log has what is to be there."""
+def _told(is_for_page: bool) -> Iterator[None]:
+    """Tell what is raised as Gradio's errors, of which the log has what is to be there.
+
+    Args:
+        is_for_page: which reads it as HTML.
+    """
     try:
         yield
     except gr.Error:
         raise
     except Exception as error:
-        raise gr.Error(html.escape(told(error)), print_exception=False) from None
+        text = told(error)
+        raise gr.Error(html.escape(text) if is_for_page else text, print_exception=False) from None
 
 
 def placed(place: Callable[[], Any], language: str) -> list[dict[str, Any]]:

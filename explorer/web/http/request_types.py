@@ -6,9 +6,11 @@ They say what a value is; whether a model has such a layer, and how long a text 
 from dataclasses import fields
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 from typing_extensions import NotRequired, TypedDict
 
+from explorer.language import _
 from explorer.state.page_state import OF_OTHER
 from explorer.state.selection import Selection
 from explorer.state.settings import GenerationSettings
@@ -53,8 +55,7 @@ Move = _object(
         "words": dict[str, str],
     },
 )
-# The page's state. Names that it has not are left alone: files that other versions of the page saved have them.
-State = _object(
+_STATE = _object(
     "State",
     {
         **{field.name: {int: Index, str: str}[field.type] for field in fields(Selection)},
@@ -67,6 +68,20 @@ State = _object(
     },
     STRICT | {"extra": "allow"},
 )
+
+
+def _check_unknown(state: dict[str, Any]) -> dict[str, Any]:
+    """Names that the page's state has not are left alone, as files that other versions of the page saved have them: of
+    the same simple values. Gradio would read a file of a server's that others name."""
+    for name in state.keys() - _STATE.__annotations__.keys():
+        values = state[name] if isinstance(state[name], list) else [state[name]]
+        if not all(value is None or isinstance(value, str | int | float) for value in values):
+            wanted = _("{name:.40} is unknown, and neither text nor a number", name=name)
+            raise PydanticCustomError("unknown", "{wanted}", {"wanted": wanted})
+    return state
+
+
+State = Annotated[_STATE, AfterValidator(_check_unknown)]  # the page's
 
 
 class PointFields(TypedDict):

@@ -160,3 +160,20 @@ def test_a_prompt_or_checkpoint_that_is_none_is_refused_in_a_sentence(client, en
 def test_a_setting_outside_its_limits_is_refused_in_a_sentence(client, setting):
     with pytest.raises(AppError, match=f"{next(iter(setting))} must be"):
         client.predict(PROMPT, **setting, api_name="/generate")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"top_k": True}, "top_k must be a whole number, got true."),
+        ({"temperature": "<b>"}, 'temperature must be a number, got "<b>".'),
+        ({"checkpoint": {"a": 1}}, "checkpoint must be text, got an object."),
+        ({"stop": None}, "stop must be text, got null."),
+        ({"seed": 10**400}, "seed must be 0 to 4294967295, got 1000"),
+    ],
+    ids=str,
+)
+def test_a_value_of_another_type_is_refused_in_a_sentence(client, arguments, sentence):
+    with pytest.raises(AppError) as error:
+        client.predict(PROMPT, **arguments, api_name="/generate")
+    assert error.value.message.startswith(sentence)

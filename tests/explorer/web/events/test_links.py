@@ -5,7 +5,7 @@ import json
 import pytest
 
 from explorer.state.run import Run
-from explorer.state.selection import FORMER_TABS, Selection
+from explorer.state.selection import FORMER_TABS, WORDS, Selection
 from explorer.state.settings import RANGES, GenerationSettings
 from explorer.web.answers.endpoints import Endpoints
 
@@ -88,6 +88,28 @@ def test_an_unknown_tab_is_told(page, told, load):
     answer = load(view="<b>tab")
     assert answer[page.layout.tabs].selected == Selection.view
     assert len(told) == 1 and "There is no tab" in told[0] and "Attention" in told[0] and "<b>" not in told[0]
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ({"layer": "1.5", "head": "-0", "top_k": "true", "temperature": "nan"}, "layer, head, top_k, temperature"),
+        ({"temperature": "5", "seed": "1e99", "min_p": "-inf"}, "temperature, seed, min_p"),
+        ({"query": "²", "key": "0x1", "top_k": "1.5"}, "query, key, top_k"),
+        ({"pattern": "weights", "shown": "c", "dropped": "-1"}, "pattern, shown, dropped"),
+    ],
+    ids=str,
+)
+def test_values_of_another_type_are_told_and_read_as_the_default(page, told, load, query, names):
+    answer = load(text="the fox asked the owl", view="attention", **query)
+    change = answer[page.layout.update]["change"]
+    assert told == [f"Of this address {names} make no sense: the default or the nearest is shown."]
+    assert GenerationSettings.parse(change).checked() and Selection.parse(change).known("pattern", WORDS["pattern"])
+
+
+def test_values_of_the_right_type_are_told_nothing_of(page, told, load):
+    load(text="the fox", view="attention", layer="1", query="", top_k="40.0", temperature="0.80", pattern="moved")
+    assert told == []
 
 
 def test_addresses_that_people_saved_go_on_working(page, told, load):
