@@ -111,8 +111,11 @@ def explain(error: ValidationError, value: Any) -> str:
         return _("{name} is unknown here: leave it out.", name=name)
     if first["type"] not in WANTED:
         return _("{name} is refused: {why}.", name=name or "data", why=first["msg"])
-    wanted = dict.fromkeys(look_up(WANTED[e["type"]]).format(**e.get("ctx", {})) for e in here if e["type"] in WANTED)
-    wanted = _(" or ").join(wanted)
+    wanted, *others = dict.fromkeys(
+        look_up(WANTED[each["type"]]).format(**each.get("ctx", {})) for each in here if each["type"] in WANTED
+    )
+    for other in others:
+        wanted = _("{one} or {other}", one=wanted, other=other)
     return _("{name} must be {wanted}, got {got}.", name=name or "data", wanted=wanted, got=quote(first["input"]))
 
 

@@ -80,6 +80,24 @@ class Gate:
         outgoing = Outgoing(send, lasting=bool(LASTING.match(path)), gzips=gzips)
         if refusal := self.refusal(scope, path):
             return await refusal(scope, receive, outgoing)
+        try:
+            return await self.answer(scope, path, receive, outgoing)
+        except TooLarge:
+            refusal = too_large(self.most_bytes)
+        except BodyError as error:
+            refusal = JSONResponse({"detail": str(error)}, error.status)
+        except ClientDisconnect:
+            return None
+        except Exception as error:
+            if outgoing.has_begun and isinstance(error, OSError):  # nobody reads on
+                raise
+            if outgoing.has_begun and isinstance(error, HTTPException):  # of a session that is not there: it was told
+                return await outgoing.end()
+            refusal = JSONResponse({"detail": told(error)}, 500)
+        return await (outgoing.end() if outgoing.has_begun else refusal(scope, receive, outgoing))
+
+    async def answer(self, scope: Scope, path: str, receive: Receive, outgoing: "Outgoing"):
+        """What stands behind the gate answers, or the gate itself."""
         if path == HEALTH:
             is_read = scope["method"] in ("GET", "HEAD")
             answer = JSONResponse(self.health()) if is_read else PlainTextResponse(_("Ask by GET."), 405)
@@ -90,31 +108,15 @@ class Gate:
         key = self.pages.key(scope, path, language)
         if kept := self.pages.get(key):
             for message in kept:
-                await send(message)
+                await outgoing.send(message)
             return None
         outgoing.keep = partial(self.pages.keep, key)
         if path in ("", "/"):
             scope = {**scope, "query_string": b""}  # which scripts read: Gradio would look for a page by it
-        try:
-            with speaking(language):
-                if self.checks and scope["method"] == "POST":
-                    receive = await self.checked(scope, path, receive)
-                return await self.app(scope, bounded(receive, self.most_bytes), outgoing)
-        except TooLarge:
-            return await too_large(self.most_bytes)(scope, receive, outgoing)
-        except BodyError as error:
-            return await JSONResponse({"detail": str(error)}, error.status)(scope, receive, outgoing)
-        except ClientDisconnect:
-            return None
-        except HTTPException:  # in the midst of a stream: of a session that is not there, as the stream has told
-            return await outgoing.end()
-        except Exception as error:
-            if isinstance(error, OSError) and outgoing.has_begun:  # nobody reads on
-                raise
-            sentence = told(error)
-            if outgoing.has_begun:
-                return await outgoing.end()
-            return await JSONResponse({"detail": sentence}, 500)(scope, receive, outgoing)
+        with speaking(language):
+            if self.checks and scope["method"] == "POST":
+                receive = await self.checked(scope, path, receive)
+            return await self.app(scope, bounded(receive, self.most_bytes), outgoing)
 
     async def checked(self, scope: Scope, path: str, receive: Receive) -> Receive:
         """What is received, once it is known to be what the route takes. BodyError where it is not."""

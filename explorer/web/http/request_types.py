@@ -27,7 +27,8 @@ Part = Annotated[int, Field(ge=PARTS[0], le=PARTS[-1])]  # a Literal would take 
 _OF_RUN = {"checkpoint": str, "prompt": Ids, "generated": Ids, "dropped": Index, "edits": str | list[str]}
 _OF_OTHER = {name: type_ | Literal[""] for name, type_ in _OF_RUN.items()} | {"pins": str, "text": str}
 _OF_TREE = {"branches": str, "began": Index}
-_NUMBERS = {int: Whole, float: Number, str: str}  # of settings, which are brought into their ranges
+_OF_SELECTION = {int: Index, float: Number, bool: bool, str: str}
+_OF_SETTINGS = _OF_SELECTION | {int: Whole}  # which are brought into their ranges
 
 
 def _object(name: str, types: dict[str, Any], config: dict[str, Any] = STRICT) -> Any:
@@ -58,8 +59,8 @@ Move = _object(
 _STATE = _object(
     "State",
     {
-        **{field.name: {int: Index, str: str}[field.type] for field in fields(Selection)},
-        **{field.name: _NUMBERS[field.type] for field in fields(GenerationSettings)},
+        **{field.name: _OF_SELECTION[field.type] for field in fields(Selection)},
+        **{field.name: _OF_SETTINGS[field.type] for field in fields(GenerationSettings)},
         **_OF_RUN,
         **_OF_TREE,
         **{OF_OTHER + name: type_ for name, type_ in _OF_OTHER.items()},
