@@ -3,13 +3,17 @@
 `assets.py` gives the script what it needs of it as the module `protocol.js`, so that a name is written once.
 """
 
+from dataclasses import fields
 from typing import Any
 
 from explorer.state.selection import FULL_TABS, SIMPLE_TABS
+from explorer.state.settings import GenerationSettings
 
 # What a change of the state asks for, by importance; the last for everything.
 ABOUT = ("tune", "token", "pick", "view", "show")
 PARTS = range(3)  # of an answer: what is seen at once, the rest, what vouches for it
+
+WHOLE = tuple(field.name for field in fields(GenerationSettings) if field.type is int)  # settings of whole numbers
 
 ADVICE, BRANCHES, BRIEF, CHANGES, PICKER, PLAYBACK = "advice", "branches", "brief", "changes", "picker", "playback"
 GUESS, IN_FULL, OPEN_MODEL, PROBLEM, STORY, STRIP = "guess", "in-full", "open-model", "problem", "story", "strip"
@@ -48,5 +52,6 @@ def for_script() -> dict[str, Any]:
         "STAND_INS": STAND_INS,
         "TAB": TAB,
         "WHAT_IFS": WHAT_IFS,
+        "WHOLE": WHOLE,
         "WHY": WHY,
     }

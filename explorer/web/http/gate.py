@@ -27,7 +27,7 @@ from explorer.web.log_lines import MAX_LINES_A_MINUTE, LogBudget, log_budget
 from explorer.web.visitors_language import of_request
 
 LOG = logging.getLogger(__name__)
-HEALTH, ROOMS = "/health", "/rooms/"
+HEALTH, ROOMS, CANCEL = "/health", "/rooms/", "/gradio_api/cancel"
 BUDGET = "explorer.log_budget"  # a request's name of what it may log
 MINUTE = 60.0
 MAX_NAME_BYTES = 255  # of a file: Gradio looks for what it is asked for, and systems fail where names are longer
@@ -93,7 +93,8 @@ class Gate:
                 raise
             if outgoing.has_begun and isinstance(error, HTTPException):  # of a session that is not there: it was told
                 return await outgoing.end()
-            refusal = JSONResponse({"detail": told(error)}, 500)
+            ended = isinstance(error, KeyError) and path.startswith(CANCEL)  # Gradio 6.31: it ended meanwhile
+            refusal = JSONResponse({"success": True}) if ended else JSONResponse({"detail": told(error)}, 500)
         return await (outgoing.end() if outgoing.has_begun else refusal(scope, receive, outgoing))
 
     async def answer(self, scope: Scope, path: str, receive: Receive, outgoing: "Outgoing"):

@@ -3,6 +3,7 @@
 import { ask } from "./asking.js";
 import { bus } from "./bus.js";
 import { modeOf, openedIn } from "./mode.js";
+import { WHOLE } from "./protocol.js";
 import { setState, state } from "./state.js";
 import { stop } from "./writing.js";
 
@@ -22,9 +23,11 @@ export function show(shown) {
   ask("view");
 }
 
-/** Settings that the next token's distribution follows. @param {import("./state.js").State} change */
+/** Settings that the next token's distribution follows. Of a box that is empty, as while another number is typed, what it
+ * had is kept; of one for whole numbers what is before the point. @param {import("./state.js").State} change */
 export function tune(change) {
-  setState(change);
+  const told = Object.entries(change).filter(([_name, value]) => value !== null);
+  setState(Object.fromEntries(told.map(([name, value]) => [name, WHOLE.includes(name) ? Math.trunc(value) : value])));
   ask("tune");
 }
 

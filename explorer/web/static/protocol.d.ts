@@ -13,4 +13,5 @@ export const SIMPLE_TABS: string[];
 export const STAND_INS: string;
 export const TAB: string;
 export const WHAT_IFS: string;
+export const WHOLE: string[];
 export const WHY: string;

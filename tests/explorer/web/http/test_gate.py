@@ -158,7 +158,7 @@ def test_a_request_that_does_not_say_its_size_ends_at_the_byte(pieces, status):
     assert status == 200 or sent[1]["body"] == b"A request has at most 10 bytes."
 
 
-async def get(gate: Gate) -> list[dict]:
+async def get(gate: Gate, path: str = "/a") -> list[dict]:
     """What is sent to somebody who asks for a page."""
     sent = []
 
@@ -169,7 +169,7 @@ async def get(gate: Gate) -> list[dict]:
         sent.append(message)
 
     headers = [(b"host", b"localhost")]
-    scope = {"type": "http", "method": "GET", "path": "/a", "headers": headers, "query_string": b""}
+    scope = {"type": "http", "method": "GET", "path": path, "headers": headers, "query_string": b""}
     await gate(scope | {"client": ("10.0.0.1", 1)}, receive, send)
     return sent
 
@@ -287,3 +287,11 @@ def test_what_is_no_request_fills_no_log(caplog):
     for _again in range(MAX_LINES_A_MINUTE * 2):
         logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
     assert 0 < len(caplog.records) <= MAX_LINES_A_MINUTE
+
+
+def test_an_event_that_ended_while_it_was_cancelled_is_cancelled(caplog):
+    async def breaks(scope, receive, send):
+        raise KeyError("an event")
+
+    start, body = asyncio.run(get(Gate(breaks, Hosts(["*"]), most_bytes=10, health=dict), "/gradio_api/cancel"))
+    assert (start["status"], body["body"], caplog.text) == (200, b'{"success":true}', "")

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { placeBanner } from "../../../../explorer/web/static/banner.js";
 import { connectBus } from "../../../../explorer/web/static/bus.js";
-import { chooseStep, edits, openView, pick, show, toggleEdit } from "../../../../explorer/web/static/choosing.js";
+import { chooseStep, edits, openView, pick, show, toggleEdit, tune } from "../../../../explorer/web/static/choosing.js";
 import { SIMPLE_TABS } from "../../../../explorer/web/static/protocol.js";
 import { setState, state } from "../../../../explorer/web/static/state.js";
 import { settled, standInPage, standInPython } from "./stand_ins.js";
@@ -24,6 +24,14 @@ test("before anything runs nothing of it can be chosen", () => {
   pick({ stand_ins: "open" });
   assert.equal(state.stand_ins, "open");
   assert.equal(asked.length, 1);
+});
+
+test("settings are numbers of their kind, whatever their boxes hold meanwhile", () => {
+  begin({ temperature: 0.8, top_k: 40, seed: 7, stop_strings: "" });
+  tune({ temperature: null, top_k: 3.5, seed: null, stop_strings: "the end" });
+  assert.deepEqual([state.temperature, state.top_k, state.seed, state.stop_strings], [0.8, 3, 7, "the end"]);
+  tune({ temperature: 1.25, top_k: 0, seed: 2 ** 32 - 1, stop_strings: "" });
+  assert.deepEqual([state.temperature, state.top_k, state.seed, state.stop_strings], [1.25, 0, 4294967295, ""]);
 });
 
 test("a change is added to others, and the same taken back alone", () => {
