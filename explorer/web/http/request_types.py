@@ -77,7 +77,7 @@ def _check_unknown(state: dict[str, Any]) -> dict[str, Any]:
     for name in state.keys() - _STATE.__annotations__.keys():
         values = state[name] if isinstance(state[name], list) else [state[name]]
         if not all(value is None or isinstance(value, str | int | float) for value in values):
-            wanted = _("{name:.40} is unknown, and neither text nor a number", name=name)
+            wanted = _("{name:.40} is no field of the page’s state, and neither text nor a number", name=name)
             raise PydanticCustomError("unknown", "{wanted}", {"wanted": wanted})
     return state
 

@@ -49,8 +49,11 @@ def test_what_fits_is_taken(values):
         (["show", {"move": {"kind": "take", "tokem": 1}}], "state.move.tokem is unknown here: leave it out."),
         (["show", {"seed": 10**400}], f"state.seed must be less than 9007199254740992, got {'1' + '0' * 59}…."),
         (["show", {"view": 5}], "state.view must be text, got 5."),
-        (["show", {"x": {"path": "/a"}}], "state is refused: x is unknown, and neither text nor a number."),
-        (["show", {"x": [[1]]}], "state is refused: x is unknown, and neither text nor a number."),
+        (
+            ["show", {"x": {"path": "/a"}}],
+            "state is refused: x is no field of the page’s state, and neither text nor a number.",
+        ),
+        (["show", {"x": [[1]]}], "state is refused: x is no field of the page’s state, and neither text nor a number."),
         (["show", {}, 0, 0], "A call is a list of about, state, part, got a list of 4."),
         ({"about": "show"}, "A call is a list of about, state, part, got an object."),
     ],
