@@ -97,6 +97,7 @@ EXCEPTIONS = {
         ),
         "HTTP's own",
     ),
+    "web/log_lines.py": {" (the last line of this client for now)": "log"},
     "web/workers/serving.py": {"* Running on local URL:  {}, from {} processes": "as Gradio tells it on the terminal"},
     "web/widgets/widget.py": {
         "(module) => module.default(element, { props, watch, emit: { {} } })": "script",
