@@ -72,9 +72,8 @@ def main():
         if options.module:
             checkpoint = opened(options, library)
         else:
-            checkpoint = (
-                options.checkpoint if is_checkpoint(options.checkpoint) else library.offered.open(options.checkpoint)
-            )
+            name = library.offered.resolve(options.checkpoint)
+            checkpoint = name if is_checkpoint(name) else library.offered.open(options.checkpoint)
         lm, _tokenizer = library.model(checkpoint)
     except (CheckpointError, ValueError) as error:
         sys.exit(f"error: {error}")

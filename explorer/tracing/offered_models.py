@@ -4,6 +4,7 @@ from collections.abc import Collection, Container
 from pathlib import Path
 
 from explorer.language import _
+from explorer.state.series import series_of
 from model.checkpoint import (
     CheckpointError,
     find_checkpoint,
@@ -46,6 +47,13 @@ class OfferedModels:
     @property
     def names(self) -> list[str]:
         return sorted({*list_checkpoints(), *self._opened})
+
+    def resolve(self, name: str) -> str:
+        """Return the checkpoint that a name stands for: of a model that was kept at several steps of its training, and
+        is listed by its own name, the last step. Any other name is returned as it is."""
+        if not isinstance(name, str) or name in self._opened or is_checkpoint(name):
+            return name
+        return next(reversed(series_of(name, self.names)), name)
 
     def open(self, name_or_path: str | Path) -> str:
         """Offer what is at a path, or a model of the hub, to everybody who asks, under the name that is returned: that

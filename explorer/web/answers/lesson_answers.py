@@ -71,7 +71,7 @@ class LessonAnswers:
     def model_of(self, lesson: Lesson, present: str) -> str | None:
         """The model that a lesson is gone through with: its own, or where that is not here, the page's if that is the
         one that is offered in its place; None for neither."""
-        if lesson.model in self.runs.library.checkpoints:
+        if self.runs.library.offered.resolve(lesson.model) in self.runs.library.checkpoints:
             return lesson.model
         return present if present == self.offered else None
 

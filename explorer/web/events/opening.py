@@ -34,6 +34,7 @@ class Opening:
         Raises:
             UserError: the prompt is empty.
         """
+        checkpoint = self.runs.library.offered.resolve(checkpoint)
         lm, tokenizer = self.runs.model(checkpoint)
         if not isinstance(text, str):
             raise UserError(_("The prompt must be text, got {got!r}.", got=text))
@@ -64,7 +65,7 @@ class Opening:
         Raises:
             UserError: also where it says something of a second run that cannot be without more.
         """
-        asked = PageState.parse(with_other_model(state))
+        asked = PageState.parse(with_other_model(self._resolved(state)))
         if asked.selection.view in OWN_TABS and not self.runs.library.offered.own_module:
             asked = replace(asked, selection=replace(asked.selection, view=Selection.view))
         look = self.within
@@ -78,6 +79,12 @@ class Opening:
                 asked = replace(asked, other=other)
             self.runs.comparison(asked)
         return self._where_most_is_seen(look(asked), state.keys())
+
+    def _resolved(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the state with the checkpoint that each name of a model stands for."""
+        names = {name: state.get(name) for name in ("checkpoint", f"{OF_OTHER}checkpoint")}
+        resolve = self.runs.library.offered.resolve
+        return {**state, **{name: resolve(model) for name, model in names.items() if model and isinstance(model, str)}}
 
     def _where_most_is_seen(self, asked: PageState, named: Collection[str]) -> PageState:
         """Of what is not `named`: the head that moves the explained logit most; the neuron that writes most at the

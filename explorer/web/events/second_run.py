@@ -82,6 +82,7 @@ class SecondRun:
     def known(self, checkpoint: Any) -> str:
         if not isinstance(checkpoint, str):
             raise UserError(_("the checkpoint must be a name, got {got!r}", got=checkpoint))
+        checkpoint = self.opening.runs.library.offered.resolve(checkpoint)
         self.opening.runs.model(checkpoint)
         return checkpoint
 

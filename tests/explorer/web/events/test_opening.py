@@ -7,8 +7,14 @@ from explorer.state.interventions import ROTATION_OFF
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.state.selection import Selection
+from explorer.tracing.library import Library
+from explorer.tracing.runs import Runs
+from explorer.web.api import Api
+from explorer.web.events.opening import Opening
+from explorer.web.events.second_run import SecondRun
 from model.checkpoint import CheckpointError
 from model.generation.window import window_start
+from tests.browser.checkpoints import STEPS, write_series
 
 CONTEXT = 32
 
@@ -46,6 +52,22 @@ def test_an_unknown_model_is_refused(opening, checkpoint):
         opening.run_of(checkpoint, "the moon")
     with pytest.raises(CheckpointError, match="there is no checkpoint"):
         opening.runs.trace(Run(checkpoint, (1,)))
+
+
+def test_the_name_of_a_training_is_its_last_step_wherever_a_model_is_named(tmp_path, tiny_tokenizer, monkeypatch):
+    monkeypatch.setattr("model.checkpoint.CHECKPOINTS", tmp_path)
+    write_series(tmp_path / "fables", tiny_tokenizer)
+    opening, last = Opening(Runs(Library("cpu"))), f"fables/step-{STEPS[-1]:06d}"
+    linked = opening.restored(
+        {"checkpoint": "fables", "text": "the moon", "b.checkpoint": "fables", "view": "training"}
+    )
+    compared = SecondRun(opening).after(linked, {"kind": "compare", "with": "model", "checkpoint": "fables"})
+    assert [linked.run.checkpoint, linked.other.checkpoint, compared.other.checkpoint] == [last] * 3
+    assert opening.run_of("fables", "the moon").checkpoint == last
+    assert Api(opening, last).explore("the moon", "fables") == Api(opening, last).explore("the moon", last)
+    assert opening.restored({"checkpoint": "fables/step-000004", "text": "a"}).run.checkpoint == "fables/step-000004"
+    with pytest.raises(CheckpointError, match="there is no checkpoint"):
+        opening.restored({"checkpoint": "fable", "text": "a"})
 
 
 @pytest.mark.parametrize("ids", [(), (300,), (10**8,)])
