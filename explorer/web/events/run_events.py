@@ -19,6 +19,7 @@ from explorer.web.errors import VISITORS, told
 from explorer.web.events.lesson_events import LessonEvents
 from explorer.web.events.opening import Opening
 from explorer.web.events.other_model import own_continuations, read_by
+from explorer.web.events.second_run import within_one_model
 from explorer.web.events.toasts import telling, warn
 from explorer.web.http.prompts_a_minute import PromptsAMinute
 from explorer.web.http.request_types import State
@@ -147,7 +148,9 @@ class Events:
         """A new run, looked at from its last token."""
         try:
             self.prompts.ask_of_this_event()
-            run = self.kept_changes(self.opening.run_of(checkpoint, prompt, self.begun(state)), state)
+            run = self.opening.run_of(checkpoint, prompt, self.begun(state))
+            state = self.within_one_model(state, run)
+            run = self.kept_changes(run, state)
             asked = PageState(run, Selection.parse(state), turn=turn_of(state) + 1)
             asked = self.opening.at_end(self.kept_other(asked, state))
         except VISITORS as error:
@@ -183,8 +186,9 @@ class Events:
         try:
             self.prompts.ask_of_this_event()
             asked = read_by(self.opening, checkpoint, prompt, before, own_continuations(checkpoint, state.get("own")))
+            state = self.within_one_model(state, asked.run)
             run = self.kept_changes(replace(asked.run, edits=()), state)
-            asked = replace(asked, run=run, turn=before.turn + 1)
+            asked = replace(asked, run=run, other=PageState.parse(state).other, turn=before.turn + 1)
             look = self.opening.within if run.token_ids == before.run.token_ids else self.opening.at_end
             asked = look(asked)
         except VISITORS as error:
@@ -207,6 +211,13 @@ class Events:
         moved = dict(asked.selection.as_dict().items() - Selection.parse(state).as_dict().items())  # what it lacks
         top_k = GenerationSettings.parse(state).top_k
         return {self.layout.update: StateUpdate.pack(asked, moved), **self.show_model(run.checkpoint, top_k)}
+
+    def within_one_model(self, state: State, run: Run) -> dict:
+        """Return the state without changes that would put another model's values into the run (see `within_one_model`),
+        or those of the run into the second one's model."""
+        asked = PageState.parse(state | {"checkpoint": run.checkpoint})
+        kept = within_one_model(asked).as_dict()
+        return state | {name: kept[name] for name in ("edits", "b.edits") if state.get(name)}
 
     def kept_changes(self, run: Run, state: State) -> Run:
         """The run with the state's edits, or without where the model has not what they change."""

@@ -11,6 +11,7 @@ from explorer.state.errors import UserError
 from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.state.selection import as_index
+from explorer.state.series import model_of
 from explorer.tracing.translation import is_begun
 from explorer.web.errors import told
 from explorer.web.events.opening import Opening
@@ -47,6 +48,9 @@ class SecondRun:
         if not asked.patches:
             if before.patches:
                 warn(UserError(_("B is another: the changes that took the other run’s values are gone.")))
+            return asked
+        asked = within_one_model(asked)
+        if not asked.patches:
             return asked
         try:
             self.opening.runs.comparison(asked)
@@ -122,3 +126,13 @@ class SecondRun:
 
     def unpinned(self, asked: PageState, move: Mapping[str, Any]) -> PageState:
         return replace(asked, pins=())
+
+
+def within_one_model(asked: PageState) -> PageState:
+    """Return it without the changes that put one model's values into another model, which is told: they mean nothing
+    there. Steps of one training are one model."""
+    if not asked.patches or model_of(asked.run.checkpoint) == model_of(asked.other.checkpoint):
+        return asked
+    told = _("A and B are of different models now: the changes that took the other run’s values are gone.")
+    warn(UserError(told))
+    return asked.without_patches()

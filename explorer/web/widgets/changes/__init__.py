@@ -1,6 +1,8 @@
 """What was changed of the run, and of the second one."""
 
 from explorer.explain.place import as_text
+from explorer.language import _
+from explorer.state.interventions import FromOther, Intervention
 from explorer.tracing.trace import Trace
 from explorer.web.widgets.widget import Widget
 
@@ -19,7 +21,14 @@ class Changes(Widget):
             other: the second run's, if there is one.
         """
         runs = {"edits": trace} | ({"b.edits": other} if other else {})
-        return {
-            name: [[str(edit), edit.words(run.config, as_text(run))] for edit in run.edits]
-            for name, run in runs.items()
-        }
+        is_foreign = other is not None and trace.model != other.model
+
+        def words(run: Trace, edit: Intervention) -> str:
+            said = edit.words(run.config, as_text(run))
+            return (
+                _("{change}: another model’s value", change=said)
+                if is_foreign and isinstance(edit, FromOther)
+                else said
+            )
+
+        return {name: [[str(edit), words(run, edit)] for edit in run.edits] for name, run in runs.items()}

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from explorer.state.interventions import Edit
 from explorer.state.page_state import PageState
 from explorer.tracing.capture import capture
+from explorer.web.answers.endpoints import Endpoints
 
 PROMPT = "the fox asked the owl"
 
@@ -88,6 +89,29 @@ def test_a_b_that_has_no_such_value_ends_the_change_and_it_is_said(page, two, mo
     at = two | {"edits": "blocks.0.attn.pattern.1*patch"}
     now = move(at, kind="compare", text="the owl asked", **{"with": "prompt"})
     assert now["edits"] == "" and "as many tokens" in told[0] and now["b.prompt"]
+
+
+def test_another_model_takes_no_values_of_the_one_before_and_it_is_said(page, two, merged, told):
+    """Its stream may be as wide, and mean something else."""
+    at = two | {"edits": f"blocks.1.attn.z.0*zero~{PATCHED['edits']}", "b.edits": "blocks.0.attn.z.0*patch"}
+    now = merged(at, [page.events.on_model(PROMPT, "gpt", at)])
+    assert (now["checkpoint"], now["edits"], now["b.edits"]) == ("gpt", "blocks.1.attn.z.0*zero", "")
+    assert len(told) == 1 and "different models" in told[0]
+    typed = merged(at, [page.events.on_model("the owl", "gpt", at)])
+    assert (typed["checkpoint"], typed["edits"], typed["b.edits"]) == ("gpt", "blocks.1.attn.z.0*zero", "")
+
+
+def test_of_a_b_that_another_model_reads_no_value_is_taken_and_it_is_said(two, move, told):
+    now = move(two, kind="compare", checkpoint="gpt", **{"with": "model"})
+    assert (now["b.checkpoint"], now["edits"]) == ("gpt", "") and len(told) == 1 and "different models" in told[0]
+
+
+def test_where_an_address_has_another_model_s_value_put_in_the_page_says_so(page, two):
+    """As it does between steps of one training, where that may be meant."""
+    endpoints = Endpoints(page.events.opening.runs)
+    for checkpoint, is_said in {"rope": False, "gpt": True}.items():
+        changes = endpoints.answer("show", two | {"b.checkpoint": checkpoint})["contents"]["changes"]
+        assert [words.endswith("another model’s value") for _edit, words in changes["edits"]] == [is_said]
 
 
 def test_swapped_the_change_goes_along(page, two, move):
