@@ -19,7 +19,7 @@ def test_what_would_tell_is_covered_in_every_tab_until_there_is_a_reply(page, bu
     expect(page.locator("#residual-formula .formula")).to_be_hidden()
     expect(page.locator("#why-token button")).to_be_hidden()
     expect(page.locator("#next-token .distribution")).to_be_visible()  # which tells nothing of it
-    column(page).locator(".cell").first.click()
+    column(page).locator(".question .option").first.click()
     expect(picture(page, "residual-lengths")).to_be_visible()
     page.get_by_role("tab", name="Attention").click()
     expect(picture(page, "attention-pattern")).to_be_visible()

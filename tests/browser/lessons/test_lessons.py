@@ -125,11 +125,11 @@ def test_a_setting_of_a_step_is_on_its_slider(page, bundled_address):
 def test_on_a_telephone_it_is_a_sheet_that_folds(newcomer, bundled_address):
     page = newcomer(address=bundled_address, viewport=PHONE).page
     open_lesson(page, bundled_address, lesson=WALKED, step=2)
-    expect(column(page).locator(".cell").first).to_be_visible()
+    expect(column(page).locator(".question .option").first).to_be_visible()
     assert column(page).bounding_box()["height"] <= 0.41 * PHONE["height"]
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     page.get_by_role("button", name="fold the lesson").click()
-    expect(column(page).locator(".cell").first).to_be_hidden()
+    expect(column(page).locator(".question .option").first).to_be_hidden()
     assert column(page).bounding_box()["height"] < 60
     assert foot(column(page)) <= page.locator("#step").bounding_box()["y"]
     page.get_by_role("button", name="Simple", exact=True).click()  # where no buttons stay at the bottom
@@ -148,3 +148,26 @@ def test_without_a_lesson_an_address_says_nothing_of_one(newcomer, bundled_addre
     page.wait_for_function("location.search.includes('checkpoint=')")
     assert not re.search("lesson|step=|reply", page.url)
     expect(column(page)).to_be_hidden()
+
+
+def test_of_a_reply_that_is_no_number_it_is_said(page, bundled_address):
+    open_lesson(page, bundled_address, lesson=WALKED, step=4)
+    box, refusal = column(page).locator(".question input"), column(page).get_by_role("alert")
+    for given, said in {"abc": "“abc” is no number", "": "A blank is empty", "0x1": "“0x1” is no number"}.items():
+        box.fill(given)
+        column(page).get_by_role("button", name="Reply", exact=True).click()
+        expect(refusal).to_contain_text(said)
+        expect(box).to_be_focused()
+    box.fill("−0,25")
+    box.press("Enter")
+    expect(column(page).locator(".verdict p")).to_have_text(re.compile("^[✓✗]"))
+
+
+def test_a_step_points_at_what_it_asks_about(page, bundled_address):
+    """Covered as it is; no label is left beside what is covered."""
+    open_lesson(page, bundled_address, lesson="choosing-the-next-word", step=7)
+    expect(page.locator(".pointed-out")).to_have_id("next-token")
+    for field in ("target", "rival"):
+        label = page.locator(f"#prediction-choosers label:has([data-field={field}])")
+        expect(label).to_have_count(1)
+        expect(label).to_be_hidden()

@@ -2,6 +2,8 @@
 import { make, span } from "../../static/dom.js";
 import { _ } from "../../static/language.js";
 
+const MOST = 1e12; // that a reply may be (questions/judged.py)
+
 /** @type {import("./question.js").Ask} */
 export function askBlanks({ rows }, judged, reply) {
   const given = judged?.reply?.split("_") ?? [];
@@ -26,15 +28,20 @@ export function askBlanks({ rows }, judged, reply) {
     return line;
   }));
   if (!boxes.length) return [make("div", { className: "scrolls" }, table)];
-  const form = make("form", {}, make("div", { className: "scrolls" }, table), make("button", { type: "submit", className: "reply" }, _("Reply")));
+  const refusal = make("p", { className: "wrong", role: "alert" });
+  const form = make("form", {}, make("div", { className: "scrolls" }, table), refusal, make("button", { type: "submit", className: "reply" }, _("Reply")));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    const empty = boxes.find((box) => !box.value.trim() || Number.isNaN(numberOf(box.value)));
-    if (empty) return empty.focus();
+    const wrong = boxes.find((box) => numberOf(box.value) === null), written = wrong?.value.trim();
+    refusal.textContent = !wrong ? "" : written ? _("“{reply}” is no number: write one, such as 0.25.", { reply: written }) : _("A blank is empty: write a number into each.");
+    if (wrong) return wrong.focus();
     reply(boxes.map((box) => String(numberOf(box.value))).join("_"));
   });
   return [form];
 }
 
-/** @param {string} text */
-const numberOf = (text) => Number(text.trim().replace("−", "-").replace(",", "."));
+/** The number in a reply; null where it is none. @param {string} text */
+function numberOf(text) {
+  const written = text.trim().replace("−", "-").replace(",", ".");
+  return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(written) && Math.abs(+written) < MOST ? +written : null;
+}

@@ -18,10 +18,14 @@ export function askToken({ options }, judged, reply) {
   }
   if (options.length) return [make("div", { className: "options" }, ...options.map((word) => optionButton(word, () => reply(word))))];
   const box = make("input", { maxLength: LONGEST, autocomplete: "off", spellcheck: false, ariaLabel: _("your reply") });
+  const refusal = make("p", { className: "wrong", role: "alert" });
   const form = make("form", { className: "line" }, box, make("button", { type: "submit", className: "reply" }, _("Reply")));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    if (box.value.trim()) reply(box.value.trim());
+    const word = box.value.trim();
+    refusal.textContent = word ? "" : _("Write a word first.");
+    if (!word) return box.focus();
+    reply(word);
   });
-  return [form];
+  return [form, refusal];
 }

@@ -4,7 +4,7 @@ import { _ } from "../../static/language.js";
 
 const PICTURES = ":is(#views, #steps) .panels > .block", TOLD = ["-formula", "-written", "-in-full", "-walk"];
 // What names the likeliest next tokens outside of pictures.
-const NAMING = ":is(#views, #steps) :is([data-field=target], [data-field=rival], .what-ifs)";
+const NAMING = ":is(#views, #steps) :is(label:has(> :is([data-field=target], [data-field=rival])), .what-ifs)";
 const sheet = new CSSStyleSheet();
 document.adoptedStyleSheets.push(sheet);
 
