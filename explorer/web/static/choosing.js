@@ -14,7 +14,13 @@ export function pick(change) {
   setState(change);
   if (view === before) return ask("pick");
   if (!isOpen) bus.open();
-  ask("view");
+  askForView(before);
+}
+
+/** Asks for the tab that the state names. The simple page shows one run and the full one two: from one to the other all is
+ * another that stands around the tabs. @param {string} before the tab that was open */
+export function askForView(before) {
+  ask(state["b.checkpoint"] && modeOf(before) !== modeOf(state.view) ? "show" : "view");
 }
 
 /** Which of two runs all pictures show, those that follow no selection too. @param {string} shown */
@@ -33,9 +39,10 @@ export function tune(change) {
 
 /** A tab, which Gradio opens. @param {string} view */
 export function openView(view) {
-  if (!state.checkpoint || view === state.view) return;
+  const before = state.view;
+  if (!state.checkpoint || view === before) return;
   setState({ view });
-  ask("view");
+  askForView(before);
 }
 
 /**

@@ -2,6 +2,7 @@
 // Going where another page is: all that its state says, but what stays each person's own.
 import { ask } from "./asking.js";
 import { bus } from "./bus.js";
+import { askForView } from "./choosing.js";
 import { goTo } from "./going_back.js";
 import { leftAt } from "./lessons.js";
 import { setState, state } from "./state.js";
@@ -39,8 +40,10 @@ export function goAlong(theirs) {
     const isOtherStep = "lesson" in change || "step" in change, { lesson, step } = { ...state, ...change };
     return goTo({ ...change, ...(isOtherStep ? { reply: leftAt()[lesson]?.replies[step] ?? "" } : {}) }, false);
   }
+  const before = state.view;
   setState(change);
   if ("view" in change) bus.open();
   if (SETTINGS.some((name) => name in change)) bus.follow();
-  ask(kind);
+  if (kind === "view") askForView(before);
+  else ask(kind);
 }

@@ -101,6 +101,14 @@ test("a tab is opened", async () => {
   assert.equal(state.shown, "b");
 });
 
+test("from the simple page, which shows one run, to the full one all is asked for, and back", async () => {
+  begin({ view: SIMPLE_TABS[0], "b.checkpoint": "small" });
+  assert.deepEqual(await askedBy(() => openView("residual")), ["show"]);
+  assert.deepEqual(await askedBy(() => pick({ view: SIMPLE_TABS[0] })), ["show"]);
+  assert.deepEqual(await askedBy(() => pick({ view: SIMPLE_TABS[1] })), ["view"]);
+  begin({ "b.checkpoint": "" });
+});
+
 test("another step is of the run that it was chosen for, and the same is no other", async () => {
   begin({ "b.checkpoint": "small" });
   assert.deepEqual(await askedBy(() => chooseStep("small-1", "b.checkpoint")), ["show"]);
