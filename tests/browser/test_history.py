@@ -125,3 +125,18 @@ def test_the_address_and_the_system_say_the_theme_otherwise(newcomer):
     person.page.reload()
     expect(person.pattern).to_have_attribute("data-draws", "1")
     assert not person.page.evaluate("document.body.classList.contains('dark')")
+
+
+@pytest.mark.exhaustive
+def test_gradio_s_panel_for_programs_takes_no_tab_out_of_the_address(newcomer):
+    person = newcomer().open("tokens")
+    state, complaints = "history.state.state.view", person.complaints
+    person.page.get_by_role("button", name="Use via API").click()
+    expect(person.page.locator(".api-docs")).to_be_visible()
+    assert (person.url["view"], person.page.evaluate(state)) == ("tokens", "tokens")
+    person.page.locator(".api-docs-wrap button").first.click()
+    expect(person.page.locator(".api-docs")).to_be_hidden()
+    assert (person.url["view"], person.page.evaluate(state)) == ("tokens", "tokens")
+    person.page.reload()
+    expect(selected_tab(person)).to_have_text("Tokens")
+    complaints[:] = [told for told in complaints if "404" not in told]  # it asks for what is not offered here

@@ -27,6 +27,7 @@ from explorer.web.layout.page_layout import Layout
 from explorer.web.widgets.state_update import StateUpdate
 
 FIRST_PROMPT = next(iter(EXAMPLES.values()))
+OF_GRADIO = ("api", "api-recorder", "settings")  # panels that it opens where an address has them in a tab's place
 # What of a URL is left out, if all of it makes no sense -> template of what the visitor is told. Ids say nothing to
 # another model, so that of what they are left out with a `text` remains.
 TEXT = ("prompt", "generated", "branches", "began", "dropped")
@@ -98,6 +99,8 @@ class Events:
         """What a visitor sees first: what the URL says, or else the first example in the tab that the state names."""
         named = {"view": view} if isinstance(view := state.get("view"), str) else {}
         query = dict(request.query_params)
+        if query.get("view") in OF_GRADIO:
+            del query["view"]
         if self.lessons and query.get("lesson"):
             query = self.lessons.in_address(query, self.checkpoint)
         query = named | query

@@ -14,7 +14,9 @@ export const modeOf = (view) => (SIMPLE_TABS.includes(view) ? "simple" : "full")
 /** The tab that is open in a page, or was when it was last seen. @param {string} mode */
 export const openedIn = (mode) => opened[mode];
 
-const named = new URLSearchParams(globalThis.location?.search).get("view");
+const OF_GRADIO = ["api", "api-recorder", "settings"]; // its own panels, which an address of before may name in a tab's place
+const inAddress = new URLSearchParams(globalThis.location?.search).get("view");
+const named = OF_GRADIO.includes(inAddress) ? null : inAddress;
 
 /** Whether the page's address named a tab. */
 export const isNamed = named !== null;

@@ -41,6 +41,12 @@ def test_a_hostile_link_opens_the_first_example_and_says_why(page, told, asked, 
     assert "<" not in told[0]
 
 
+@pytest.mark.parametrize("panel", ["api", "api-recorder", "settings"])
+def test_a_panel_of_gradio_in_an_address_is_no_tab(page, told, panel, load):
+    assert load(view=panel)[page.layout.update] == load()[page.layout.update]
+    assert told == []
+
+
 @pytest.mark.parametrize("value", ["-1", "1e99", "9" * 5000, "nan", "<b>", "٣", ""], ids=lambda value: ascii(value)[:8])
 def test_a_hostile_selection_or_setting_is_brought_within_its_limits(page, told, value, load):
     names = [*Selection().as_dict(), *RANGES, "dropped"]

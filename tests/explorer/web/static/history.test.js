@@ -123,3 +123,15 @@ test("the address can be written at once", () => {
   writeAddress();
   assert.equal(steps.replaced.length, 1);
 });
+
+test("what Gradio writes into the address in the place of the state is written over", () => {
+  followInHistory(fox);
+  writeAddress();
+  Object.assign(steps, { replaced: [] });
+  globalThis.location = { href: "http://127.0.0.1/?view=api&seed=3" };
+  globalThis.history.replaceState(null, "", "?view=api&seed=3");
+  const [gradios, ours] = steps.replaced;
+  assert.equal(gradios.url, "?view=api&seed=3");
+  assert.match(ours.url, /view=tokens/);
+  assert.deepEqual(ours.state, fox);
+});
