@@ -25,7 +25,7 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Generati
         _or_nothing(events.on_load), layout.state, first, js=page_script("await page.atFirst()"), **quiet
     )
     shown.then(None, layout.prompt, layout.prompt, js=page_script("page.promptAtFirst(text)", "text"))
-    seen = {"js": page_script("page.begin()")} | quiet  # of what is written as much as is shown
+    seen = {"js": page_script("page.beginWriting()")} | quiet  # of what is written as much as is shown
     seen["concurrency_limit"] = MOST_AT_ONCE
     makes = {
         buttons.step: buttons.step.click(writing.on_step, layout.state, layout.update, **seen),
@@ -39,6 +39,8 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Generati
         button.click(None, cancels=[event for other, event in makes.items() if other is not button])
     layout.guess.step(None, cancels=list(makes.values()))
     making = [*makes.values(), layout.guess.step(writing.on_step, layout.state, layout.update, **seen)]
+    for event in making:
+        event.then(None, None, None, js=page_script("page.wrote()"))
     asking = [layout.prompt.submit, layout.run.click]
     stopping = [
         buttons.stop.click,

@@ -93,6 +93,25 @@ def test_stop_ends_a_long_generation_and_the_page_goes_on(visitor):
     person.page.wait_for_function(VIEWS_FOLLOW)
 
 
+def test_a_button_with_nothing_to_do_cannot_be_pressed(visitor):
+    person = visitor(**LONG)
+    stop, regenerate = (person.page.locator(f"#{name}") for name in ("stop", "regenerate"))
+    expect(stop).to_be_disabled()
+    expect(regenerate).to_be_disabled()
+    person.page.get_by_role("button", name="Generate", exact=True).click()
+    expect(stop).to_be_enabled()
+    expect(person.chips.and_(person.page.locator(".generated")).nth(2)).to_be_attached()
+    stop.click()
+    expect(stop).to_be_disabled()
+    expect(regenerate).to_be_enabled()
+    person.page.get_by_role("button", name="Greedy, beam").click()
+    expect(stop).to_be_enabled()
+    expect(stop).to_be_disabled()  # once they are there
+    person.run("The owl said")
+    expect(stop).to_be_disabled()
+    expect(regenerate).to_be_disabled()
+
+
 @pytest.mark.exhaustive
 def test_a_new_run_ends_a_generation(visitor):
     person = visitor(**LONG)

@@ -5,7 +5,7 @@ import { bus } from "./bus.js";
 import { own } from "./history.js";
 import { modelOf } from "./series.js";
 import { keptBy, state } from "./state.js";
-import { merge, stop } from "./writing.js";
+import { merge, setMaking, stop } from "./writing.js";
 
 /**
  * Among the continuations, of the text's beginning, or of a second run.
@@ -68,6 +68,13 @@ export async function begin() {
   await moved;
   stop();
   return state;
+}
+
+/** The same for what is to be written, which is being written from then on. */
+export async function beginWriting() {
+  const begun = await begin();
+  setMaking(true);
+  return begun;
 }
 
 /** The same for another model, which may have been here before. @param {string} checkpoint */

@@ -20,12 +20,12 @@ import { placeSkip } from "./skip.js";
 import { state } from "./state.js";
 import { roveTabs } from "./tabs.js";
 import { tellPlaces } from "./waiting.js";
-import { stop } from "./writing.js";
+import { setMaking, stop } from "./writing.js";
 
 export { tune } from "./choosing.js";
 export { openFile } from "./going_back.js";
 export { copyLink } from "./history.js";
-export { begin, beginWith, onMoved } from "./moves.js";
+export { begin, beginWith, beginWriting, onMoved } from "./moves.js";
 export { promptAtFirst } from "./reload.js";
 /** All of the state that there is before Python says more; asked for once all widgets stand, which are seen from then on. */
 export async function atFirst() {
@@ -45,6 +45,8 @@ export function openedTab(view) {
   if (isOfMenu) openView(view);
   isOfMenu = false;
 }
+/** Python has ended writing, or failed. */
+export const wrote = () => setMaking(false);
 export { state } from "./state.js";
 export { toggleTheme } from "./theme.js";
 

@@ -5,12 +5,29 @@ import { ask, isAsking } from "./asking.js";
 import { isLost } from "./connection.js";
 import { paced } from "./pace.js";
 import { forgetTyped, setWriting } from "./reload.js";
-import { setState, state } from "./state.js";
+import { setState, state, tellLater, tellState } from "./state.js";
 
 const QUIET_MS = 300; // without another token until it is taken that they stopped coming
 let written = null; // what Python has written so far, of which the first tokens are shown
 let silence = null;
+let isMaking = false, isComing = false; // whether Python writes; whether tokens of it are still to be shown
 const pace = paced(showTokens, () => isAsking() || isLost);
+
+/** Whether something is being written, which can be stopped. */
+export const isWriting = () => isMaking || isComing;
+
+/** Python begins to write, or has ended. @param {boolean} now */
+export function setMaking(now) {
+  isMaking = now;
+  tellLater();
+  tellState();
+}
+
+/** @param {boolean} now */
+function setComing(now) {
+  isComing = now;
+  setWriting(now);
+}
 
 /** The change that shows the first `count` tokens of what is written. */
 export function changeTo({ change, steps }, count) {
@@ -21,7 +38,7 @@ export function changeTo({ change, steps }, count) {
 function showTokens(count, isLast) {
   clearTimeout(silence);
   setState(changeTo(written, count), false); // what is said of a new token is as it is drawn
-  setWriting(!isLast);
+  setComing(!isLast);
   ask(isLast ? "show" : "token");
   if (!isLast && count === written.steps.length) silence = setTimeout(() => ask("show"), QUIET_MS);
 }
@@ -37,7 +54,7 @@ export function merge({ change, ask: question, steps }) {
   if (change.turn < state.turn) return; // of a generation that has been cancelled since
   if (change.turn > state.turn) pace.drop();
   if (state.prompt) { // or else the page has just been loaded, and what was before is still told
-    setWriting(Boolean(steps));
+    setComing(Boolean(steps));
     if (String(change.prompt) !== String(state.prompt)) forgetTyped();
   }
   clearTimeout(silence);
@@ -54,10 +71,16 @@ export function stop() {
   if (!state.checkpoint) return;
   const playing = pace.drop();
   clearTimeout(silence);
-  setWriting(false);
+  isMaking = false;
+  setComing(false);
   setState({ turn: state.turn + 2 });
   if (playing) ask("show");
 }
 
-/** What was written and not shown yet never is. */
-export const dropUnseen = () => pace.drop();
+/** What was written and not shown yet never is, and nothing more is written. */
+export function dropUnseen() {
+  pace.drop();
+  clearTimeout(silence);
+  isMaking = false;
+  setComing(false);
+}

@@ -3,6 +3,7 @@ import { ask } from "../../static/asking.js";
 import { connectBus } from "../../static/bus.js";
 import { find } from "../../static/dom.js";
 import { onState, state } from "../../static/state.js";
+import { isWriting } from "../../static/writing.js";
 
 /** @param {HTMLElement} element @param {import("../../static/contents.js").Gradio} gradio */
 export default function stateWidget(element, { props, emit }) {
@@ -10,9 +11,12 @@ export default function stateWidget(element, { props, emit }) {
   const write = (now) => { props.value = now; };
   connectBus({ write, open: emit.open, follow: emit.follow, halt: emit.halt, move: (now) => { write(now); emit.move(); } });
   ask(); // what came before
-  // There is nothing to undo at first.
-  onState(element, () => {
-    const undo = /** @type {HTMLButtonElement} */ (find(document, "#undo"));
+  // What has nothing to do cannot be pressed: at first nothing is written.
+  function follow() {
+    const [undo, stop, regenerate] = ["undo", "stop", "regenerate"].map((id) => /** @type {HTMLButtonElement} */ (find(document, `#${id}`)));
     undo.disabled = !state.generated?.length;
-  });
+    regenerate.disabled = !(state.generated?.length > (state.began ?? 0));
+    stop.disabled = !isWriting();
+  }
+  onState(element, follow);
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { placeBanner } from "../../../../explorer/web/static/banner.js";
 import { state } from "../../../../explorer/web/static/state.js";
-import { changeTo, merge, stop } from "../../../../explorer/web/static/writing.js";
+import { changeTo, dropUnseen, isWriting, merge, setMaking, stop } from "../../../../explorer/web/static/writing.js";
 import { standInPage, standInPython } from "./stand_ins.js";
 
 standInPage();
@@ -34,4 +34,21 @@ test("tokens are shown one by one until it is stopped, and then none", async () 
   merge({ change, steps: [2, 3, 4], ask: "show" });
   await new Promise((resolve) => { setTimeout(resolve, 150); });
   assert.deepEqual(state.generated, [5]);
+});
+
+test("something is being written from the press of the button until the last token is shown, or until it is stopped", async () => {
+  const { turn } = state, change = { generated: [5, 6], query: 3, turn };
+  assert.equal(isWriting(), false);
+  setMaking(true);
+  assert.equal(isWriting(), true);
+  merge({ change, steps: [2, 3], ask: "show" });
+  setMaking(false); // Python is faster than what is shown
+  assert.equal(isWriting(), true);
+  stop();
+  assert.equal(isWriting(), false);
+  for (const end of [stop, dropUnseen]) {
+    setMaking(true);
+    end();
+    assert.equal(isWriting(), false);
+  }
 });
