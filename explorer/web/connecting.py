@@ -64,7 +64,7 @@ def connect(blocks: gr.Blocks, layout: Layout, events: Events, writing: Generati
     opened = {"inputs": [layout.prompt, layout.open_model, layout.state], "js": with_own}
     layout.open_model.input(on_model, **ask | opened)
     for button, text in layout.examples:
-        button.click(lambda text=text: text, None, layout.prompt, **quiet).then(on_prompt, **ask)
+        button.click(lambda text=text: text, None, layout.prompt, **quiet).then(_or_nothing(events.on_example), **ask)
     layout.advice.apply(_take, layout.advice, layout.prompt, **quiet).then(on_prompt, **ask)
 
     tuned = [setting.input for setting in settings]

@@ -99,6 +99,14 @@ class Opening:
             selection = replace(selection, neuron=int(strongest[0]))
         return replace(asked, selection=selection)
 
+    def where_it_shows(self, asked: PageState) -> PageState:
+        """Return the same run, looked at from its last token where it is seen why the likeliest token follows: from the
+        head that moves its logit most to the token which that looks at most."""
+        asked = self.at_end(replace(asked, selection=replace(asked.selection, target=1, rival=0, pattern="weight")))
+        selection = self._where_most_is_seen(asked, set()).selection
+        pattern = self.runs.trace(asked.run)[f"blocks.{selection.layer}.attn.pattern"]
+        return replace(asked, selection=replace(selection, key=int(pattern[selection.head, selection.query].argmax())))
+
     def within(self, asked: PageState) -> PageState:
         """The same run, looked at in the same place or in the nearest that exists."""
         return replace(asked, selection=asked.selection.within(self.runs.trace(asked.run)))

@@ -1,6 +1,6 @@
 """What the page answers to a link, a prompt, or the choice of a model: a dictionary of widgets and their new values."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 
 import gradio as gr
@@ -149,13 +149,22 @@ class Events:
     @telling
     def on_prompt(self, prompt: str, checkpoint: str, state: State) -> dict:
         """A new run, looked at from its last token."""
+        return self.run_prompt(prompt, checkpoint, state, self.opening.at_end)
+
+    @telling
+    def on_example(self, prompt: str, checkpoint: str, state: State) -> dict:
+        """The run of an example, looked at where it shows what it is an example of."""
+        return self.run_prompt(prompt, checkpoint, state, self.opening.where_it_shows)
+
+    def run_prompt(self, prompt: str, checkpoint: str, state: State, look: Callable[[PageState], PageState]) -> dict:
+        """A new run, looked at where `look` leads."""
         try:
             self.prompts.ask_of_this_event()
             run = self.opening.run_of(checkpoint, prompt, self.begun(state))
             state = self.within_one_model(state, run)
             run = self.kept_changes(run, state)
             asked = PageState(run, Selection.parse(state), turn=turn_of(state) + 1)
-            asked = self.opening.at_end(self.kept_other(asked, state))
+            asked = look(self.kept_other(asked, state))
         except VISITORS as error:
             warn(error)
             return {self.layout.picker: state.get("checkpoint", self.checkpoint)}
@@ -185,7 +194,7 @@ class Events:
         except VISITORS:  # nothing can be kept of it
             same = False
         if not same:
-            return self.on_prompt(prompt, checkpoint, state)
+            return self.run_prompt(prompt, checkpoint, state, self.opening.at_end)
         try:
             self.prompts.ask_of_this_event()
             asked = read_by(self.opening, checkpoint, prompt, before, own_continuations(checkpoint, state.get("own")))

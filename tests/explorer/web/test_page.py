@@ -8,6 +8,7 @@ import gradio as gr
 import pytest
 
 from explorer.state.errors import UserError
+from explorer.state.page_state import PageState
 from explorer.state.run import Run
 from explorer.views import FULL, SIMPLE, VIEWS
 from explorer.web.page import told_to_programs
@@ -88,6 +89,14 @@ def test_a_new_prompt_is_looked_at_from_its_last_token(page, state, merged):
     assert (now["query"], now["key"]) == (last, last - 1)
     assert "no positions" in answer[page.layout.facts]
     assert answer[page.layout.update]["ask"] == "show"
+
+
+def test_an_example_is_looked_at_where_it_shows_something(page, state, merged):
+    now = merged(state, [page.events.on_example("the owl", "none", state | {"layer": 9, "target": 3})])
+    shown = page.events.opening.where_it_shows(PageState.parse(now))
+    place = ("layer", "head", "query", "key", "target")
+    assert {name: now[name] for name in place} == {name: getattr(shown.selection, name) for name in place}
+    assert now["target"] == 1 and now["view"] == state["view"]
 
 
 def test_another_model_is_looked_at_in_the_same_place(page, state, merged):
