@@ -102,3 +102,18 @@ def test_all_words_are_listed(newcomer):
     words = person.page.locator("#glossary dt")
     expect(words).to_have_count(len(ENTRY_NAMED))
     expect(person.page.locator("#glossary dd").first).to_have_text(re.compile(r"\w"))
+
+
+@pytest.mark.exhaustive
+def test_what_is_told_of_a_term_follows_what_is_chosen_meanwhile(visitor):
+    person = visitor("attention", text="The owl asked the moon", layer=1, head=1)
+    person.all_marked()
+    terms = person.page.locator("#attention-words .term")
+    here = {name: told(person, name) for name in terms.evaluate_all("all => all.map(({ dataset }) => dataset.term)")}
+    choose = "choosing.pick({ query: given, key: 0, layer: 0 })"
+    person.evaluate(choose, 2)
+    name = next(name for name, words in here.items() if told(person, name) != words)  # which is about the place
+    person.page.locator(f"#attention-words .term[data-term='{name}']").focus()
+    expect(definition(person)).to_have_text(told(person, name))
+    person.evaluate(choose, 1)
+    expect(definition(person)).to_have_text(told(person, name))

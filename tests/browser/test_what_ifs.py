@@ -122,3 +122,16 @@ def test_parts_that_stand_in_for_one_another_are_silenced_together_by_a_click(vi
     expect_changes(person, edits)
     person.expect_selected(view="experiments")
     expect(person.page.locator("#experiments-together_probability .plot")).to_be_in_viewport()
+
+
+@pytest.mark.exhaustive
+def test_a_control_that_has_the_focus_follows_what_takes_its_change_back(visitor):
+    person = visitor("attention", **LOOK)
+    scale = control(person, "head 1 of layer 1")
+    scale.first.focus()
+    scale.first.fill("0.5")
+    expect_changes(person, "blocks.1.attn.z.1*scale*0.5")
+    person.evaluate("choosing.setEdits([])")
+    expect_changes(person, "")
+    expect(scale.first).to_be_focused()
+    expect(scale.first).to_have_value("1")

@@ -40,6 +40,18 @@ def test_lists_name_the_last_token_while_text_is_written(visitor):
     assert not any(person.page.evaluate("window.empty"))
 
 
+def test_what_waits_until_it_is_written_says_of_which_position_it_is(visitor):
+    person = visitor(**LONG)
+    last = person.state["query"]
+    person.page.get_by_role("button", name="Generate", exact=True).click()
+    person.wait_until("page.state.generated.length > 12")
+    for waits in ("#attention-pattern", "#attention-formula", "#attention-what-ifs"):
+        expect(person.page.locator(waits)).to_have_attribute("data-as-of", f"as of position {last}")
+    expect(person.page.locator("#next-token-words")).not_to_contain_text(f"position {last} ")
+    person.page.locator("#stop").click()
+    expect(person.page.locator("[data-as-of]:visible")).to_have_count(0)
+
+
 @pytest.mark.exhaustive
 def test_a_move_ends_what_is_being_written(visitor):
     person = visitor(**LONG)

@@ -42,10 +42,12 @@ def view_contents(open_view: OpenView, newly: bool, part: int) -> dict[str, Any]
     pictures = {in_tab(name, panel.name): packed(_piece(open_view.draw, panel)) for panel in now}
     if part:
         return pictures
-    if further := open_view.in_full:
-        pictures[in_tab(name, IN_FULL)] = InFull.pack(*further)
-    if recipe := open_view.recipe:
-        pictures[in_tab(name, LISTS)] = PromptLists.pack(open_view.trace, recipe, open_view.selection.layer)
+    if open_view.view.in_full:
+        further = open_view.in_full
+        pictures[in_tab(name, IN_FULL)] = InFull.pack(*further) if further else None
+    if open_view.view.recipe:
+        recipe, layer = open_view.recipe, open_view.selection.layer
+        pictures[in_tab(name, LISTS)] = PromptLists.pack(open_view.trace, recipe, layer) if recipe else None
     return pictures | {
         CHANGES: Changes.pack(open_view.trace, open_view.comparison.other if open_view.has_other else None),
         in_tab(name, WORDS): open_view.words,

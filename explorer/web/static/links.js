@@ -12,7 +12,10 @@ import { state } from "./state.js";
  * @param {string} [picture] element id of what is to come into sight
  */
 export function linkTo(words, look, picture) {
-  const link = make("a", { href: withoutRoom(addressOf({ ...state, ...look }, location.href)).href }, words);
+  const link = make("a", {}, words);
+  const lead = () => { link.href = withoutRoom(addressOf({ ...state, ...look }, location.href)).href; };
+  lead();
+  for (const type of ["pointerenter", "focus"]) link.addEventListener(type, lead); // what else is chosen is another by then
   link.addEventListener("click", (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return; // the address in another tab or window
     event.preventDefault();

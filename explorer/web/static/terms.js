@@ -3,7 +3,7 @@
 // then, once Python has said it, what it is in this run.
 import { call } from "./connection.js";
 import { make } from "./dom.js";
-import { state } from "./state.js";
+import { onState, state } from "./state.js";
 import { termFinder } from "./term_finder.js";
 import { markAll, PICTURES } from "./term_marks.js";
 import { termIn } from "./words_in_pictures.js";
@@ -20,6 +20,7 @@ let told;
 /** @type {Shown | null} */
 let shown = null;
 let leaving = null; // what closes it
+let isAsked = false; // whether Python is asked what it is in this run
 
 /**
  * Has the terms explained from now on, in all that is written.
@@ -38,6 +39,7 @@ export function explainTerms(forms, meanings) {
   told = make("div", { id: "definition", role: "tooltip", popover: "manual" });
   new MutationObserver(soon).observe(document.body, { childList: true, characterData: true, subtree: true });
   document.body.append(told);
+  onState(told, () => { if (shown) tellOfRun(); });
   const explain = (event) => {
     if (told.contains(event.target)) return stay();
     if (isControlOfShown(event.target)) return;
@@ -75,7 +77,7 @@ function stay() {
 }
 
 /** @param {Shown | null} next */
-async function follow(next, meanings = {}) {
+function follow(next, meanings = {}) {
   stay();
   if (next?.name === shown?.name && next?.element === shown?.element) return;
   shown?.element.removeAttribute("aria-describedby");
@@ -83,10 +85,19 @@ async function follow(next, meanings = {}) {
   if (!next) return told.hidePopover();
   tell(meanings[next.name]);
   if (next.element.matches(".term")) next.element.setAttribute("aria-describedby", told.id);
-  try {
-    const whole = await call("define", [state, next.name]);
-    if (shown === next) tell(whole);
-  } catch { /* its meaning stands */ }
+  tellOfRun();
+}
+
+// What it is in this run, and again where that is another by the time that it is told.
+async function tellOfRun() {
+  if (isAsked) return;
+  isAsked = true;
+  for (let of = null; shown && (of?.shown !== shown || of.state !== state);) {
+    of = { shown, state };
+    const whole = await call("define", [state, shown.name]).catch(() => null); // its meaning stands
+    if (whole !== null && of.shown === shown && of.state === state) tell(whole);
+  }
+  isAsked = false;
 }
 
 function tell(words) {

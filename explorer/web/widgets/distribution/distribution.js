@@ -104,7 +104,7 @@ export default function distribution(element) {
 
   search.addEventListener("input", () => tune({ find: search.value }));
   log.addEventListener("change", fill);
-  const follow = () => { if (document.activeElement !== search) search.value = state.find || ""; };
+  const follow = () => { if (search.value !== (state.find || "")) search.value = state.find || ""; };
   follow();
   onState(element, () => {
     follow();

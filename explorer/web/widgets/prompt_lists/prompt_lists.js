@@ -13,6 +13,7 @@ export default function promptLists(element) {
 
   onContent(element, (content) => {
     element.hidden = !content;
+    told.textContent = ""; // it was of what is another now
     if (!content) return;
     make.textContent = content.make;
     const lists = JSON.stringify(content.lists);

@@ -4,6 +4,15 @@ import { onContent } from "../../static/contents.js";
 import { find, make, say, span } from "../../static/dom.js";
 import { foldButton } from "../../static/fold.js";
 import { _ } from "../../static/language.js";
+import { state } from "../../static/state.js";
+
+let put = null; // the changes that there were when a control was used last
+
+/** @param {string[]} changed */
+function putEdits(changed) {
+  setEdits(changed);
+  put = state.edits;
+}
 
 /** @param {HTMLElement} element */
 export default function whatIfs(element) {
@@ -14,11 +23,15 @@ export default function whatIfs(element) {
   // Whether controls change the chosen token alone: from the beginning where the run has such a change.
   const only = make("input", { type: "checkbox" });
   const onlyHere = make("label", { className: "only-here" }, only, span("", _("only at the chosen token")));
-  only.addEventListener("input", () => showAmounts());
+  only.addEventListener("input", () => {
+    put = state.edits;
+    showAmounts();
+  });
   const isHere = (offer) => only.checked && !!offer.here;
   const showAmounts = () => offered.forEach(({ amount, amountHere, ...offer }) => {
     const { label, show } = built.get(JSON.stringify(offer));
-    if (!label.contains(document.activeElement)) show(isHere(offer) ? amountHere : amount);
+    const isMoved = label.contains(document.activeElement) && state.edits === put; // it is ahead of what was answered
+    if (!isMoved) show(isHere(offer) ? amountHere : amount);
   });
 
   // A control that offers the same as before stays, so that no slider is replaced under the hand that moves it.
@@ -29,7 +42,7 @@ export default function whatIfs(element) {
     const labels = [...built.values()].map(({ label }) => label);
     if (offers.some(({ here }) => here)) labels.unshift(onlyHere);
     if (labels.some((label, i) => label !== box.children[i]) || labels.length !== box.children.length) box.replaceChildren(...labels);
-    if (!before.size) only.checked = offers.some((offer) => offer.here && offer.amountHere !== offer.default);
+    if (!before.size || state.edits !== put) only.checked = offers.some((offer) => offer.here && offer.amountHere !== offer.default);
     offered = offers;
     showAmounts();
     const changed = offers.filter((offer) => offer.amount !== offer.default || offer.amountHere !== offer.default).length;
@@ -45,7 +58,7 @@ function listOf({ title, scopes }) {
   const list = make("select", {}, new Option(_("nowhere"), "0"), ...scopes.map(([words], i) => new Option(words, `${i + 1}`)));
   list.addEventListener("change", () => {
     const others = edits().filter((edit) => !texts.includes(edit));
-    setEdits(list.selectedIndex ? [...others, texts[list.selectedIndex - 1]] : others);
+    putEdits(list.selectedIndex ? [...others, texts[list.selectedIndex - 1]] : others);
   });
   return { label: make("label", {}, span("", title), list), show: (amount) => (list.selectedIndex = amount) };
 }
@@ -69,7 +82,7 @@ function control(offer, isHere) {
     const [text, inPlaceOf] = isHere(offer) ? offer.here : offer.everywhere;
     const edit = offer.switch ? input.checked && text : amount !== offer.default && `${text}*${amount}`;
     const others = edits().filter((other) => other !== inPlaceOf && !other.startsWith(`${inPlaceOf}*`));
-    setEdits(edit ? [...others, edit] : others);
+    putEdits(edit ? [...others, edit] : others);
   });
   return {
     label,

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { outdate, outdatedBy, questions, renew } from "../../../../explorer/web/static/old_pictures.js";
+import { setState } from "../../../../explorer/web/static/state.js";
 import { StandIn, standInPage } from "./stand_ins.js";
 
 let prediction, advice;
@@ -67,4 +68,25 @@ test("what is no picture, and what nobody asked about, is left alone", () => {
   renew(null, 1);
   renew(advice, questions);
   assert.equal(isDimmed(advice), false);
+});
+
+test("what is behind says of which position it is, if that is another by now", () => {
+  const formula = new StandIn("attention-formula");
+  standInPage(prediction, formula);
+  const about = (query, question = "token") => { setState({ query }); outdate(question, "attention")(); };
+  about(3, "show");
+  for (const block of [prediction, formula]) renew(block, questions);
+  about(3);
+  assert.equal(prediction.dataset.asOf, undefined);
+  renew(prediction, questions);
+  about(4);
+  renew(prediction, questions); // the prediction alone follows
+  about(5);
+  assert.deepEqual([prediction.dataset.asOf, formula.dataset.asOf], [undefined, undefined]);
+  renew(formula, questions);
+  about(6);
+  about(7);
+  assert.equal(formula.dataset.asOf, "as of position 5");
+  for (const block of [prediction, formula]) renew(block, questions);
+  assert.deepEqual([prediction.dataset.asOf, formula.dataset.asOf], [undefined, undefined]);
 });

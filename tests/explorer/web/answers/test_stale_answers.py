@@ -1,0 +1,161 @@
+"""Whatever is chosen after whatever else, what the page then shows is what it shows when it is opened so.
+
+A page keeps what it was told until it is told otherwise: an answer that leaves out what a choice changed leaves a
+sentence, a bar or a badge of the state before. Each choice asks as the page's scripts ask (`static/choosing.js`).
+"""
+
+import itertools
+import json
+import random
+
+import pytest
+
+from explorer.state.errors import UserError
+from explorer.state.selection import FULL_TABS, SIMPLE_TABS, TABS, WORDS
+from explorer.state.settings import GenerationSettings
+from explorer.tracing.library import Library
+from explorer.tracing.runs import Runs
+from explorer.web.answers.endpoints import Endpoints
+from explorer.web.events.opening import Opening
+from explorer.web.layout.page_layout import in_tab
+from tests.browser.checkpoints import write_checkpoints
+from tests.exhaustive import first_of
+
+TEXT, OTHER = "The cat sat on the mat. The cat", "The dog sat on the mat. The dog"
+STARTS = {
+    "one run": {},
+    "two runs": {"b.text": OTHER, "shown": "difference"},
+    "changed": {"edits": "blocks.0.attn.z.1*zero", "why": "open", "stand_ins": "open"},
+    "a step of a training": {"checkpoint": "fables/step-000004"},
+    "other norms": {"checkpoint": "gpt-twin"},
+    "no positions": {"checkpoint": "no-positions"},
+    "written on": {"generated": "66.67.101.102", "branches": "66.70", "why": "open"},
+    "changed at the end": {"edits": "blocks.0.attn.z.1@22*zero", "b.text": OTHER, "b.edits": "rope.angles*shift*5"},
+}
+PICKS = {
+    "layer": (0, 1),
+    "head": (0, 1),
+    "query": (0, 3, 7, 15),
+    "key": (0, 2),
+    "tap": ("embed", "blocks.1.attn.q", "blocks.0.ffn.hidden", "logits"),
+    "dim": (0, 5),
+    "neuron": (0, 9),
+    "depth": (0, 1, 2),
+    "target": (1, 2, 5),
+    "rival": (0, 2, 3),
+    "heads": ("", "0.0~1.1"),
+    "window": (0, 3),
+    "answer": ("", " dog"),
+    "wrong": ("", " cat"),
+    "direction": ("", "means.1.5.9-7"),
+    **{name: words for name, words in WORDS.items() if name not in ("shade", "shown")},
+}
+TUNES = {
+    "temperature": (0, 0.3, 1.5),
+    "top_k": (0, 1, 3),
+    "top_p": (1, 0.5),
+    "min_p": (0, 0.2),
+    "repetition_penalty": (1, 1.5),
+    "seed": (0, 7),
+    "find": ("", "the"),
+    "guess": ("", "dog"),
+}
+VIEWS = {"view": TABS, "shown": WORDS["shown"]}
+SHOWS = {  # another run; what of it is another comes with the answer of an event
+    "checkpoint": ("tiny", "gpt-twin", "no-positions", "one-head", "fables/step-000008", "fables/step-000032"),
+    "edits": ("", "blocks.0.attn.z.1*zero", "blocks.1.resid_post*scale*2"),
+    "generated": ([], [66, 67], [101, 102, 103]),
+    "b": ({}, {"b.checkpoint": "tiny", "b.edits": "blocks.0.attn.z.0*zero"}, {"b.checkpoint": "gpt-twin"}),
+}
+CHOICES = [
+    (about, field, value)
+    for about, fields in {"pick": PICKS, "tune": TUNES, "view": VIEWS, "show": SHOWS}.items()
+    for field, values in fields.items()
+    for value in values
+]
+
+
+@pytest.fixture(scope="module")
+def opening(tmp_path_factory, tiny_tokenizer):
+    folder = tmp_path_factory.mktemp("checkpoints")
+    write_checkpoints(folder, tiny_tokenizer)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("model.checkpoint.CHECKPOINTS", folder)
+        yield Opening(Runs(Library("cpu")))
+
+
+class Page:
+    """What a browser keeps: a state, and by element ids what it was told last."""
+
+    def __init__(self, opening: Opening, state: dict):
+        self.opening, self.endpoints = opening, Endpoints(opening.runs)
+        self.state, self.contents = state, self.answer("show", state)
+
+    def answer(self, about: str, state: dict) -> dict:
+        contents, part, more = {}, 0, True
+        while more:
+            answer = self.endpoints.answer(about, state, part)
+            contents, part, more = contents | answer["contents"], part + 1, answer["more"]
+        return json.loads(json.dumps(contents))
+
+    def choose(self, about: str, field: str, value) -> bool:
+        """Choose something, where that is another than what there is."""
+        change = dict.fromkeys((name for name in self.state if name.startswith("b.")), "") if field == "b" else {}
+        change |= value if field == "b" else {field: value}
+        if all(self.state.get(name) == now for name, now in change.items()):
+            return False
+        if field == "shown" and not self.state["b.checkpoint"]:
+            return False
+        before, wanted = self.state, self.state | change
+        if about == "show":
+            try:
+                wanted |= self.opening.restored(wanted).as_dict()
+            except UserError:  # the page refuses it, and stays as it is
+                return False
+        wanted["key"] = min(wanted["key"], wanted["query"])
+        is_other_page = (before["view"] in SIMPLE_TABS) is not (wanted["view"] in SIMPLE_TABS)
+        if about == "view" and is_other_page and wanted["b.checkpoint"]:
+            about = "show"
+        self.state = wanted
+        self.contents |= self.answer(about, wanted)
+        return True
+
+    def stale(self) -> dict[str, tuple]:
+        """What is shown otherwise than by a page that is opened in this state."""
+        fresh, view = self.answer("show", self.state), self.state["view"]
+        in_sight = {name for name in self.contents if name.startswith(in_tab(view, ""))} | fresh.keys()
+        here = {name: self.contents.get(name) for name in in_sight}
+        return {name: (here[name], fresh.get(name)) for name in in_sight if here[name] != fresh.get(name)}
+
+
+def walk(opening: Opening, start: str, view: str, choices) -> int:
+    """Make choices one after another, and compare what is shown after each; says how many were made."""
+    asked = opening.restored({"checkpoint": "tiny", "text": TEXT, "view": view} | STARTS[start])
+    page, made = Page(opening, asked.as_dict() | GenerationSettings().as_dict()), []
+    for choice in choices:
+        if page.choose(*choice):
+            made.append(choice)
+            assert page.stale() == {}, f"{start}, {view}, after {made[-4:]}"
+    return len(made)
+
+
+@pytest.mark.parametrize("view", first_of(["prediction", *(name for name in TABS if name != "prediction")]))
+def test_after_any_choice_nothing_is_as_it_was_before(opening, view):
+    """Each choice once in every tab, one after another; in the core suite a third of them."""
+    choices = [choice for choice in CHOICES if choice[1] != "view"]
+    count = len(choices) // 3 if view == "prediction" else len(choices)
+    assert walk(opening, "two runs", view, random.Random(view).sample(choices, count)) > count // 2
+
+
+@pytest.mark.parametrize(("start", "view"), [("two runs", "looks"), ("changed", "directions")])
+def test_from_tab_to_tab_nothing_is_as_it_was_before(opening, start, view):
+    through = [view for pair in itertools.zip_longest(FULL_TABS[::3], SIMPLE_TABS) for view in pair if view]
+    assert walk(opening, start, view, [("view", "view", name) for name in through]) > 5
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("view", TABS)
+@pytest.mark.parametrize("start", STARTS)
+def test_after_any_two_choices_nothing_is_as_it_was_before(opening, start, view):
+    chance = random.Random(f"{start} {view}")
+    walk(opening, start, view, chance.choices(CHOICES, k=30))
