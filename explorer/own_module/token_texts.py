@@ -10,7 +10,7 @@ from typing import Any
 from explorer.language import _
 from explorer.own_module.own_tokenizer import BYTES
 from explorer.state.errors import UserError
-from model.pretrained.tokenizer import BYTE_OF, of_visible_bytes
+from model.pretrained.tokenizer import BYTE_OF
 
 SPECIAL = re.compile(r"<\|[^|]*\|>|<(?:s|/s|pad|unk|bos|eos)>|\[(?:PAD|UNK|BOS|EOS|CLS|SEP|MASK)\]")
 PRINTED = r"b'(?:[^'\\]|\\.)*'|b\"(?:[^\"\\]|\\.)*\""  # as Python prints bytes
@@ -33,6 +33,11 @@ def _is_visible(texts: Collection[str]) -> bool:
     return characters <= BYTE_OF.keys() and ("Ġ" in characters or set(texts) >= BYTE_OF.keys())
 
 
+def _from_visible(text: str) -> bytes:
+    """Return the bytes of a piece of GPT-2's alphabet; KeyError of one that is written otherwise."""
+    return bytes(map(BYTE_OF.__getitem__, text))
+
+
 def _is_latin(texts: Collection[str]) -> bool:
     return {chr(byte) for byte in range(BYTES)} <= set(texts) and max(map(ord, "".join(texts))) < BYTES
 
@@ -41,7 +46,7 @@ ALPHABETS: tuple[tuple[Callable[[Collection[str]], bool], Callable[[str], bytes]
     (_is_printed, ast.literal_eval),
     (lambda texts: {f"{byte:02x}" for byte in range(BYTES)} <= set(texts), bytes.fromhex),
     (lambda texts: "AA==" in texts and "/w==" in texts, lambda text: base64.b64decode(text, validate=True)),
-    (_is_visible, of_visible_bytes),  # GPT-2's
+    (_is_visible, _from_visible),  # GPT-2's
     (_is_latin, lambda text: text.encode("latin-1")),
     (lambda texts: r"\x80" in texts, _from_escaped),
     (lambda texts: True, lambda text: text.encode("utf-8", "surrogateescape")),
@@ -78,7 +83,7 @@ def read_tokens(written: Sequence[Any]) -> Written:
         if token in seen or LOST.encode() in token:
             tokens[token_id] = b""
         seen.add(token)
-    return Written(tokens, (*fitting, of_visible_bytes), tokens != decoded)
+    return Written(tokens, (*fitting, _from_visible), tokens != decoded)
 
 
 def _to_bytes(token: Any, way: Callable[[str], bytes]) -> bytes:

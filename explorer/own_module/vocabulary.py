@@ -25,11 +25,8 @@ from model.errors import ModelError
 from model.merges import MergeRules
 from model.notes import Note
 from model.pretrained import llama2c
-from model.pretrained.tokenizer import (
-    PretrainedTokenizer,
-    in_visible_bytes,
-    read_tokenizer_json,
-)
+from model.pretrained.tokenizer import PretrainedTokenizer, write_visible_bytes
+from model.pretrained.tokenizer_files import read_tokenizer_json
 from model.tokenizer import Tokenizer
 
 MAX_FILE_BYTES = 1 << 26
@@ -296,8 +293,8 @@ def _byte_pair_encoding(
         is_ascii: whether merges of other characters are not known.
     """
     ids = {token: each for each, token in reversed(list(enumerate(tokens))) if token and each not in specials}
-    visible = {in_visible_bytes(token): token_id for token, token_id in ids.items()}
-    merges = [(in_visible_bytes(left), in_visible_bytes(right)) for left, right in pairs]
+    visible = {write_visible_bytes(token): token_id for token, token_id in ids.items()}
+    merges = [(write_visible_bytes(left), write_visible_bytes(right)) for left, right in pairs]
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=visible, merges=merges))
     cuts = [tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=pattern is None)]
     if pattern:
