@@ -44,7 +44,9 @@ export function withoutRoom(url) {
 
 /** Takes up what the browser kept over a reload. @param {(there: State, isSameRun: boolean) => void} goTo where it leads */
 export function startHistory(goTo) {
-  keepFromGradio();
+  // Gradio's panel "Use via API" writes a `view` of its own into the address and forgets the state of the step; it does
+  // not read it again.
+  window.navigation?.addEventListener("currententrychange", () => history.state === null && writeAddress());
   Object.assign(own, history.state?.own);
   run = history.state?.run ?? 0;
   // Going back to a run finds it as it was left, with all that was written since; among its own steps only tabs change.
@@ -56,16 +58,6 @@ export function startHistory(goTo) {
     writeAddress();
     goTo(seen, isSameRun);
   });
-}
-
-// Gradio's panel "Use via API" writes a `view` of its own into the address, in the place of the tab's, and forgets the state
-// of the step. The panel does not read it again.
-function keepFromGradio() {
-  const replace = history.replaceState.bind(history);
-  history.replaceState = (state, unused, url) => {
-    replace(state, unused, url);
-    if (state === null) writeAddress();
-  };
 }
 
 /** Has the address say what is seen, now. */
