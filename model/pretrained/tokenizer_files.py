@@ -217,8 +217,8 @@ def _with_rows(
             )
         tokenizer = _without(tokenizer, beyond)
         some = ", ".join(sorted(beyond, key=beyond.__getitem__)[:5])
-        told = "the model has no vectors for {count} tokens of its tokenizer, which no text is read as: {tokens}"
-        notes.append(Note(told, count=len(beyond), tokens=some + ", …" * (len(beyond) > 5)))
+        some += ", …" * (len(beyond) > 5)
+        notes.append(Note("tokens without a row in the embedding are never read or drawn: {tokens}", tokens=some))
     specials = [token_id for token_id, token in tokenizer.get_added_tokens_decoder().items() if token.special]
     return PretrainedTokenizer(tokenizer, specials, beginning, ends, vocab_size, notes)
 

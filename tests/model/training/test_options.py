@@ -79,7 +79,7 @@ def test_an_unknown_name_in_a_config_file_is_refused(tmp_path, capsys):
         ([*NEEDED, "--rope-scaling", "4"], "argument --rope-scaling: 4: "),
         (
             [*NEEDED, "--rope-scaling", '{"kind": "wild", "factor": 2}'],
-            "must be one of linear, ntk, llama3, got 'wild'",
+            "must be one of linear, ntk, llama3, yarn, longrope, got 'wild'",
         ),
     ],
 )
