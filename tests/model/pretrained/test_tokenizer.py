@@ -234,7 +234,7 @@ def test_ids_without_a_row_are_never_read_from_a_text(tmp_path, kind, stray):
     known.save(str(tmp_path / "tokenizer.json"))
     ours = read_tokenizer_json(tmp_path / "tokenizer.json", size, [1, size, size + 9])
     assert ours.ends == (1,) and ours.vocab_size == len(ours.vocabulary) == size
-    assert f"{stray + 2} tokens" in str(ours.notes[0]) and "<image_soft_token>" in str(ours.notes[0]) or stray > 3
+    assert "<image_soft_token>" in str(ours.notes[0]) or stray > 3
     text = f"{TEXT} the fox <image_soft_token>"
     assert max(ours.encode(text)) < size
     assert not stray or max(known.encode(text).ids) >= size

@@ -72,10 +72,11 @@ export function mapOn(sheet, keys, coloured = theme) {
     const [x, y] = centre(box), rows = written.split("\n"), seen = rows.join(" "), name = about.replaceAll("\n", ", ");
     // Whoever speaks to the page says what is written on a part.
     set(node, { class: `part ${kind}`, "aria-label": name.includes(seen) ? name : `${name} (${seen})` });
-    const text = node.lastChild;
-    if (text.textContent !== seen || text.children.length !== rows.length)
-      text.replaceChildren(...rows.flatMap((row, i) => [...(i ? [" "] : []), makeSvg("tspan", "", row)]));
-    Array.from(text.children, (row, i) => set(row, { x, y: y + (i - (rows.length - 1) / 2) * LINE }));
+    many(node.lastChild, rows.length, () => makeSvg("tspan")).forEach((row, i) => {
+      set(row, { x, y: y + (i - (rows.length - 1) / 2) * LINE });
+      say(row, rows[i]);
+      if (i && row.previousSibling?.nodeType !== Node.TEXT_NODE) row.before(" ");
+    });
   }
 
   function drawShape(node, kind, box, share) {
