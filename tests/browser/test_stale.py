@@ -59,7 +59,7 @@ def test_after_a_visit_the_page_says_what_it_does_when_opened_so(newcomer):
     assert apart(read_at_rest(person.page), read_at_rest(fresh.page)) == ([], [])
 
 
-@pytest.mark.exhaustive
+@pytest.mark.by_hand
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("view", TABS)
 def test_after_any_control_the_page_says_what_it_does_when_opened_so(walk, view, start):

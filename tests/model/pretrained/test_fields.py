@@ -208,7 +208,7 @@ def test_null_is_none_and_not_what_is_left_out(kind, tmp_path):
     assert difference(BASES[kind] | {"model_type": kind} | NO_IDS | dict.fromkeys(empty), tmp_path) < 1e-4
 
 
-@pytest.mark.exhaustive
+@pytest.mark.by_hand
 @pytest.mark.parametrize("kind", BASES)
 def test_every_value_of_every_field_is_computed_or_refused_by_name(kind, tmp_path):
     wrong, compared = [], 0

@@ -153,7 +153,7 @@ def test_from_tab_to_tab_nothing_is_as_it_was_before(opening, start, view):
     assert walk(opening, start, view, [("view", "view", name) for name in through]) > 5
 
 
-@pytest.mark.exhaustive
+@pytest.mark.by_hand
 @pytest.mark.parametrize("view", TABS)
 @pytest.mark.parametrize("start", STARTS)
 def test_after_any_two_choices_nothing_is_as_it_was_before(opening, start, view):

@@ -206,7 +206,7 @@ def call_of(app: App, number: int, function) -> dict[str, Any]:
     return {"component_id": number, "fn_name": function.__name__, "session_hash": "page", "data": data}
 
 
-ALL = pytest.param(VALUES, marks=pytest.mark.exhaustive, id="all")
+ALL = pytest.param(VALUES, marks=pytest.mark.by_hand, id="all")
 SOME = pytest.param([], id="some")
 
 
@@ -321,7 +321,7 @@ STRANGE = ["", "x", "9" * 400, "../x", "\x00", "-1", "1.5", "nan", "a" * 4000, "
 
 
 @pytest.mark.parametrize(
-    "values", [pytest.param(STRANGE[:5], id="some"), pytest.param(STRANGE, marks=pytest.mark.exhaustive)]
+    "values", [pytest.param(STRANGE[:5], id="some"), pytest.param(STRANGE, marks=pytest.mark.by_hand)]
 )
 def test_routes_that_are_read(app, values):
     """Of every route and every name in its path and its query."""
