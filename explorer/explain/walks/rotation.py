@@ -34,7 +34,7 @@ def rotation(trace: Trace, s: Selection) -> Walk:
     first, changed = first_position(trace), _changes_of_rotation(trace, s.layer)
     places = {"q": first + s.query, "k": first + s.key}  # where the run counts them as standing
     hands = {"q": (q, s.query), "k": (k, s.key)}
-    largest = max(float(np.linalg.norm(found.before[pair])) for found in (q, k)) or 1.0
+    largest = max(float(np.linalg.norm(at[pair])) for found in (q, k) for at in (found.before, found.after)) or 1.0
 
     def hand(name: str, point: np.ndarray) -> dict:
         a, b = (float(value) for value in point)

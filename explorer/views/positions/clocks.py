@@ -43,7 +43,7 @@ def clocks(trace: Trace, layer: int, head: int, query: int, key: int) -> go.Figu
     circle = np.stack([np.cos(around), np.sin(around)], axis=1)
     traces = [lines([c + circle for c in centres], color=RESIDUAL, width=0.6, hoverinfo="skip", showlegend=False)]
     for name, (pairs, color) in vectors.items():
-        longest = max(np.hypot(*pairs.before.T).max(), 1e-12)
+        longest = max(np.hypot(*pairs.before.T).max(), np.hypot(*pairs.after.T).max(), 1e-12)
         for stage, values, width, opacity in ((BEFORE, pairs.before, 1.5, 0.4), (AFTER, pairs.after, 3, 1.0)):
             tips = centres + values / longest
             hover = [

@@ -107,10 +107,12 @@ def test_at_its_own_distance_the_score_is_that_of_the_run_and_elsewhere_that_of_
     assert here.item() == pytest.approx(rotating_trace["blocks.1.attn.scores"][0, 9, 4], abs=1e-5)
     pairs = {name: rotated_pairs(rotating_trace, name, 1, 0, at) for name, at in (("q", 9), ("k", 4))}
     turns = rotating_trace["local_rope.angles" if rotating_trace.config.local_rope_theta else "rope.angles"]
+    scaling, pairs_turned = rotating_trace.config.rope_scaling, rotating_trace.config.turned_dims // 2
+    scales = np.where(np.arange(turns.shape[1]) < pairs_turned, scaling.attention_factor if scaling else 1.0, 1.0)
     for distance in (0, 3, 11):
         q = (pairs["q"].before @ (1, 1j)) * np.exp(1j * turns[distance])
         k = pairs["k"].before @ (1, 1j)
-        expected = (q * k.conj()).real.sum() / rotating_trace.config.divisor
+        expected = (scales**2 * (q * k.conj()).real).sum() / rotating_trace.config.divisor
         moved = score_by_distance(rotating_trace, 1, 0, 9, 4, np.array([distance]))
         assert moved.item() == pytest.approx(expected, abs=1e-5)
 

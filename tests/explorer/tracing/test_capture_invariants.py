@@ -67,6 +67,14 @@ def test_there_are_as_many_keys_and_values_as_the_model_says(trace, block):
 @pytest.mark.parametrize("name", ["blocks.0.attn.q", "blocks.0.attn.k", "blocks.1.attn.q", "blocks.1.attn.k"])
 def test_rotation_keeps_lengths_and_leaves_position_0(rotating_trace, name):
     before, after = rotating_trace[name], rotating_trace[f"{name}_rot"]
+    scaling, turned = rotating_trace.config.rope_scaling, rotating_trace.config.turned_dims
+    if scaling and scaling.attention_factor != 1:  # the first pairs of two halves
+        half = before.shape[-1] // 2
+        before = before.copy()
+        before[..., np.arange(2 * half) % half < turned // 2] *= scaling.attention_factor
+        assert_allclose(after[:, 0], before[:, 0], rtol=1e-6)
+        after = after.copy()
+        after[:, 0] = before[:, 0]
     assert_allclose(np.linalg.norm(after, axis=-1), np.linalg.norm(before, axis=-1), rtol=1e-5)
     assert_array_equal(after[:, 0], before[:, 0])
     assert np.array_equal(after, before) is not rotating_trace.config.rotates(int(name.split(".")[1]))

@@ -46,7 +46,7 @@ def test_query_and_key_are_marked_on_it(rotating_trace):
 def test_arrows_end_where_the_pairs_are(rotating_trace, clocks, vector, position, stage):
     pairs = rotated_pairs(rotating_trace, vector, 1, 2, position)
     begins, ends, tips = group(clocks, f"{vector} of {label(rotating_trace.tokens[position])} {stage}")
-    longest = np.linalg.norm(pairs.before, axis=1).max()
+    longest = np.linalg.norm(np.concatenate((pairs.before, pairs.after)), axis=1).max()
     assert_allclose(ends - begins, getattr(pairs, stage) / longest, atol=1e-5)
     assert_allclose(tips, ends)
 
