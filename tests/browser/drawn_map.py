@@ -87,6 +87,12 @@ class Expected(NamedTuple):
     adds: float | None = None
 
 
+def name_of(told: str, written: str) -> str:
+    """What a part is called: what is told of it and, where that leaves it out, what is written on it."""
+    name, seen = told.replace("\n", ", "), written.replace("\n", " ")
+    return name if seen in name else f"{name} ({seen})"
+
+
 def parts_of(trace: Trace, found: Overview, query: int, plan: Plan) -> Iterator[Expected]:
     """Every part but the next tokens, from the plan and the arrays."""
     taken, post = found.parts, trace.config.norm_placement == "post"

@@ -12,6 +12,8 @@ from explorer.web.answers.open_view import open_view_of
 from explorer.web.answers.view_contents import packed
 from explorer.web.events.opening import Opening
 
+from .drawn_map import name_of
+
 # The tab that each kind of parts opens.
 TABS = {"token": "tokens", "position": "positions", "rotation": "positions", "head": "attention", "o_proj": "attention"}
 TABS |= {"feed_forward": "feed_forward", "norm": "residual", "addition": "residual", "lm_head": "prediction"}
@@ -84,7 +86,7 @@ def expect_painted(person, opening):
         raise AssertionError(f"{person.page.evaluate(UNPAINTED, pictures)} are not painted as {state} says") from None
     if state["view"] == "overview":
         drawn = open_view.draw(FULL[0].panels[0])
-        told = [part.told.replace("\n", ", ") for part in drawn.parts]
+        told = [name_of(part.told, part.written) for part in drawn.parts]
         person.page.wait_for_function(f"(written) => `${{({WRITTEN})()[0]}}` === `${{written}}`", arg=told)
         assert person.page.evaluate(WRITTEN)[1] == [word.text for word in drawn.sheets[0].words]
     if state["view"] == "attention":
